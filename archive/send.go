@@ -137,7 +137,7 @@ func (s *shard) encodeObject(o *Planned, records []Record) ([]byte, error) {
 // send stores an object. After each answer that is not a success, it reads the key, because
 // another worker may have stored the same object there, or a void. It signs each request
 // again. expired reports that at least one signature expired.
-func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (fate cell.Fate, expired bool, err error) {
+func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (fate cell.Outcome, expired bool, err error) {
 	w := cell.Write{Shared: true}
 	w.Send = func(ctx context.Context) error {
 		answer := s.put(ctx, p, signed)
@@ -147,7 +147,7 @@ func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (f
 		}
 		return answer
 	}
-	w.Look = func(ctx context.Context, _ error) (cell.Fate, error) {
+	w.Look = func(ctx context.Context, _ error) (cell.Outcome, error) {
 		stored, err := s.isStored(ctx, &p.Planned)
 		switch {
 		case stored && p.isVoid:
@@ -276,7 +276,7 @@ func (s *shard) saveMalformed(ctx context.Context, e *Record) error {
 		_, err := s.Store.Put(ctx, ref, o, bucket.Condition{IfAbsent: true})
 		return err
 	}
-	w.Look = func(_ context.Context, answer error) (cell.Fate, error) {
+	w.Look = func(_ context.Context, answer error) (cell.Outcome, error) {
 		if errors.Is(answer, bucket.ErrPrecondition) { // another worker stored the same content
 			return cell.Landed, nil
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit/simtest"
 )
 
-var worlds = simkit.Simulation[*pool]{Threads: newPool, Play: playWorld}
+var worlds = simkit.Simulation[*pool]{Threads: newPool, RunWorld: playWorld}
 
 // invariants are what must hold at the end of each world.
 //

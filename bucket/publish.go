@@ -98,7 +98,7 @@ func (o *Output) change(ctx context.Context, what string, send func(context.Cont
 			r.Sent = r.Sent || !errors.Is(err, cell.ErrUnsent)
 			return err
 		},
-		Look:     func(ctx context.Context, answer error) (cell.Fate, error) { return o.look(ctx, answer, isOurs) },
+		Look:     func(ctx context.Context, answer error) (cell.Outcome, error) { return o.look(ctx, answer, isOurs) },
 		Pace:     pace,
 		Trust:    cell.Trust{Conflict: true, Refusal: true},
 		Resolves: resolves,
@@ -132,7 +132,7 @@ func pace(ctx context.Context, try int, answer error) error {
 
 // look says what HEAD means for a change. An error matches one kind alone: of the
 // others only the words are kept.
-func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool) bool) (cell.Fate, error) {
+func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool) bool) (cell.Outcome, error) {
 	now, err := o.store.Head(ctx, o.ref)
 	exists := err == nil
 	refused := errors.Is(answer, ErrPrecondition)

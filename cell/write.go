@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// Fate is what became of a write.
-type Fate uint8
+// Outcome is what became of a write.
+type Outcome uint8
 
 // The fates of a write.
 const (
 	// Unclear: a copy may have landed, or may land yet.
-	Unclear Fate = iota
+	Unclear Outcome = iota
 	// Landed: it is what is there now.
 	Landed
 	// Superseded: it had landed, and another has written since.
@@ -22,12 +22,12 @@ const (
 	Lost
 )
 
-func (f Fate) String() string { return [...]string{"unclear", "landed", "superseded", "lost"}[f] }
+func (f Outcome) String() string { return [...]string{"unclear", "landed", "superseded", "lost"}[f] }
 
 // Write is one write on its way: the same content under the same condition, sent
-// until its fate is known. It has no clock and no goroutines: what takes time is
+// until its outcome is known. It has no clock and no goroutines: what takes time is
 // in its functions. It is not safe for concurrent use, and can be run again while
-// its fate is Unclear.
+// its outcome is Unclear.
 //
 // # What an answer means
 //
@@ -49,7 +49,7 @@ func (f Fate) String() string { return [...]string{"unclear", "landed", "superse
 //	any                        Lost                     Lost
 //	ErrRefused                 Unclear                  Unclear, with that error
 //	any other                  Unclear                  sent again, as Pace allows
-//	any                        an error                 that error, and the fate beside it
+//	any                        an error                 that error, and the outcome beside it
 //
 // Where Pace allows no more, or a refusal for good ends it, a write is Lost if no
 // request is in doubt, and otherwise Unclear.
@@ -68,7 +68,7 @@ type Write struct {
 	// Look reads what is there after an answer that was not believed, and says
 	// what it means for the write: Unclear if nothing has changed. Its error ends
 	// the write.
-	Look func(ctx context.Context, answer error) (Fate, error)
+	Look func(ctx context.Context, answer error) (Outcome, error)
 	// Pace waits until the request is to be sent again, after it was sent try
 	// times in this run, or returns the error that ends the write.
 	Pace func(ctx context.Context, try int, answer error) error
@@ -99,32 +99,32 @@ type Trust struct {
 	Refusal bool
 }
 
-// Run sends the write until its fate is known, or Pace or Look end it.
-func (w *Write) Run(ctx context.Context) (Fate, error) {
+// Run sends the write until its outcome is known, or Pace or Look end it.
+func (w *Write) Run(ctx context.Context) (Outcome, error) {
 	for try := 1; ; try++ {
 		answer := w.Send(ctx)
 		switch {
 		case answer == nil:
 			return Landed, nil
 		case errors.Is(answer, ErrRefused) && (w.Trust.Refusal || !w.doubt && !w.Shared):
-			return w.unlanded(), answer
+			return w.endOutcome(), answer
 		case errors.Is(answer, ErrPrecondition) && w.Trust.Precondition && w.Unanswered == 0:
 			return Lost, nil
 		case errors.Is(answer, ErrUnsent), errors.Is(answer, ErrConflict) && w.Trust.Conflict:
 		default:
 			w.doubt = true
-			if fate, err := w.look(ctx, answer); fate != Unclear || err != nil {
-				return fate, err
+			if outcome, err := w.look(ctx, answer); outcome != Unclear || err != nil {
+				return outcome, err
 			}
 		}
 		if err := w.Pace(ctx, try, answer); err != nil {
-			return w.unlanded(), err
+			return w.endOutcome(), err
 		}
 	}
 }
 
-// unlanded is the fate of a write that ends without having been found.
-func (w *Write) unlanded() Fate {
+// unlanded is the outcome of a write that ends without having been found.
+func (w *Write) endOutcome() Outcome {
 	if w.doubt {
 		return Unclear
 	}
@@ -133,21 +133,21 @@ func (w *Write) unlanded() Fate {
 
 // look looks for the write. If nothing has changed, and it may be sent again, it
 // returns Unclear without an error.
-func (w *Write) look(ctx context.Context, answer error) (Fate, error) {
+func (w *Write) look(ctx context.Context, answer error) (Outcome, error) {
 	refused := errors.Is(answer, ErrPrecondition) || errors.Is(answer, ErrConflict) || errors.Is(answer, ErrRefused)
 	if !refused {
 		w.Unanswered++
 	}
-	fate, err := w.Look(ctx, answer)
-	switch found := fate == Landed || fate == Superseded; {
+	outcome, err := w.Look(ctx, answer)
+	switch found := outcome == Landed || outcome == Superseded; {
 	case found && !refused:
 		w.Unanswered -= w.Resolves
-	case fate == Unclear && err != nil && errors.Is(answer, ErrPrecondition):
+	case outcome == Unclear && err != nil && errors.Is(answer, ErrPrecondition):
 		w.Unanswered += w.Resolves
-	case fate == Unclear && err == nil && errors.Is(answer, ErrRefused):
+	case outcome == Unclear && err == nil && errors.Is(answer, ErrRefused):
 		return Unclear, answer
 	}
-	return fate, err
+	return outcome, err
 }
 
 // Replace returns a write that replaces the body of c if c still has *version. An empty
@@ -163,7 +163,7 @@ func Replace(c Cell, version *string, body []byte, isOurs func(body []byte) bool
 		}
 		return err
 	}
-	w.Look = func(ctx context.Context, _ error) (Fate, error) {
+	w.Look = func(ctx context.Context, _ error) (Outcome, error) {
 		now, err := c.Read(ctx)
 		switch {
 		case err != nil:

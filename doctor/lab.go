@@ -147,12 +147,12 @@ func (l *lab) list(ctx context.Context) (map[string]string, error) {
 // write sends a text until its fate is known, and looks for it where the answer
 // does not say. The error matches ErrUnclear or ErrConflict where it never came to
 // be known.
-func (l *lab) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (fate cell.Fate, etag string, err error) {
+func (l *lab) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (fate cell.Outcome, etag string, err error) {
 	return l.settle(ctx, ref, text, trust, func(ctx context.Context, o bucket.Object) (string, error) { return l.put(ctx, ref, o, c) })
 }
 
 // settle is write by a request of another kind.
-func (l *lab) settle(ctx context.Context, ref event.Object, text string, trust cell.Trust, send func(context.Context, bucket.Object) (string, error)) (fate cell.Fate, etag string, err error) {
+func (l *lab) settle(ctx context.Context, ref event.Object, text string, trust cell.Trust, send func(context.Context, bucket.Object) (string, error)) (fate cell.Outcome, etag string, err error) {
 	w := cell.Write{
 		Send: func(ctx context.Context) (err error) {
 			etag, err = send(ctx, object(text))
@@ -161,7 +161,7 @@ func (l *lab) settle(ctx context.Context, ref event.Object, text string, trust c
 			}
 			return err
 		},
-		Look: func(ctx context.Context, answer error) (cell.Fate, error) {
+		Look: func(ctx context.Context, answer error) (cell.Outcome, error) {
 			now, err := l.look(ctx, ref)
 			switch {
 			case err == nil && now.text == text:

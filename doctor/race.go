@@ -60,12 +60,12 @@ func (l *lab) races(ctx context.Context, next func(round string) (event.Object, 
 }
 
 // race lets the racers write at once, each a content of its own.
-func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([]cell.Fate, []string, error) {
+func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([]cell.Outcome, []string, error) {
 	n := racers
 	if l.method != 0 {
 		n = copyRacers
 	}
-	answers, texts, errs := make([]cell.Fate, n), make([]string, n), make([]error, n)
+	answers, texts, errs := make([]cell.Outcome, n), make([]string, n), make([]error, n)
 	start := make(chan struct{})
 	var group sync.WaitGroup
 	for i := range n {
@@ -97,7 +97,7 @@ func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([
 // judgeRace says whether exactly one writer won. now is the writer whose content
 // is there, or -1. An unclear answer is no win and no refusal: if its content is
 // there, it won; if no writer's is, the round is not decided.
-func judgeRace(answers []cell.Fate, now int) (decided bool, err error) {
+func judgeRace(answers []cell.Outcome, now int) (decided bool, err error) {
 	winner, wins := -1, 0
 	for i, a := range answers {
 		if a == cell.Landed {

@@ -13,19 +13,19 @@ func TestJudgeRace(t *testing.T) {
 	const landed, lost, unclear = cell.Landed, cell.Lost, cell.Unclear
 	for _, tc := range []struct {
 		name    string
-		answers []cell.Fate
+		answers []cell.Outcome
 		now     int
 		decided bool
 		verdict Verdict
 	}{
-		{"one won", []cell.Fate{lost, landed, unclear}, 1, true, OK},
-		{"one won, without an answer", []cell.Fate{lost, unclear, unclear}, 2, true, OK},
-		{"one won, and a copy of it was refused", []cell.Fate{lost, lost, unclear}, 0, true, OK},
-		{"nobody won", []cell.Fate{unclear, lost, unclear}, -1, false, OK},
-		{"two won", []cell.Fate{landed, landed, lost}, 1, false, Ignored},
-		{"a second one landed, without an answer", []cell.Fate{landed, unclear, lost}, 1, false, Ignored},
-		{"a refused one landed", []cell.Fate{landed, unclear, lost}, 2, false, Failed},
-		{"the winner did not land", []cell.Fate{landed, unclear, lost}, -1, false, Failed},
+		{"one won", []cell.Outcome{lost, landed, unclear}, 1, true, OK},
+		{"one won, without an answer", []cell.Outcome{lost, unclear, unclear}, 2, true, OK},
+		{"one won, and a copy of it was refused", []cell.Outcome{lost, lost, unclear}, 0, true, OK},
+		{"nobody won", []cell.Outcome{unclear, lost, unclear}, -1, false, OK},
+		{"two won", []cell.Outcome{landed, landed, lost}, 1, false, Ignored},
+		{"a second one landed, without an answer", []cell.Outcome{landed, unclear, lost}, 1, false, Ignored},
+		{"a refused one landed", []cell.Outcome{landed, unclear, lost}, 2, false, Failed},
+		{"the winner did not land", []cell.Outcome{landed, unclear, lost}, -1, false, Failed},
 	} {
 		decided, err := judgeRace(tc.answers, tc.now)
 		verdict := OK

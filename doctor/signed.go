@@ -17,7 +17,7 @@ func checkExpiredSignature(ctx context.Context, l *lab) (string, error) {
 	if !ok {
 		return "", broken("this driver cannot sign requests that expire")
 	}
-	send := func(key string, ago time.Duration) (cell.Fate, error) {
+	send := func(key string, ago time.Duration) (cell.Outcome, error) {
 		ref := l.ref(key)
 		fate, _, err := l.settle(ctx, ref, content(), cell.Trust{Refusal: true}, func(ctx context.Context, o bucket.Object) (string, error) {
 			etag, err := store.PutSigned(ctx, ref, o, bucket.Condition{}, store.StoreTime(time.Now()).Add(-ago), time.Minute)

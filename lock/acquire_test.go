@@ -11,100 +11,100 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-func TestAcquireThatGivesUp(t *testing.T) {
+func TestAcquireReturnsHolderWhenContextEnds(t *testing.T) {
 	onBoth(t, func(b *bubble) {
-		l := b.got(b.mutex(Config{Owner: "ann", Reason: "nightly load"}).Acquire(b.Context()))
+		l := b.mustAcquire(b.mutex(Config{Owner: "ann", Reason: "nightly load"}).Acquire(b.Context()))
 		began := time.Now()
-		_, err := b.mutex(Config{}).Acquire(b.within(100 * time.Second))
-		b.refused(err, ErrHeld, b.lock, "ann", "nightly load", "2000-01-01T00:00:00Z")
-		b.refused(err, context.DeadlineExceeded)
-		b.about(time.Since(began), 100*time.Second, 100*time.Second)
+		_, err := b.mutex(Config{}).Acquire(b.withTimeout(100 * time.Second))
+		b.wantError(err, ErrHeld, b.lock, "ann", "nightly load", "2000-01-01T00:00:00Z")
+		b.wantError(err, context.DeadlineExceeded)
+		b.wantDuration(time.Since(began), 100*time.Second, 100*time.Second)
 		if held, ok := errors.AsType[*HeldError](err); !ok || held.Record.Token != l.Token() || held.Lock != b.lock {
 			b.Errorf("%+v: want who holds it", err)
 		}
 		ctx, cancel := context.WithCancelCause(b.Context())
-		w, why := begins(ctx, b.mutex(Config{}).Acquire), errors.New("enough")
+		w, why := acquireInBackground(ctx, b.mutex(Config{}).Acquire), errors.New("enough")
 		sleep(time.Minute)
 		cancel(why)
-		<-w.entered
-		b.refused(w.err, why)
-		b.refused(w.err, ErrHeld, "ann")
-		b.done(l.Release(b.Context()))
+		<-w.done
+		b.wantError(w.err, why)
+		b.wantError(w.err, ErrHeld, "ann")
+		b.noError(l.Release(b.Context()))
 	})
 }
 
-// TestAcquireThatGivesUpWhileItLooks: it is told who holds the lock all the same.
-func TestAcquireThatGivesUpWhileItLooks(t *testing.T) {
+// TestAcquireReturnsHolderWhenReadTimesOut: it is told who holds the lock all the same.
+func TestAcquireReturnsHolderWhenReadTimesOut(t *testing.T) {
 	onBoth(t, func(b *bubble) {
-		l := b.got(b.mutex(Config{Owner: "ann"}).Acquire(b.Context()))
+		l := b.mustAcquire(b.mutex(Config{Owner: "ann"}).Acquire(b.Context()))
 		u := b.user()
-		u.calls.Next(buckettest.Get, buckettest.Pass, silent)
-		_, err := u.mutex(Config{}).Acquire(b.within(5 * time.Second))
-		b.refused(err, ErrHeld, "ann")
-		b.refused(err, context.DeadlineExceeded)
-		b.done(l.Release(b.Context()))
+		u.calls.Next(buckettest.Get, buckettest.Pass, noAnswer)
+		_, err := u.mutex(Config{}).Acquire(b.withTimeout(5 * time.Second))
+		b.wantError(err, ErrHeld, "ann")
+		b.wantError(err, context.DeadlineExceeded)
+		b.noError(l.Release(b.Context()))
 	})
 }
 
 func TestTryAcquire(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{Owner: "ann"})
-		l := b.got(m.TryAcquire(b.Context()))
+		l := b.mustAcquire(m.TryAcquire(b.Context()))
 		began := time.Now()
 		_, err := b.mutex(Config{}).TryAcquire(b.Context())
-		b.refused(err, ErrHeld, "ann")
+		b.wantError(err, ErrHeld, "ann")
 		_, err = m.TryAcquire(b.Context())
-		b.refused(err, ErrHeld)
-		b.about(time.Since(began), 0, 0)
-		b.done(l.Release(b.Context()))
-		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
+		b.wantError(err, ErrHeld)
+		b.wantDuration(time.Since(began), 0, 0)
+		b.noError(l.Release(b.Context()))
+		b.noError(b.mustAcquire(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
 	})
 }
 
-// TestNobodyTakesOverWhatItHasNotWatched: a lease may be renewed between two looks
+// TestTakeoverRequiresWatchingLease: a lease may be renewed between two looks
 // that are far apart.
-func TestNobodyTakesOverWhatItHasNotWatched(t *testing.T) {
+func TestTakeoverRequiresWatchingLease(t *testing.T) {
 	onBoth(t, func(b *bubble) {
-		b.stopped(b.mutex(Config{TTL: ttl}))
+		b.acquireWithoutRenewal(b.mutex(Config{TTL: ttl}))
 		sleep(100 * ttl)
 		m := b.mutex(Config{TTL: ttl})
 		_, err := m.TryAcquire(b.Context())
-		b.refused(err, ErrHeld)
+		b.wantError(err, ErrHeld)
 		sleep(ttl)
 		_, err = m.TryAcquire(b.Context())
-		b.refused(err, ErrHeld)
-		sleep(ttl * rate / 100)
-		b.done(b.got(m.TryAcquire(b.Context())).Release(b.Context()))
+		b.wantError(err, ErrHeld)
+		sleep(ttl * clockTolerance / 100)
+		b.noError(b.mustAcquire(m.TryAcquire(b.Context())).Release(b.Context()))
 	})
 }
 
-// TestTheHoldersTTLCounts, and not that of those who wait.
-func TestTheHoldersTTLCounts(t *testing.T) {
+// TestTakeoverWaitsForHolderTTL, and not that of those who wait.
+func TestTakeoverWaitsForHolderTTL(t *testing.T) {
 	for _, c := range []struct{ holder, waiter time.Duration }{{time.Minute, time.Second}, {time.Second, time.Minute}} {
 		onBoth(t, func(b *bubble) {
-			b.stopped(b.mutex(Config{TTL: c.holder}))
-			w := begins(b.Context(), b.mutex(Config{TTL: c.waiter}).Acquire)
-			b.done(w.enters(b).Release(b.Context()))
-			b.about(w.after, c.holder+c.holder*rate/100, c.holder+c.holder*rate/100+time.Second)
+			b.acquireWithoutRenewal(b.mutex(Config{TTL: c.holder}))
+			w := acquireInBackground(b.Context(), b.mutex(Config{TTL: c.waiter}).Acquire)
+			b.noError(w.wait(b).Release(b.Context()))
+			b.wantDuration(w.after, c.holder+c.holder*clockTolerance/100, c.holder+c.holder*clockTolerance/100+time.Second)
 		})
 	}
 }
 
-func TestAWaiterEntersSoonAfterARelease(t *testing.T) {
+func TestWaiterAcquiresSoonAfterRelease(t *testing.T) {
 	for range 20 {
 		onBoth(t, func(b *bubble) {
-			l := b.got(b.mutex(Config{}).Acquire(b.Context()))
-			w := begins(b.Context(), b.mutex(Config{}).Acquire)
+			l := b.mustAcquire(b.mutex(Config{}).Acquire(b.Context()))
+			w := acquireInBackground(b.Context(), b.mutex(Config{}).Acquire)
 			sleep(time.Minute)
-			w.outside(b)
-			b.done(l.Release(b.Context()))
-			b.done(w.enters(b).Release(b.Context()))
-			b.about(w.after, time.Minute, time.Minute+2*time.Second)
+			w.stillWaiting(b)
+			b.noError(l.Release(b.Context()))
+			b.noError(w.wait(b).Release(b.Context()))
+			b.wantDuration(w.after, time.Minute, time.Minute+2*time.Second)
 		})
 	}
 }
 
-func TestConfigs(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	b := Proved(nil, "b")
 	long := strings.Repeat("x", MaxText+1)
 	for _, c := range []struct {
@@ -146,15 +146,15 @@ func TestConfigs(t *testing.T) {
 	}
 }
 
-// TestTheLongestNames: what JSON makes longest must still be read.
-func TestTheLongestNames(t *testing.T) {
+// TestLongestNames: what JSON makes longest must still be read.
+func TestLongestNames(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl, ID: strings.Repeat("<", MaxID), Owner: strings.Repeat("<", MaxText), Reason: strings.Repeat("\x00", MaxText)})
-		l := b.got(m.Acquire(b.Context()))
+		l := b.mustAcquire(m.Acquire(b.Context()))
 		sleep(2 * maxBefore * ttl / renewAfter)
-		b.done(l.Release(b.Context()))
-		l = b.got(b.mutex(Config{}).Acquire(b.Context()))
-		b.done(l.Release(b.Context()))
+		b.noError(l.Release(b.Context()))
+		l = b.mustAcquire(b.mutex(Config{}).Acquire(b.Context()))
+		b.noError(l.Release(b.Context()))
 	})
 }
 
@@ -162,7 +162,7 @@ func TestOpen(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
 		opened, err := Open(b.Context(), u.calls, "b", "locks/")
-		b.done(err)
+		b.noError(err)
 		total := 0
 		for _, op := range []buckettest.Op{buckettest.Head, buckettest.List, buckettest.Get, buckettest.Put, buckettest.Delete} {
 			total += u.calls.Calls(op)
@@ -171,9 +171,9 @@ func TestOpen(t *testing.T) {
 			b.Errorf("%d requests, want 7; left behind: %q", total, keys)
 		}
 		m, err := opened.Mutex("k", Config{})
-		b.done(err)
-		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
+		b.noError(err)
+		b.noError(b.mustAcquire(m.Acquire(b.Context())).Release(b.Context()))
 		_, err = Open(b.Context(), u.calls, "nowhere", "")
-		b.refused(err, bucket.ErrNoBucket, "locks cannot be used here")
+		b.wantError(err, bucket.ErrNoBucket, "locks cannot be used here")
 	})
 }

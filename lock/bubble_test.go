@@ -69,9 +69,9 @@ func (b *bubble) user() *user {
 func (u *user) mutex(c Config) *Mutex {
 	u.Helper()
 	if u.lock == onRegister {
-		holder, err := c.holder()
-		u.done(err)
-		return u.bucket.onRegister(&registers{u.calls}, "k", holder)
+		holder, err := c.holderRecord()
+		u.noError(err)
+		return u.bucket.onRegister(&storeRegisters{u.calls}, "k", holder)
 	}
 	m, err := u.bucket.Mutex("k", c)
 	if err != nil {
@@ -101,7 +101,7 @@ func (u *user) rw(c Config) *RWMutex {
 }
 
 // takes checks which requests were made since it was asked last.
-func (u *user) takes(want string) {
+func (u *user) wantRequests(want string) {
 	u.Helper()
 	var made []string
 	for _, op := range []buckettest.Op{buckettest.Head, buckettest.List, buckettest.Get, buckettest.Put, buckettest.Delete} {
@@ -117,7 +117,7 @@ func (u *user) takes(want string) {
 }
 
 // got is a lease that one must get.
-func (b *bubble) got(l *Lease, err error) *Lease {
+func (b *bubble) mustAcquire(l *Lease, err error) *Lease {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -131,7 +131,7 @@ func (b *bubble) got(l *Lease, err error) *Lease {
 }
 
 // done checks that nothing went wrong.
-func (b *bubble) done(err error) {
+func (b *bubble) noError(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -139,7 +139,7 @@ func (b *bubble) done(err error) {
 }
 
 // refused checks an error, and what it says.
-func (b *bubble) refused(err, kind error, says ...string) {
+func (b *bubble) wantError(err, kind error, says ...string) {
 	b.Helper()
 	if !errors.Is(err, kind) {
 		b.Fatalf("%v: want %v", err, kind)
@@ -155,15 +155,15 @@ func (b *bubble) refused(err, kind error, says ...string) {
 func sleep(d time.Duration) { <-time.After(d) }
 
 // stopped takes a lock and never renews it, like a process that stands still.
-func (b *bubble) stopped(m *Mutex) *heldLease {
+func (b *bubble) acquireWithoutRenewal(m *Mutex) *heldLease {
 	b.Helper()
 	h, err := m.acquire(b.Context(), true, m.tryAcquire)
-	b.done(err)
+	b.noError(err)
 	return h
 }
 
 // stoppedSlot is stopped for a semaphore of n.
-func (b *bubble) stoppedSlot(n int) (*heldLease, error) {
+func (b *bubble) acquireSlotWithoutRenewal(n int) (*heldLease, error) {
 	b.Helper()
 	s := b.user().semaphore(n, Config{TTL: ttl}).slots
 	return s.acquire(b.Context(), true, s.tryAcquire)
@@ -176,9 +176,9 @@ func (b *bubble) content(key string) string {
 	if errors.Is(err, bucket.ErrNotFound) {
 		return ""
 	}
-	b.done(err)
+	b.noError(err)
 	all, err := io.ReadAll(body)
-	b.done(err)
+	b.noError(err)
 	return string(all)
 }
 
@@ -188,50 +188,50 @@ func (b *bubble) put(key, content string, metadata map[string]string) {
 	_, err := b.store.Put(b.Context(), event.Object{Bucket: "b", Key: key}, bucket.Object{
 		Body: bytes.NewReader([]byte(content)), Size: int64(len(content)), ContentType: "text/plain", Metadata: metadata,
 	}, bucket.Condition{})
-	b.done(err)
+	b.noError(err)
 }
 
 func (b *bubble) remove(key string) {
 	b.Helper()
-	b.done(b.store.Delete(b.Context(), event.Object{Bucket: "b", Key: key}, bucket.Condition{}))
+	b.noError(b.store.Delete(b.Context(), event.Object{Bucket: "b", Key: key}, bucket.Condition{}))
 }
 
 // keys are all there are, in order.
 func (b *bubble) keys() (keys []string) {
 	b.Helper()
 	for info, err := range b.store.List(b.Context(), "b", "", "") {
-		b.done(err)
+		b.noError(err)
 		keys = append(keys, info.Key)
 	}
 	return keys
 }
 
 // within bounds how long one waits.
-func (b *bubble) within(d time.Duration) context.Context {
+func (b *bubble) withTimeout(d time.Duration) context.Context {
 	ctx, stop := context.WithTimeout(b.Context(), d)
 	b.Cleanup(stop)
 	return ctx
 }
 
 // silent is a read that is not answered.
-func silent(ctx context.Context, _ func(context.Context) error) error {
+func noAnswer(ctx context.Context, _ func(context.Context) error) error {
 	<-ctx.Done()
 	return fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err())
 }
 
 // waiting is somebody who waits for a lock.
-type waiting struct {
-	entered chan struct{}
-	lease   *Lease
-	err     error
-	after   time.Duration
+type backgroundAcquire struct {
+	done  chan struct{}
+	lease *Lease
+	err   error
+	after time.Duration
 }
 
 // begins lets somebody acquire a lock in the background.
-func begins(ctx context.Context, acquire func(context.Context) (*Lease, error)) *waiting {
-	w, began := &waiting{entered: make(chan struct{})}, time.Now()
+func acquireInBackground(ctx context.Context, acquire func(context.Context) (*Lease, error)) *backgroundAcquire {
+	w, began := &backgroundAcquire{done: make(chan struct{})}, time.Now()
 	go func() {
-		defer close(w.entered)
+		defer close(w.done)
 		w.lease, w.err = acquire(ctx)
 		w.after = time.Since(began)
 	}()
@@ -239,25 +239,25 @@ func begins(ctx context.Context, acquire func(context.Context) (*Lease, error)) 
 }
 
 // enters waits until the one who waits has got the lock.
-func (w *waiting) enters(b *bubble) *Lease {
+func (w *backgroundAcquire) wait(b *bubble) *Lease {
 	b.Helper()
-	<-w.entered
-	return b.got(w.lease, w.err)
+	<-w.done
+	return b.mustAcquire(w.lease, w.err)
 }
 
 // outside checks that the one who waits is waiting still.
-func (w *waiting) outside(b *bubble) {
+func (w *backgroundAcquire) stillWaiting(b *bubble) {
 	b.Helper()
 	synctest.Wait()
 	select {
-	case <-w.entered:
+	case <-w.done:
 		b.Fatalf("entered, %v", w.err)
 	default:
 	}
 }
 
 // about checks how long something took.
-func (b *bubble) about(took, least, most time.Duration) {
+func (b *bubble) wantDuration(took, least, most time.Duration) {
 	b.Helper()
 	if took < least || took > most {
 		b.Errorf("after %v, want %v to %v", took, least, most)

@@ -63,7 +63,7 @@ func (e *HeldError) Error() string {
 	if e.Record.Token == 0 {
 		return fmt.Sprintf("%s: %s", e.Lock, ErrHeld)
 	}
-	s := fmt.Sprintf("%s: %s by %s", e.Lock, ErrHeld, e.Record.holder())
+	s := fmt.Sprintf("%s: %s by %s", e.Lock, ErrHeld, e.Record.describeHolder())
 	if e.Limit > 0 {
 		s += fmt.Sprintf("; it counts to %d, and not to %d: all must use the same limit", e.Record.Limit, e.Limit)
 	}
@@ -75,7 +75,7 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 // gaveUp adds the holder that was seen last, if any, to the error with which ctx
 // ended.
-func (e *HeldError) gaveUp(ctx context.Context, err error) error {
+func (e *HeldError) withCause(ctx context.Context, err error) error {
 	if e == nil || ctx.Err() == nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (e *HeldError) gaveUp(ctx context.Context, err error) error {
 }
 
 // holder names who holds the lock, for people.
-func (r *Record) holder() string {
+func (r *Record) describeHolder() string {
 	s := "somebody"
 	if r.Owner != "" {
 		s = event.Quote(r.Owner)
@@ -102,7 +102,7 @@ func (r *Record) holder() string {
 }
 
 // holder returns the fields of a record that name the holder.
-func (c Config) holder() (Record, error) {
+func (c Config) holderRecord() (Record, error) {
 	if c.TTL == 0 {
 		c.TTL = defaultTTL
 	}

@@ -28,30 +28,30 @@ type watch struct {
 
 const (
 	// rate bounds the difference between the rates of two clocks, in percent.
-	rate = 5
+	clockTolerance = 5
 	// maxLate bounds how often a lease is acquired whose answer comes too late.
-	maxLate = 3
+	maxLateAnswers = 3
 	// cleanUpTimeout bounds the clean-up after an acquisition that was given up.
 	cleanUpTimeout = 5 * time.Second
 )
 
 // expiry returns the time until the lease can be acquired, as far as this process can
 // know: 0 or less if it is free or expired.
-func (c *contender) expiry(now sighting) time.Duration {
+func (c *contender) expiry(now observation) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watch.nonce != now.rec.Nonce {
-		c.watch = watch{now.rec.Nonce, now.seen}
+		c.watch = watch{now.rec.Nonce, now.at}
 	}
 	if now.free() || c.ignored[now.rec.Nonce] {
 		return 0
 	}
-	return now.rec.ttl() + now.rec.ttl()*rate/100 - c.clock.Now().Sub(c.watch.since)
+	return now.rec.ttl() + now.rec.ttl()*clockTolerance/100 - c.clock.Now().Sub(c.watch.since)
 }
 
 // tryAcquire writes our record if the lease is free or expired. Otherwise it returns the
 // time until expiry. It updates now to the version that it finds.
-func (c *contender) tryAcquire(ctx context.Context, now *sighting) (attempt, error) {
+func (c *contender) tryAcquire(ctx context.Context, now *observation) (attempt, error) {
 	for late := 0; ; {
 		if left := c.expiry(*now); left > 0 {
 			return attempt{retry: left, busy: c.heldBy(&now.rec)}, nil
@@ -62,7 +62,7 @@ func (c *contender) tryAcquire(ctx context.Context, now *sighting) (attempt, err
 			c.cleanUpLateWrite(ctx, w)
 			return attempt{}, err
 		}
-		if *now = r.sighting; r.fate != cell.Landed {
+		if *now = r.observation; r.outcome != cell.Landed {
 			continue // another process was faster
 		}
 		h := &heldLease{contender: c, at: r.version, sent: w.sent, replaced: w.base.rec.Nonce}
@@ -71,7 +71,7 @@ func (c *contender) tryAcquire(ctx context.Context, now *sighting) (attempt, err
 			return attempt{held: h}, nil
 		}
 		c.ignore(w.next.Nonce) // the answer came too late
-		if late++; late == maxLate {
+		if late++; late == maxLateAnswers {
 			h.releaseBestEffort(ctx)
 			return attempt{}, fmt.Errorf("taking the lock %s: %w, which is %v: choose a longer TTL", c, ErrSlow, h.ttl())
 		}
@@ -91,7 +91,7 @@ func (c *contender) claim(now version) Record {
 // expire releases an expired lease in the name of its holder, so that it cannot be
 // renewed. Otherwise it returns the time until expiry. It updates now to the version that
 // it finds.
-func (c *contender) expire(ctx context.Context, now *sighting) (time.Duration, error) {
+func (c *contender) expire(ctx context.Context, now *observation) (time.Duration, error) {
 	for {
 		left := c.expiry(*now)
 		if left > 0 || now.free() {
@@ -101,7 +101,7 @@ func (c *contender) expire(ctx context.Context, now *sighting) (time.Duration, e
 		if err != nil {
 			return 0, err
 		}
-		*now = r.sighting
+		*now = r.observation
 	}
 }
 

@@ -23,7 +23,7 @@ type env struct {
 	// jitter returns a random time in [0, d).
 	jitter func(d time.Duration) time.Duration
 	// pace is the duration of the last write that was answered, in nanoseconds.
-	pace atomic.Int64
+	lastWrite atomic.Int64
 }
 
 // clock is the clock of one process. Clocks of two processes are never compared.
@@ -79,8 +79,8 @@ type backoff struct {
 
 // The pauses of a waiter between two reads of a lease.
 const (
-	shortestPoll = 100 * time.Millisecond
-	longestPoll  = 2 * time.Second
+	minPoll = 100 * time.Millisecond
+	maxPoll = 2 * time.Second
 )
 
 // retryPauses are the pauses after requests without a clear answer.
@@ -104,13 +104,13 @@ const (
 )
 
 // persist retries ask while the store is unavailable, until outageTimeout.
-func (e *env) persist(ctx context.Context, ask func() error) error {
-	return e.persistSince(ctx, e.clock.Now(), ask)
+func (e *env) retryUnavailable(ctx context.Context, ask func() error) error {
+	return e.retryUnavailableSince(ctx, e.clock.Now(), ask)
 }
 
 // persistSince is persist for a store that last answered at began.
-func (e *env) persistSince(ctx context.Context, began time.Time, ask func() error) error {
-	pace := e.pacing(began)
+func (e *env) retryUnavailableSince(ctx context.Context, began time.Time, ask func() error) error {
+	pace := e.retryPace(began)
 	var before error // names a cause; that of a canceled call does not
 	for {
 		err := ask()
@@ -131,7 +131,7 @@ func (e *env) persistSince(ctx context.Context, began time.Time, ask func() erro
 
 // pacing returns the Pace of a [cell.Write]: it pauses while the store gives no clear
 // answer, until outageTimeout after began.
-func (e *env) pacing(began time.Time) func(context.Context, int, error) error {
+func (e *env) retryPace(began time.Time) func(context.Context, int, error) error {
 	pauses := e.retryPauses()
 	return func(ctx context.Context, _ int, answer error) error {
 		if e.clock.Now().Sub(began) > outageTimeout {

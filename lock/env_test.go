@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// TestHeld: where the clocks differ, the one that has gone on by more counts. The
+// TestElapsedUsesFasterClock: where the clocks differ, the one that has gone on by more counts. The
 // monotonic one stands still while the machine sleeps, and the wall clock is put
 // back.
-func TestHeld(t *testing.T) {
+func TestElapsedUsesFasterClock(t *testing.T) {
 	since := time.Now()
 	for _, c := range []struct {
 		name            string
@@ -20,7 +20,7 @@ func TestHeld(t *testing.T) {
 		{"neither", time.Second, time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			now := readings(since, c.monotonic, c.wall)
+			now := timeWithClocks(since, c.monotonic, c.wall)
 			if got, want := elapsed(since, now), max(c.monotonic, c.wall); got != want {
 				t.Errorf("held for %v, want %v", got, want)
 			}
@@ -30,7 +30,7 @@ func TestHeld(t *testing.T) {
 
 // readings returns a time whose clocks have gone on since then by different amounts.
 // Package time has no way to make one, but for a machine that sleeps.
-func readings(since time.Time, monotonic, wall time.Duration) time.Time {
+func timeWithClocks(since time.Time, monotonic, wall time.Duration) time.Time {
 	now := since.Add(wall)
 	ext := (*int64)(unsafe.Add(unsafe.Pointer(&now), unsafe.Sizeof(uint64(0))))
 	*ext += int64(monotonic - wall)

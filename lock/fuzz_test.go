@@ -16,7 +16,7 @@ import (
 // FuzzDecode checks that what is no lease is told from one, and that a lease,
 // whoever wrote it, is written back as it was, and goes on.
 func FuzzDecode(f *testing.F) {
-	for _, c := range notLeases {
+	for _, c := range invalidLeases {
 		f.Add([]byte(c.content))
 	}
 	full := Record{
@@ -39,7 +39,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		comesBack(t, &rec)
+		wantRoundTrip(t, &rec)
 		holder := Record{TTL: MaxTTL.Milliseconds(), Host: "h", PID: 1}
 		for _, next := range []Record{
 			rec.renewed("nonce-nonce"), rec.released("nonce-nonce", epoch), rec.forced("nonce-nonce", epoch), rec.acquired(&holder, "nonce-nonce", epoch),
@@ -47,7 +47,7 @@ func FuzzDecode(f *testing.F) {
 			if next.Token < 1 {
 				continue // it has come to the end of all numbers
 			}
-			comesBack(t, &next)
+			wantRoundTrip(t, &next)
 			if next.Before[0] != rec.Nonce || len(next.Before) > maxBefore || len(next.Before) > len(rec.Before)+1 {
 				t.Errorf("it carries %q forward", next.Before)
 			}
@@ -57,7 +57,7 @@ func FuzzDecode(f *testing.F) {
 
 // comesBack checks that what is written is read as it was, and is written again
 // as it stands.
-func comesBack(t *testing.T, rec *Record) {
+func wantRoundTrip(t *testing.T, rec *Record) {
 	t.Helper()
 	body := rec.encode()
 	back, err := decode(body)
@@ -101,15 +101,15 @@ func FuzzLineage(f *testing.F) {
 			t.Errorf("written %+v, read %+v", next, back)
 		}
 		base, now := snapshot{true, "e1", was}, snapshot{true, "e2", next}
-		if fate, known := judge(now, base, id, refused); fate != cell.Landed || !known {
-			t.Errorf("an update that landed is %v, %v", fate, known)
+		if outcome, known := classifyUpdate(now, base, id, refused); outcome != cell.Landed || !known {
+			t.Errorf("an update that landed is %v, %v", outcome, known)
 		}
-		if fate, known := judge(base, base, id, refused); !slices.Contains(was.ids, id) && (fate != cell.Unclear || !known) {
-			t.Errorf("where nothing has changed it is %v, %v", fate, known)
+		if outcome, known := classifyUpdate(base, base, id, refused); !slices.Contains(was.ids, id) && (outcome != cell.Unclear || !known) {
+			t.Errorf("where nothing has changed it is %v, %v", outcome, known)
 		}
 		other := snapshot{true, "e3", was.with("another", 0)}
-		if fate, known := judge(other, base, id, refused); !slices.Contains(was.ids, id) && (fate != cell.Lost || !known && was.count > 0 && next.count > 0 && !refused) {
-			t.Errorf("with another's in its place it is %v, %v", fate, known)
+		if outcome, known := classifyUpdate(other, base, id, refused); !slices.Contains(was.ids, id) && (outcome != cell.Lost || !known && was.count > 0 && next.count > 0 && !refused) {
+			t.Errorf("with another's in its place it is %v, %v", outcome, known)
 		}
 	})
 }

@@ -87,18 +87,18 @@ func (t *turnQueue) endTurn() {
 const maxHandOvers = 1000
 
 // stay is how long the goroutines of one process have kept a Mutex from other processes.
-type stay struct {
-	since     time.Time // when this process took it from another
-	handOvers int
-	yieldNext bool   // the next goroutine lets other processes go first
-	nonce     string // of the last release
-	at        time.Time
+type tenure struct {
+	since      time.Time // when this process took it from another
+	handOvers  int
+	yieldNext  bool   // the next goroutine lets other processes go first
+	nonce      string // of the last release
+	releasedAt time.Time
 }
 
 // mayHandOver reports that the lock may stay in this process: for maxHandOvers and for
 // max(TTL, 20 s). The pause after it is a tenth of that at most. The caller holds mu.
 func (m *Mutex) mayHandOver() bool {
-	return m.stay.handOvers < maxHandOvers && m.clock.Now().Sub(m.stay.since) < max(m.holder.ttl(), 10*longestPoll)
+	return m.tenure.handOvers < maxHandOvers && m.clock.Now().Sub(m.tenure.since) < max(m.holder.ttl(), 10*maxPoll)
 }
 
 // enter acquires the lock in its goroutine's turn.
@@ -106,7 +106,7 @@ func (m *Mutex) enter(ctx context.Context, wait bool) (*heldLease, error) {
 	busy := &HeldError{Lock: m.String()}
 	if !(wait && m.turns.waitTurn(ctx, m.clock) || !wait && m.turns.tryTurn()) {
 		if ctx.Err() != nil {
-			return nil, busy.gaveUp(ctx, context.Cause(ctx))
+			return nil, busy.withCause(ctx, context.Cause(ctx))
 		}
 		return nil, busy
 	}
@@ -114,7 +114,7 @@ func (m *Mutex) enter(ctx context.Context, wait bool) (*heldLease, error) {
 	h, err := m.acquireInTurn(ctx, wait, pause)
 	if err != nil {
 		if inherited.exists { // no other process could enter while we keep it
-			m.held(inherited).releaseBestEffort(ctx)
+			m.heldAt(inherited).releaseBestEffort(ctx)
 		}
 		m.turns.endTurn()
 	}
@@ -124,7 +124,7 @@ func (m *Mutex) enter(ctx context.Context, wait bool) (*heldLease, error) {
 func (m *Mutex) acquireInTurn(ctx context.Context, wait bool, pause time.Duration) (*heldLease, error) {
 	if pause > 0 {
 		if err := m.clock.Sleep(ctx, pause); err != nil {
-			return nil, (&HeldError{Lock: m.String()}).gaveUp(ctx, err)
+			return nil, (&HeldError{Lock: m.String()}).withCause(ctx, err)
 		}
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -141,15 +141,15 @@ func (m *Mutex) beginTurn(wait bool) (inherited version, pause time.Duration) {
 	switch {
 	case m.cached.exists && m.cached.rec.State == Held:
 		return m.cached, 0
-	case wait && m.stay.yieldNext:
-		m.stay.yieldNext = false
-		return version{}, longestPoll - m.clock.Now().Sub(m.stay.at)
+	case wait && m.tenure.yieldNext:
+		m.tenure.yieldNext = false
+		return version{}, maxPoll - m.clock.Now().Sub(m.tenure.releasedAt)
 	}
 	return version{}, 0
 }
 
 // held is the lease as this Mutex holds it in a version.
-func (m *Mutex) held(at version) *heldLease {
+func (m *Mutex) heldAt(at version) *heldLease {
 	return &heldLease{contender: &m.contender, at: at, released: m.noteReleased}
 }
 
@@ -157,7 +157,7 @@ func (m *Mutex) held(at version) *heldLease {
 // wrote last, if there is one, and saves a read.
 func (m *Mutex) tryAcquire(ctx context.Context) (attempt, error) {
 	m.mu.Lock()
-	now := sighting{m.cached, m.clock.Now()}
+	now := observation{m.cached, m.clock.Now()}
 	m.cached = version{}
 	m.mu.Unlock()
 	if !now.exists {
@@ -180,9 +180,9 @@ func (m *Mutex) noteAcquired(h *heldLease) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
-	again := h.replaced == m.stay.nonce && now.Sub(m.stay.at) < longestPoll
-	if m.stay.since.IsZero() || !again && !h.inherited {
-		m.stay.since, m.stay.handOvers = now, 0
+	again := h.replaced == m.tenure.nonce && now.Sub(m.tenure.releasedAt) < maxPoll
+	if m.tenure.since.IsZero() || !again && !h.inherited {
+		m.tenure.since, m.tenure.handOvers = now, 0
 	}
 }
 
@@ -191,8 +191,8 @@ func (m *Mutex) noteAcquired(h *heldLease) {
 func (m *Mutex) noteReleased(v version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.cached, m.stay.nonce, m.stay.at = v, v.rec.Nonce, m.clock.Now()
-	m.stay.yieldNext = m.stay.yieldNext || !m.mayHandOver()
+	m.cached, m.tenure.nonce, m.tenure.releasedAt = v, v.rec.Nonce, m.clock.Now()
+	m.tenure.yieldNext = m.tenure.yieldNext || !m.mayHandOver()
 }
 
 // release ends a lease and its goroutine's turn. If another goroutine waits for its turn,
@@ -201,7 +201,7 @@ func (m *Mutex) release(ctx context.Context, h *heldLease, lost error) error {
 	m.mu.Lock()
 	stays := lost == nil && h.renewal == nil && h.remaining(m.clock.Now()) > 0 && m.mayHandOver()
 	m.mu.Unlock()
-	if stays && m.turns.handOver(func() { m.leave(h) }) {
+	if stays && m.turns.handOver(func() { m.passLease(h) }) {
 		return nil
 	}
 	defer m.turns.endTurn()
@@ -210,16 +210,16 @@ func (m *Mutex) release(ctx context.Context, h *heldLease, lost error) error {
 	if contended {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.stay.yieldNext, m.cached = true, version{}
+		m.tenure.yieldNext, m.cached = true, version{}
 	}
 	return err
 }
 
 // leave leaves a lease to the next goroutine.
-func (m *Mutex) leave(h *heldLease) {
+func (m *Mutex) passLease(h *heldLease) {
 	h.ignoreOwn()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cached = h.at
-	m.stay.handOvers++
+	m.tenure.handOvers++
 }

@@ -17,7 +17,7 @@ type heldLease struct {
 	sent      time.Time // no later than the time when that landed
 	replaced  string    // nonce of the version before the acquisition
 	inherited bool      // the acquisition replaced a write of the same contender
-	// renewal is a renewal of unknown fate.
+	// renewal is a renewal of unknown outcome.
 	renewal *leaseWrite
 	// renewErr is the error of the last renewal.
 	renewErr error
@@ -52,7 +52,7 @@ func (h *heldLease) renewBestEffort(ctx context.Context) error {
 	now := h.clock.Now()
 	left := h.remaining(now)
 	if left <= 0 {
-		return h.late()
+		return h.expiredError()
 	}
 	if h.due(now) > 0 {
 		return nil
@@ -69,7 +69,7 @@ func (h *heldLease) renewLoop(ctx context.Context, renewed func()) error {
 	for {
 		now := h.clock.Now()
 		if h.remaining(now) <= 0 {
-			return h.late()
+			return h.expiredError()
 		}
 		if wait := h.due(now); wait > 0 {
 			// clockPoll bounds the wait, because timers stop while the machine sleeps.
@@ -97,7 +97,7 @@ func (h *heldLease) renewLoop(ctx context.Context, renewed func()) error {
 // clockPoll is the interval in which a holder reads its clocks.
 const clockPoll = time.Second
 
-// renew renews the lease. It continues a renewal of unknown fate.
+// renew renews the lease. It continues a renewal of unknown outcome.
 func (h *heldLease) renew(ctx context.Context, within time.Duration) error {
 	ctx, stop := h.clock.Limit(ctx, within)
 	defer stop()
@@ -108,30 +108,30 @@ func (h *heldLease) renew(ctx context.Context, within time.Duration) error {
 	if h.renewErr = err; err != nil {
 		return err
 	}
-	if r.fate != cell.Landed {
+	if r.outcome != cell.Landed {
 		h.renewal = nil
-		return h.lostTo(r.version)
+		return h.lostError(r.version)
 	}
 	h.at, h.sent, h.renewal = r.version, h.renewal.sent, nil
 	return nil
 }
 
 // late is the error for a lease that was not renewed in time.
-func (h *heldLease) late() error {
+func (h *heldLease) expiredError() error {
 	if h.renewErr == nil {
 		return fmt.Errorf("%s: %w: it was not renewed within its %v: this process stood still, or waited for something else", h.contender, ErrLost, h.ttl())
 	}
 	return fmt.Errorf("%s: %w: it could not be renewed within its %v: %w", h.contender, ErrLost, h.ttl(), h.renewErr)
 }
 
-func (h *heldLease) lostTo(now version) error {
+func (h *heldLease) lostError(now version) error {
 	switch {
 	case !now.exists:
 		return fmt.Errorf("%s: %w: its object was deleted", h.contender, ErrLost)
 	case now.rec.State == Released:
 		return fmt.Errorf("%s: %w: it was released by somebody else; its token is now %d", h.contender, ErrLost, now.rec.Token)
 	}
-	return fmt.Errorf("%s: %w to %s", h.contender, ErrLost, now.rec.holder())
+	return fmt.Errorf("%s: %w to %s", h.contender, ErrLost, now.rec.describeHolder())
 }
 
 // release releases the lease. It returns ErrLost if the lease had been lost before. A
@@ -146,12 +146,12 @@ func (h *heldLease) release(ctx context.Context) error {
 		case err != nil:
 			h.ignoreOwn()
 			return fmt.Errorf("%w; nobody else can enter until its lease is over", err)
-		case r.fate == cell.Landed:
+		case r.outcome == cell.Landed:
 			if h.released != nil {
 				h.released(r.version)
 			}
 			return nil
-		case r.fate == cell.Superseded:
+		case r.outcome == cell.Superseded:
 			return nil
 		case h.renewal != nil && r.exists && r.rec.Nonce == h.renewal.next.Nonce:
 			h.at, h.renewal = r.version, nil // the renewal had landed
@@ -159,7 +159,7 @@ func (h *heldLease) release(ctx context.Context) error {
 		case good && h.takenOver(&r.rec):
 			return nil
 		}
-		return h.lostTo(r.version)
+		return h.lostError(r.version)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token int64) error) error {
 	for {
 		l, err := m.Acquire(ctx)
-		if passing(err) {
-			if stopped := m.clock.Sleep(ctx, longestPoll); stopped != nil {
+		if isTransient(err) {
+			if stopped := m.clock.Sleep(ctx, maxPoll); stopped != nil {
 				return fmt.Errorf("%w: %w", err, stopped)
 			}
 			continue
@@ -27,7 +27,7 @@ func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token i
 		if err != nil {
 			return err
 		}
-		lost, err := m.term(ctx, l, work)
+		lost, err := m.leadOnce(ctx, l, work)
 		switch {
 		case ctx.Err() != nil:
 			return errors.Join(err, context.Cause(ctx))
@@ -39,7 +39,7 @@ func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token i
 
 // term is one time as the leader. It ends with the work, even if that panics, and
 // tells whether the lease was lost by then.
-func (m *Mutex) term(ctx context.Context, l *Lease, work func(ctx context.Context, token int64) error) (lost bool, err error) {
+func (m *Mutex) leadOnce(ctx context.Context, l *Lease, work func(ctx context.Context, token int64) error) (lost bool, err error) {
 	defer func() {
 		ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
 		defer stop()
@@ -50,7 +50,7 @@ func (m *Mutex) term(ctx context.Context, l *Lease, work func(ctx context.Contex
 }
 
 // passing reports that a store may answer otherwise later.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	for _, kind := range []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, ErrSlow} {
 		if errors.Is(err, kind) {
 			return !permanent(err)

@@ -42,31 +42,31 @@ type version struct {
 func (v *version) free() bool { return !v.exists || v.rec.State == Released }
 
 // sighting is a version of a lease, and when the answer came that showed it.
-type sighting struct {
+type observation struct {
 	version
-	seen time.Time
+	at time.Time
 }
 
 // readOnce reads the lease with one request.
-func (l *leaseCell) readOnce(ctx context.Context) (sighting, error) {
+func (l *leaseCell) readOnce(ctx context.Context) (observation, error) {
 	ctx, stop := l.clock.Limit(ctx, callTimeout)
 	defer stop()
 	value, err := l.cell.Read(ctx)
 	if err != nil {
-		return sighting{}, err
+		return observation{}, err
 	}
 	v, err := l.parse(value)
-	return sighting{v, l.clock.Now()}, err
+	return observation{v, l.clock.Now()}, err
 }
 
 // read reads the lease. It waits for a store that is unavailable.
-func (l *leaseCell) read(ctx context.Context) (now sighting, err error) {
-	err = l.persist(ctx, func() error {
+func (l *leaseCell) read(ctx context.Context) (now observation, err error) {
+	err = l.retryUnavailable(ctx, func() error {
 		now, err = l.readOnce(ctx)
 		return err
 	})
 	if err != nil {
-		return sighting{}, fmt.Errorf("reading the lock %s: %w", l, err)
+		return observation{}, fmt.Errorf("reading the lock %s: %w", l, err)
 	}
 	return now, nil
 }
@@ -86,7 +86,7 @@ func (l *leaseCell) parse(v cell.Value) (version, error) {
 	return version{exists: true, etag: v.Version, rec: rec}, nil
 }
 
-// classify returns the fate of a write with this nonce, which was sent on the condition
+// classify returns the outcome of a write with this nonce, which was sent on the condition
 // that the object is base, from the version that is stored now.
 //
 // It compares nonces, because the ETag that comes with a read may be that of the object
@@ -95,7 +95,7 @@ func (l *leaseCell) parse(v cell.Value) (version, error) {
 // A lost write stays lost: each version has an ETag of its own, which never comes back,
 // so that a late copy finds its condition broken. A copy of the very first write can
 // land later only if the object was deleted.
-func classify(now, base version, nonce string) cell.Fate {
+func classify(now, base version, nonce string) cell.Outcome {
 	switch {
 	case now.exists && now.rec.Nonce == nonce:
 		return cell.Landed
@@ -108,7 +108,7 @@ func classify(now, base version, nonce string) cell.Fate {
 }
 
 // show returns the record of the lease.
-func (l *leaseCell) show(ctx context.Context) (sighting, error) {
+func (l *leaseCell) show(ctx context.Context) (observation, error) {
 	now, err := l.readOnce(ctx)
 	if err == nil && !now.exists {
 		err = fmt.Errorf("%w: nobody has ever held it", bucket.ErrNotFound)
@@ -124,16 +124,16 @@ func (l *leaseCell) forceRelease(ctx context.Context, token int64) (Record, erro
 		case now.free():
 			return Record{}, fmt.Errorf("releasing the lock %s: %w: nobody holds it", l, ErrConfig)
 		case now.rec.Token != token:
-			return Record{}, fmt.Errorf("releasing the lock %s: %w: it is held under the token %d, and not under %d, by %s", l, ErrConfig, now.rec.Token, token, now.rec.holder())
+			return Record{}, fmt.Errorf("releasing the lock %s: %w: it is held under the token %d, and not under %d, by %s", l, ErrConfig, now.rec.Token, token, now.rec.describeHolder())
 		}
 		r, err := l.write(now.version, now.rec.forced(l.nonce(), l.clock.Now())).run(ctx)
 		if err != nil {
 			return Record{}, err
 		}
-		if r.fate != cell.Lost {
+		if r.outcome != cell.Lost {
 			return r.rec, nil
 		}
-		now = r.sighting // another process has renewed it, or taken it over
+		now = r.observation // another process has renewed it, or taken it over
 	}
 	return Record{}, fmt.Errorf("releasing the lock %s: %w", l, err)
 }

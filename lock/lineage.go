@@ -63,7 +63,7 @@ func (l lineage) follows(base lineage) bool {
 // metadata is the user's, with the lineage: as many of its ids as fit. It returns
 // false if too few do.
 func (l lineage) metadata(users map[string]string) (map[string]string, bool) {
-	m := ownMetadata(users)
+	m := userMetadata(users)
 	m[metaCount] = strconv.FormatInt(l.count, 10)
 	if l.fence > 0 {
 		m[metaFence] = strconv.FormatInt(l.fence, 10)
@@ -78,7 +78,7 @@ func (l lineage) metadata(users map[string]string) (map[string]string, bool) {
 }
 
 // ownMetadata is a copy of the user's own metadata.
-func ownMetadata(metadata map[string]string) map[string]string {
+func userMetadata(metadata map[string]string) map[string]string {
 	m := make(map[string]string, len(metadata)+3)
 	maps.Copy(m, metadata)
 	for _, name := range []string{metaCount, metaIDs, metaFence} {
@@ -94,20 +94,20 @@ type snapshot struct {
 	lineage
 }
 
-// judge tells the fate of an update that was sent on the condition that the
+// judge tells the outcome of an update that was sent on the condition that the
 // object is base, from what is there now.
 //
 // It is not known if the lineage has grown beyond what it holds. Where it was
 // broken, by another program that does not carry it forward, or by a deletion, a
 // refusal by the store is believed; without one it is not known either.
-func judge(now, base snapshot, id string, refused bool) (f cell.Fate, known bool) {
+func classifyUpdate(now, base snapshot, id string, refused bool) (f cell.Outcome, known bool) {
 	place := now.count - base.count - 1 // of this update among the ids, if it landed
 	switch {
 	case len(now.ids) > 0 && now.ids[0] == id:
 		return cell.Landed, true
 	case slices.Contains(now.ids, id):
 		return cell.Superseded, true
-	case now.is(base):
+	case now.equals(base):
 		return cell.Unclear, true
 	case now.count == 0 || place < 0 || base.exists && base.count == 0 || !now.follows(base.lineage):
 		return cell.Lost, refused
@@ -117,6 +117,6 @@ func judge(now, base snapshot, id string, refused bool) (f cell.Fate, known bool
 }
 
 // is reports that nothing has changed.
-func (s snapshot) is(base snapshot) bool {
+func (s snapshot) equals(base snapshot) bool {
 	return s.exists == base.exists && s.etag == base.etag && s.count == base.count && slices.Equal(s.ids, base.ids)
 }

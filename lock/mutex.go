@@ -13,7 +13,7 @@ type Mutex struct {
 
 	// Guarded by the contender's mu.
 	cached version // the version that this Mutex wrote last, or nothing
-	stay   stay
+	tenure tenure
 }
 
 // Acquire waits until it holds the lock. It gives up when ctx ends, with its cause and the

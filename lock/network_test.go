@@ -18,7 +18,7 @@ import (
 )
 
 // register is one object of the simulated store.
-type register struct {
+type storedObject struct {
 	exists bool
 	body   []byte
 	meta   map[string]string
@@ -28,7 +28,7 @@ type register struct {
 }
 
 // etag is of the bytes alone, as that of a store.
-func (r *register) etag() string {
+func (r *storedObject) etag() string {
 	h := fnv.New64a()
 	h.Write(r.body)
 	return fmt.Sprintf("%016x", h.Sum64())
@@ -39,13 +39,13 @@ type network struct{ *proc }
 
 // Get implements [bucket.Store].
 func (n *network) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
-	if n.troubled() && n.Tape.Chance(300) {
-		n.wait(n.moment())
+	if n.faulty() && n.Tape.Chance(300) {
+		n.wait(n.shortDelay())
 		return bucket.Info{}, nil, bucket.ErrUnavailable
 	}
-	n.wait(n.moment())
+	n.wait(n.shortDelay())
 	r := *n.object(ref.Key)
-	n.wait(n.way())
+	n.wait(n.readDelay())
 	switch {
 	case ctx.Err() != nil:
 		return bucket.Info{}, nil, fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err())
@@ -64,8 +64,8 @@ func (n *network) Head(context.Context, event.Object) (bucket.Info, error) {
 // List implements [bucket.Store].
 func (n *network) List(ctx context.Context, _, prefix, _ string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
-		n.wait(n.moment())
-		if n.troubled() && n.Tape.Chance(300) {
+		n.wait(n.shortDelay())
+		if n.faulty() && n.Tape.Chance(300) {
 			yield(bucket.Info{}, bucket.ErrUnavailable)
 			return
 		}
@@ -75,7 +75,7 @@ func (n *network) List(ctx context.Context, _, prefix, _ string) iter.Seq2[bucke
 				found = append(found, bucket.Info{Key: key, ETag: r.etag(), Size: int64(len(r.body))})
 			}
 		}
-		n.wait(n.way())
+		n.wait(n.readDelay())
 		if ctx.Err() != nil {
 			yield(bucket.Info{}, fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err()))
 			return
@@ -103,7 +103,7 @@ func (n *network) Put(ctx context.Context, ref event.Object, o bucket.Object, c 
 			return "", bucket.ErrPrecondition
 		}
 		r.exists, r.body, r.meta = true, body, maps.Clone(o.Metadata)
-		n.landed(ref.Key, r, &by)
+		n.checkWrite(ref.Key, r, &by)
 		return r.etag(), nil
 	})
 }
@@ -131,9 +131,9 @@ func (n *network) change(ctx context.Context, what string, do func() (string, er
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, ctx.Err())
 	}
-	fault, back := simkit.NoFault, n.moment()
+	fault, back := simkit.NoFault, n.shortDelay()
 	if !n.calm {
-		fault = n.Tape.Fault(n.plan.troubles, changeFaults...)
+		fault = n.Tape.Fault(n.plan.faults, changeFaults...)
 	}
 	var etag string
 	var err error
@@ -148,7 +148,7 @@ func (n *network) change(ctx context.Context, what string, do func() (string, er
 		return "", bucket.ErrUnclear
 	}
 	if fault != simkit.Unsent && fault != simkit.Conflict && fault != simkit.Late {
-		n.wait(n.moment())
+		n.wait(n.shortDelay())
 		if fault == simkit.SlowRequest {
 			n.wait(n.Tape.UpTo(2 * n.plan.ttl))
 		}
@@ -157,12 +157,12 @@ func (n *network) change(ctx context.Context, what string, do func() (string, er
 	first, firstErr := etag, err
 	switch fault {
 	case simkit.Unsent, simkit.Lost:
-		return noAnswer(n.silence())
+		return noAnswer(n.timeoutDelay())
 	case simkit.Late:
 		n.After(n.Tape.UpTo(2*n.plan.ttl), land(", late"))
-		return noAnswer(n.silence())
+		return noAnswer(n.timeoutDelay())
 	case simkit.Repeated:
-		n.After(simkit.Pick(n.Tape, n.moment(), n.Tape.UpTo(2*n.plan.ttl)), land(", a copy"))
+		n.After(simkit.Pick(n.Tape, n.shortDelay(), n.Tape.UpTo(2*n.plan.ttl)), land(", a copy"))
 	case simkit.Twice:
 		land(", again")()
 		first, firstErr = etag, err
@@ -178,27 +178,27 @@ func (n *network) change(ctx context.Context, what string, do func() (string, er
 	return first, firstErr
 }
 
-func (n *network) troubled() bool { return !n.calm && n.Tape.Chance(n.plan.troubles) }
+func (n *network) faulty() bool { return !n.calm && n.Tape.Chance(n.plan.faults) }
 
-func (n *network) moment() time.Duration { return n.Tape.UpTo(50 * time.Millisecond) }
+func (n *network) shortDelay() time.Duration { return n.Tape.UpTo(50 * time.Millisecond) }
 
 // way is how long the answer to a read takes.
-func (n *network) way() time.Duration {
-	if n.troubled() && n.Tape.Chance(300) {
+func (n *network) readDelay() time.Duration {
+	if n.faulty() && n.Tape.Chance(300) {
 		return n.Tape.UpTo(2 * n.plan.ttl)
 	}
-	return n.moment()
+	return n.shortDelay()
 }
 
 // silence is how long a time-out takes, or a connection to break.
-func (n *network) silence() time.Duration {
-	return simkit.Pick(n.Tape, n.moment(), n.plan.ttl/4, callTimeout)
+func (n *network) timeoutDelay() time.Duration {
+	return simkit.Pick(n.Tape, n.shortDelay(), n.plan.ttl/4, callTimeout)
 }
 
-func (w *sea) object(key string) *register {
+func (w *simulation) object(key string) *storedObject {
 	r := w.objects[key]
 	if r == nil {
-		r = &register{}
+		r = &storedObject{}
 		w.objects[key] = r
 	}
 	return r

@@ -10,12 +10,12 @@ import (
 )
 
 // bare is a store that tells no ETags, or behind a proxy that takes them away.
-type bare struct {
+type withoutETags struct {
 	bucket.Store
 	reads, writes bool
 }
 
-func (s bare) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
+func (s withoutETags) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	info, body, err := s.Store.Get(ctx, ref)
 	if s.reads {
 		info.ETag = ""
@@ -23,7 +23,7 @@ func (s bare) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCl
 	return info, body, err
 }
 
-func (s bare) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+func (s withoutETags) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	etag, err := s.Store.Put(ctx, ref, o, c)
 	if s.writes {
 		etag = ""
@@ -35,16 +35,16 @@ func (s bare) Put(ctx context.Context, ref event.Object, o bucket.Object, c buck
 // condition.
 func TestReadsWithoutETags(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		b.done(b.got(b.mutex(Config{}).Acquire(b.Context())).Release(b.Context()))
+		b.noError(b.mustAcquire(b.mutex(Config{}).Acquire(b.Context())).Release(b.Context()))
 		b.put("data", "text", nil)
 		lock, data := b.content("k"), b.content("data")
-		store := Proved(bare{b.store, true, true}, "b")
+		store := Proved(withoutETags{b.store, true, true}, "b")
 		m, err := store.Mutex("k", Config{})
-		b.done(err)
+		b.noError(err)
 		_, err = m.Acquire(b.Context())
-		b.refused(err, bucket.ErrIgnored, "s3://b/k", "no ETag")
-		_, err = store.Update(b.Context(), "data", adds("more"), UpdateConfig{})
-		b.refused(err, bucket.ErrIgnored, "s3://b/data", "no ETag")
+		b.wantError(err, bucket.ErrIgnored, "s3://b/k", "no ETag")
+		_, err = store.Update(b.Context(), "data", appendText("more"), UpdateConfig{})
+		b.wantError(err, bucket.ErrIgnored, "s3://b/data", "no ETag")
 		if b.content("k") != lock || b.content("data") != data {
 			b.Error("something was written")
 		}
@@ -54,16 +54,16 @@ func TestReadsWithoutETags(t *testing.T) {
 // TestWritesWithoutETags: what was written tells a read.
 func TestWritesWithoutETags(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		m, err := Proved(bare{b.store, false, true}, "b").Mutex("k", Config{TTL: ttl})
-		b.done(err)
-		l := b.got(m.Acquire(b.Context()))
+		m, err := Proved(withoutETags{b.store, false, true}, "b").Mutex("k", Config{TTL: ttl})
+		b.noError(err)
+		l := b.mustAcquire(m.Acquire(b.Context()))
 		sleep(3 * ttl)
 		_, err = b.user().bucket.ForceRelease(b.Context(), "k", l.Token())
-		b.done(err)
-		other := b.got(b.mutex(Config{}).TryAcquire(b.Context()))
-		_, why := l.ends()
-		b.refused(why, ErrLost)
-		b.refused(l.Release(b.Context()), ErrLost)
-		b.done(other.Release(b.Context()))
+		b.noError(err)
+		other := b.mustAcquire(b.mutex(Config{}).TryAcquire(b.Context()))
+		_, why := l.waitForEnd()
+		b.wantError(why, ErrLost)
+		b.wantError(l.Release(b.Context()), ErrLost)
+		b.noError(other.Release(b.Context()))
 	})
 }

@@ -33,7 +33,7 @@ func Proved(store bucket.Store, name string) *Bucket { return &Bucket{realEnv(st
 // Mutex returns the lock whose lease is the object key. What is between its slashes
 // must not be empty, "." or "..", for some stores list such a key under another.
 func (b *Bucket) Mutex(key string, c Config) (*Mutex, error) {
-	holder, err := b.holder(key, c)
+	holder, err := b.checkedHolder(key, c)
 	if err != nil {
 		return nil, fmt.Errorf("the lock %s: %w", event.Object{Bucket: b.name, Key: key}, err)
 	}
@@ -46,11 +46,11 @@ func (b *Bucket) mutex(key string, holder Record) *Mutex {
 
 // holder is that of the lock of a key. A key below which not every store would list
 // the lock's companions is refused.
-func (b *Bucket) holder(key string, c Config) (Record, error) {
+func (b *Bucket) checkedHolder(key string, c Config) (Record, error) {
 	if err := (event.Object{Bucket: b.name, Key: key}).CheckPath(); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return c.holder()
+	return c.holderRecord()
 }
 
 // Show returns the record of a lock. A lock whose holder is gone is still held until

@@ -4,8 +4,8 @@ package lock
 
 import "time"
 
-// played is how many worlds are played.
-const played = 20_000
+// worldCount is how many worlds are played.
+const worldCount = 20_000
 
-// aloneFor is how long TestALoneUser uses its lock, in virtual time.
-const aloneFor = 10 * time.Minute
+// soleUserTime is how long TestSoleUserWaitsLittle uses its lock, in virtual time.
+const soleUserTime = 10 * time.Minute

@@ -21,7 +21,7 @@ func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrConfig, err)
 	} else {
-		holder, err = c.holder()
+		holder, err = c.holderRecord()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the lock on register:%s: %w", name, err)
@@ -42,7 +42,7 @@ func (m *Mutex) Observe(r ledger.Register) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	left := m.expiry(sighting{v, m.clock.Now()})
+	left := m.expiry(observation{v, m.clock.Now()})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.cached.rec.State == Released && m.cached.etag != v.etag {

@@ -19,34 +19,34 @@ import (
 // registers are those of a ledger that has a store's troubles: lost, late and
 // doubled requests and answers. A refusal that a ledger does not know, and its
 // errors without a kind, are unclear.
-type registers struct{ bucket.Store }
+type storeRegisters struct{ bucket.Store }
 
 var errLedger = errors.New("the ledger is not answering")
 
 // ReadRegister implements [ledger.Registers].
-func (r *registers) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
+func (r *storeRegisters) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
 	info, body, err := r.Get(ctx, event.Object{Bucket: "b", Key: name})
 	if errors.Is(err, bucket.ErrNotFound) {
 		return ledger.Register{Name: name}, nil
 	}
 	if err != nil {
-		return ledger.Register{}, fmt.Errorf("%w: %w", translated(err), err)
+		return ledger.Register{}, fmt.Errorf("%w: %w", registerError(err), err)
 	}
 	value, err := io.ReadAll(body)
 	return ledger.Register{Name: name, Version: info.ETag, Value: value}, err
 }
 
 // WriteRegister implements [ledger.Registers].
-func (r *registers) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
+func (r *storeRegisters) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
 	o := bucket.Object{Body: bytes.NewReader(value), Size: int64(len(value)), ContentType: mediaType}
 	next, err := r.Put(ctx, event.Object{Bucket: "b", Key: name}, o, bucket.Condition{IfAbsent: version == "", IfMatch: version})
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", translated(err), err)
+		return "", fmt.Errorf("%w: %w", registerError(err), err)
 	}
 	return next, nil
 }
 
-func translated(err error) error {
+func registerError(err error) error {
 	switch {
 	case errors.Is(err, bucket.ErrPrecondition):
 		return ledger.ErrRegisterChanged
@@ -57,45 +57,47 @@ func translated(err error) error {
 }
 
 // RemoveRegister implements [ledger.Registers].
-func (r *registers) RemoveRegister(context.Context, string, string) error { panic("nobody needs it") }
+func (r *storeRegisters) RemoveRegister(context.Context, string, string) error {
+	panic("nobody needs it")
+}
 
 // ListRegisters implements [ledger.Registers].
-func (r *registers) ListRegisters(context.Context, string) iter.Seq2[ledger.Register, error] {
+func (r *storeRegisters) ListRegisters(context.Context, string) iter.Seq2[ledger.Register, error] {
 	panic("nobody needs it")
 }
 
 // TestOnRegister shares a lock between two who have nothing but a ledger.
 func TestOnRegister(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		all := &registers{b.store}
+		all := &storeRegisters{b.store}
 		var token int64
 		for _, owner := range []string{"one", "two"} {
 			m, err := OnRegister(all, "audit/lease", Config{Owner: owner})
-			b.done(err)
-			l := b.got(m.Acquire(b.Context()))
+			b.noError(err)
+			l := b.mustAcquire(m.Acquire(b.Context()))
 			if l.Token() <= token {
 				b.Errorf("token %d after %d", l.Token(), token)
 			}
 			token = l.Token()
 			other, err := OnRegister(all, "audit/lease", Config{})
-			b.done(err)
+			b.noError(err)
 			_, err = other.TryAcquire(b.Context())
-			b.refused(err, ErrHeld, "register:audit/lease: the lock is held by "+owner)
-			b.done(l.Release(b.Context()))
+			b.wantError(err, ErrHeld, "register:audit/lease: the lock is held by "+owner)
+			b.noError(l.Release(b.Context()))
 		}
 		b.put("foreign", "{}", nil)
 		m, err := OnRegister(all, "foreign", Config{})
-		b.done(err)
+		b.noError(err)
 		_, err = m.Acquire(b.Context())
-		b.refused(err, ErrForeign, "register:foreign")
+		b.wantError(err, ErrForeign, "register:foreign")
 		if b.content("foreign") != "{}" {
 			b.Error("it was written over")
 		}
 	})
 }
 
-// TestOnRegisterRefuses what no lock on a register can be.
-func TestOnRegisterRefuses(t *testing.T) {
+// TestOnRegisterRejectsInvalid what no lock on a register can be.
+func TestOnRegisterRejectsInvalid(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		config Config
@@ -115,24 +117,24 @@ func TestOnRegisterRefuses(t *testing.T) {
 // it: TryAcquire needs no second TTL.
 func TestObserve(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		all := &registers{b.store}
+		all := &storeRegisters{b.store}
 		ours, err := OnRegister(all, "a", Config{Owner: "ours"})
-		b.done(err)
-		b.done(b.got(ours.TryAcquire(b.Context())).Release(b.Context()))
+		b.noError(err)
+		b.noError(b.mustAcquire(ours.TryAcquire(b.Context())).Release(b.Context()))
 		other, err := OnRegister(all, "a", Config{Owner: "other"})
-		b.done(err)
+		b.noError(err)
 		ctx, die := context.WithCancel(b.Context())
 		defer die()
-		l := b.got(other.TryAcquire(ctx))
+		l := b.mustAcquire(other.TryAcquire(ctx))
 		observe := func() time.Duration {
 			r, err := all.ReadRegister(b.Context(), "a")
-			b.done(err)
+			b.noError(err)
 			left, err := ours.Observe(r)
-			b.done(err)
+			b.noError(err)
 			return left
 		}
 		l.stop() // its process dies
-		const watched = defaultTTL + defaultTTL*rate/100
+		const watched = defaultTTL + defaultTTL*clockTolerance/100
 		if left := observe(); left != watched {
 			b.Errorf("%v are left, want %v", left, watched)
 		}
@@ -147,7 +149,7 @@ func TestObserve(t *testing.T) {
 		if left := observe(); left != 0 {
 			b.Errorf("%v are left, want 0", left)
 		}
-		b.done(b.got(ours.TryAcquire(b.Context())).Release(b.Context()))
+		b.noError(b.mustAcquire(ours.TryAcquire(b.Context())).Release(b.Context()))
 		if left := observe(); left != 0 {
 			b.Errorf("%v are left of a released lease", left)
 		}

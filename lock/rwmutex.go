@@ -27,7 +27,7 @@ type RWMutex struct {
 // RWMutex returns the readers and writer lock whose writer lease is the object key, which
 // must be as that of [Bucket.Mutex].
 func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
-	holder, err := b.holder(key, c)
+	holder, err := b.checkedHolder(key, c)
 	if err != nil {
 		return nil, fmt.Errorf("the lock %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
 	}
@@ -86,7 +86,7 @@ func (m *RWMutex) lock(ctx context.Context, wait bool) (*heldLease, error) {
 // tryAlone grants the writer lease if no reader is left. It renews the lease meanwhile, and
 // notes when the store last answered who reads.
 func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Time) (a attempt, err error) {
-	err = m.writer.persistSince(ctx, *answered, func() error {
+	err = m.writer.retryUnavailableSince(ctx, *answered, func() error {
 		if err := h.renewBestEffort(ctx); err != nil {
 			return err
 		}
@@ -151,5 +151,5 @@ func (m *RWMutex) tryRLock(ctx context.Context) (attempt, error) {
 		return a, nil
 	}
 	a.held.releaseBestEffort(ctx)
-	return attempt{retry: shortestPoll, busy: &HeldError{Lock: m.writer.String()}}, err
+	return attempt{retry: minPoll, busy: &HeldError{Lock: m.writer.String()}}, err
 }

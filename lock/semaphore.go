@@ -16,7 +16,7 @@ type Semaphore struct{ slots *slots }
 // in [Bucket.Mutex]. A token is that of a slot, and no higher than that of the other
 // slots' holders.
 func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
-	holder, err := b.holder(key, c)
+	holder, err := b.checkedHolder(key, c)
 	if err == nil && (n < 1 || n > MaxSlots) {
 		err = fmt.Errorf("%w: a limit of %d: want 1 to %d", ErrConfig, n, MaxSlots)
 	}

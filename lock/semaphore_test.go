@@ -11,24 +11,24 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-func TestASemaphoreHasSoManyHolders(t *testing.T) {
+func TestSemaphoreLimit(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		const n = 3
 		var leases []*Lease
 		for range n {
-			leases = append(leases, b.got(b.user().semaphore(n, Config{TTL: ttl, Owner: "ann"}).Acquire(b.Context())))
+			leases = append(leases, b.mustAcquire(b.user().semaphore(n, Config{TTL: ttl, Owner: "ann"}).Acquire(b.Context())))
 		}
 		_, err := b.user().semaphore(n, Config{TTL: ttl}).TryAcquire(b.Context())
-		b.refused(err, ErrHeld, "ann", "s3://b/k.slots/")
-		w := begins(b.Context(), b.user().semaphore(n, Config{TTL: ttl}).Acquire)
+		b.wantError(err, ErrHeld, "ann", "s3://b/k.slots/")
+		w := acquireInBackground(b.Context(), b.user().semaphore(n, Config{TTL: ttl}).Acquire)
 		sleep(10 * ttl)
-		w.outside(b)
-		b.done(leases[1].Release(b.Context()))
-		last := w.enters(b)
-		b.about(w.after, 10*ttl, 10*ttl+2*time.Second)
+		w.stillWaiting(b)
+		b.noError(leases[1].Release(b.Context()))
+		last := w.wait(b)
+		b.wantDuration(w.after, 10*ttl, 10*ttl+2*time.Second)
 		for _, l := range []*Lease{leases[0], leases[2], last} {
-			b.done(l.Context().Err())
-			b.done(l.Release(b.Context()))
+			b.noError(l.Context().Err())
+			b.noError(l.Release(b.Context()))
 		}
 		if keys := b.keys(); len(keys) != n {
 			b.Errorf("there is %q, want %d slots", keys, n)
@@ -36,51 +36,51 @@ func TestASemaphoreHasSoManyHolders(t *testing.T) {
 	})
 }
 
-// TestSemaphoresOfDifferentLimits exclude each other, however often one tries.
-func TestSemaphoresOfDifferentLimits(t *testing.T) {
+// TestDifferentLimitsExclude exclude each other, however often one tries.
+func TestDifferentLimitsExclude(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		l := b.got(b.user().semaphore(2, Config{Owner: "ann"}).Acquire(b.Context()))
+		l := b.mustAcquire(b.user().semaphore(2, Config{Owner: "ann"}).Acquire(b.Context()))
 		for _, n := range []int{1, 3} {
 			u := b.user()
 			s := u.semaphore(n, Config{})
 			for _, requests := range []string{"1 List, 1 Get", "1 List", "1 List"} {
 				_, err := s.TryAcquire(b.Context())
-				b.refused(err, ErrHeld, "it counts to 2, and not to", "all must use the same limit", "ann")
-				u.takes(requests)
+				b.wantError(err, ErrHeld, "it counts to 2, and not to", "all must use the same limit", "ann")
+				u.wantRequests(requests)
 			}
 		}
-		w := begins(b.Context(), b.user().semaphore(3, Config{}).Acquire)
+		w := acquireInBackground(b.Context(), b.user().semaphore(3, Config{}).Acquire)
 		sleep(2 * defaultTTL)
-		w.outside(b)
-		b.done(l.Release(b.Context()))
-		l = w.enters(b)
+		w.stillWaiting(b)
+		b.noError(l.Release(b.Context()))
+		l = w.wait(b)
 		_, err := b.user().semaphore(2, Config{}).TryAcquire(b.Context())
-		b.refused(err, ErrHeld)
-		b.done(l.Release(b.Context()))
+		b.wantError(err, ErrHeld)
+		b.noError(l.Release(b.Context()))
 	})
 }
 
-// TestASlotOfAnotherLimitLeftBehind: the limit was changed after a crash. It does
+// TestExpiredSlotOfOtherLimit: the limit was changed after a crash. It does
 // not matter whether the slot is one that the new limit has.
-func TestASlotOfAnotherLimitLeftBehind(t *testing.T) {
+func TestExpiredSlotOfOtherLimit(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		var left []*heldLease
 		for range 2 {
-			h, err := b.stoppedSlot(2)
-			b.done(err)
+			h, err := b.acquireSlotWithoutRenewal(2)
+			b.noError(err)
 			left = append(left, h)
 		}
-		w := begins(b.Context(), b.user().semaphore(1, Config{TTL: ttl}).Acquire)
-		b.done(w.enters(b).Release(b.Context()))
-		b.about(w.after, ttl+ttl*rate/100, ttl+ttl*rate/100+2*time.Second)
+		w := acquireInBackground(b.Context(), b.user().semaphore(1, Config{TTL: ttl}).Acquire)
+		b.noError(w.wait(b).Release(b.Context()))
+		b.wantDuration(w.after, ttl+ttl*clockTolerance/100, ttl+ttl*clockTolerance/100+2*time.Second)
 		for _, h := range left {
-			b.refused(h.renew(b.Context(), ttl), ErrLost)
+			b.wantError(h.renew(b.Context(), ttl), ErrLost)
 		}
 	})
 }
 
-// TestManyTryAtOnce: whoever tries gets a slot, as long as there are enough.
-func TestManyTryAtOnce(t *testing.T) {
+// TestConcurrentTryAcquire: whoever tries gets a slot, as long as there are enough.
+func TestConcurrentTryAcquire(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		const users, n = 40, 100
 		listed, tried, ended := make(chan struct{}), make(chan struct{}), make(chan error, users)
@@ -109,13 +109,13 @@ func TestManyTryAtOnce(t *testing.T) {
 			}()
 		}
 		for range users {
-			b.done(<-ended)
+			b.noError(<-ended)
 		}
 	})
 }
 
-// TestASemaphoreInAnOutage waits until it is over.
-func TestASemaphoreInAnOutage(t *testing.T) {
+// TestSemaphoreWaitsForOutage waits until it is over.
+func TestSemaphoreWaitsForOutage(t *testing.T) {
 	for name, acquire := range map[string]func(u *user) func(context.Context) (*Lease, error){
 		"semaphore": func(u *user) func(context.Context) (*Lease, error) { return u.semaphore(1, Config{}).Acquire },
 		"readers":   func(u *user) func(context.Context) (*Lease, error) { return u.rw(Config{}).RLock },
@@ -131,45 +131,45 @@ func TestASemaphoreInAnOutage(t *testing.T) {
 					return do(ctx)
 				}
 				u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
-				b.done(b.got(acquire(u)(b.Context())).Release(b.Context()))
-				b.about(time.Since(began), outageTimeout/2, outageTimeout/2+5*time.Second)
+				b.noError(b.mustAcquire(acquire(u)(b.Context())).Release(b.Context()))
+				b.wantDuration(time.Since(began), outageTimeout/2, outageTimeout/2+5*time.Second)
 			})
 		})
 	}
 }
 
-// TestAStrangerThatIsNone: the slot of one of another limit is taken over, by one of
+// TestSlotOfOtherLimitIsTakenOver: the slot of one of another limit is taken over, by one of
 // the same limit, while it is ended.
-func TestAStrangerThatIsNone(t *testing.T) {
+func TestSlotOfOtherLimitIsTakenOver(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		_, err := b.stoppedSlot(2)
-		b.done(err)
+		_, err := b.acquireSlotWithoutRenewal(2)
+		b.noError(err)
 		u, o := b.user(), b.user()
 		s, other := u.semaphore(3, Config{TTL: ttl}), o.semaphore(3, Config{TTL: ttl})
 		for _, s := range []*Semaphore{s, other} {
 			_, err = s.TryAcquire(b.Context())
-			b.refused(err, ErrHeld)
+			b.wantError(err, ErrHeld)
 		}
 		sleep(2 * ttl)
 		var first *Lease
-		u.calls.Next(buckettest.Put, buckettest.Between(func() { first = b.got(other.TryAcquire(b.Context())) }))
-		second := b.got(s.TryAcquire(b.Context()))
-		b.done(first.Release(b.Context()))
-		b.done(second.Release(b.Context()))
+		u.calls.Next(buckettest.Put, buckettest.Between(func() { first = b.mustAcquire(other.TryAcquire(b.Context())) }))
+		second := b.mustAcquire(s.TryAcquire(b.Context()))
+		b.noError(first.Release(b.Context()))
+		b.noError(second.Release(b.Context()))
 	})
 }
 
-func TestASemaphoreThatGivesUp(t *testing.T) {
+func TestCanceledSemaphoreReturnsHolder(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		l := b.got(b.user().semaphore(1, Config{Owner: "ann"}).Acquire(b.Context()))
-		_, err := b.user().semaphore(1, Config{}).Acquire(b.within(time.Minute))
-		b.refused(err, ErrHeld, "ann")
-		b.refused(err, context.DeadlineExceeded)
+		l := b.mustAcquire(b.user().semaphore(1, Config{Owner: "ann"}).Acquire(b.Context()))
+		_, err := b.user().semaphore(1, Config{}).Acquire(b.withTimeout(time.Minute))
+		b.wantError(err, ErrHeld, "ann")
+		b.wantError(err, context.DeadlineExceeded)
 		u := b.user()
-		u.calls.Next(buckettest.List, buckettest.Pass, silent)
-		_, err = u.semaphore(1, Config{}).Acquire(b.within(time.Minute))
-		b.refused(err, ErrHeld, "ann")
-		b.refused(err, context.DeadlineExceeded)
-		b.done(l.Release(b.Context()))
+		u.calls.Next(buckettest.List, buckettest.Pass, noAnswer)
+		_, err = u.semaphore(1, Config{}).Acquire(b.withTimeout(time.Minute))
+		b.wantError(err, ErrHeld, "ann")
+		b.wantError(err, context.DeadlineExceeded)
+		b.noError(l.Release(b.Context()))
 	})
 }

@@ -31,7 +31,7 @@ type slots struct {
 // slot is one of them, and its last sighting.
 type slot struct {
 	contender
-	now sighting
+	now observation
 }
 
 func (b *Bucket) slots(prefix string, n int, holder Record) *slots {
@@ -118,7 +118,7 @@ func (s *slots) tryAcquire(ctx context.Context) (attempt, error) {
 	}
 	defer s.turns.endTurn()
 	var there map[int]*slot
-	err := s.persist(ctx, func() (err error) {
+	err := s.retryUnavailable(ctx, func() (err error) {
 		there, err = s.list(ctx, func(context.Context) error { return nil })
 		return err
 	})
@@ -142,7 +142,7 @@ func (s *slots) tryAcquire(ctx context.Context) (attempt, error) {
 
 // maxFresh bounds the missing slots that are tried: more than other processes acquire
 // meanwhile.
-const maxFresh = 64
+const maxMissingTried = 64
 
 // order returns the numbers to try: existing slots, and then missing ones. It begins at a
 // random one of each, or all processes would try the same slots.
@@ -151,15 +151,15 @@ func (s *slots) order(there map[int]*slot) []int {
 	for i := range s.n {
 		if there[i] != nil {
 			old = append(old, i)
-		} else if len(fresh) < maxFresh {
+		} else if len(fresh) < maxMissingTried {
 			fresh = append(fresh, i)
 		}
 	}
-	return append(s.turned(old), s.turned(fresh)...)
+	return append(s.rotated(old), s.rotated(fresh)...)
 }
 
 // turned rotates the numbers by a random distance.
-func (s *slots) turned(numbers []int) []int {
+func (s *slots) rotated(numbers []int) []int {
 	n := len(numbers)
 	if n == 0 {
 		return nil

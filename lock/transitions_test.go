@@ -13,7 +13,7 @@ import (
 )
 
 // The transcripts in testdata/transitions tell in text what becomes of a lease
-// object, and how the fate of a write is told from what is there. After a change:
+// object, and how the outcome of a write is told from what is there. After a change:
 //
 //	go test ./lock -run TestTranscripts -rewrite
 //
@@ -47,16 +47,16 @@ func (s *transcript) nonce() string {
 }
 
 func (s *transcript) run(d *datadriven.TestData) (string, error) {
-	at, err := time.ParseDuration(text(d, "at", "0s"))
+	at, err := time.ParseDuration(argText(d, "at", "0s"))
 	if err != nil {
 		return "", err
 	}
 	clock := epoch.Add(at)
-	ttl, err := time.ParseDuration(text(d, "ttl", "30s"))
+	ttl, err := time.ParseDuration(argText(d, "ttl", "30s"))
 	if err != nil {
 		return "", err
 	}
-	holder := Record{Owner: text(d, "by", ""), Reason: text(d, "reason", ""), Host: "host", PID: 1, TTL: ttl.Milliseconds()}
+	holder := Record{Owner: argText(d, "by", ""), Reason: argText(d, "reason", ""), Host: "host", PID: 1, TTL: ttl.Milliseconds()}
 	r := &s.now.rec
 	switch d.Cmd {
 	case "story":
@@ -65,17 +65,17 @@ func (s *transcript) run(d *datadriven.TestData) (string, error) {
 	case "stored":
 		return strings.TrimSpace(string(r.encode())), nil
 	case "read":
-		return read(d.Input), nil
+		return decodeText(d.Input), nil
 	case "classify":
 		return s.classify(d), nil
 	case "judge":
-		return tellJudge(d)
+		return runClassifyUpdate(d)
 	case "first":
 		*r = first(&holder, s.nonce(), clock)
 	case "acquire":
 		*r = r.acquired(&holder, s.nonce(), clock)
 	case "renew":
-		n, err := strconv.Atoi(text(d, "times", "1"))
+		n, err := strconv.Atoi(argText(d, "times", "1"))
 		if err != nil {
 			return "", err
 		}
@@ -89,7 +89,7 @@ func (s *transcript) run(d *datadriven.TestData) (string, error) {
 	default:
 		return "", fmt.Errorf("unknown command %q", d.Cmd)
 	}
-	return told(r), nil
+	return formatRecord(r), nil
 }
 
 // argument is one of a command's: name=value, or name=(value,value).
@@ -102,7 +102,7 @@ func argument(d *datadriven.TestData, name string) (datadriven.CmdArg, bool) {
 }
 
 // text is an argument's value, or another.
-func text(d *datadriven.TestData, name, otherwise string) string {
+func argText(d *datadriven.TestData, name, otherwise string) string {
 	if arg, ok := argument(d, name); ok {
 		return strings.Join(arg.Vals, " ")
 	}
@@ -110,7 +110,7 @@ func text(d *datadriven.TestData, name, otherwise string) string {
 }
 
 // told is a record, for people.
-func told(r *Record) string {
+func formatRecord(r *Record) string {
 	out := fmt.Sprintf("%s, token %s, by %s", r.State, token(r.Token), cmp.Or(r.Owner, "nobody"))
 	if r.Reason != "" {
 		out += ": " + r.Reason
@@ -130,21 +130,21 @@ func token(n int64) string {
 }
 
 // read tells what an object's content is taken for.
-func read(content string) string {
+func decodeText(content string) string {
 	rec, err := decode([]byte(content))
 	if err != nil {
 		return err.Error()
 	}
-	return told(&rec)
+	return formatRecord(&rec)
 }
 
 // classify wrote=n2 [on=n1] [now=(n3,n2,n1)]: what is there now is a nonce, with
 // those before it; without, there is no object.
 func (s *transcript) classify(d *datadriven.TestData) string {
-	return classify(seenAs(d, "now"), seenAs(d, "on"), text(d, "wrote", "")).String()
+	return classify(versionArg(d, "now"), versionArg(d, "on"), argText(d, "wrote", "")).String()
 }
 
-func seenAs(d *datadriven.TestData, name string) version {
+func versionArg(d *datadriven.TestData, name string) version {
 	arg, ok := argument(d, name)
 	if !ok {
 		return version{}
@@ -156,18 +156,18 @@ func seenAs(d *datadriven.TestData, name string) version {
 // newest first; there have been as many updates, or count and now-count. Without
 // there is no object, and foreign is one that another program wrote. The ETag is
 // of all of that.
-func tellJudge(d *datadriven.TestData) (string, error) {
-	base, err := snapshotOf(d, "on", "count")
+func runClassifyUpdate(d *datadriven.TestData) (string, error) {
+	base, err := snapshotArg(d, "on", "count")
 	if err != nil {
 		return "", err
 	}
-	now, err := snapshotOf(d, "now", "now-count")
+	now, err := snapshotArg(d, "now", "now-count")
 	if err != nil {
 		return "", err
 	}
 	var out []string
 	for _, refused := range []bool{true, false} {
-		f, known := judge(now, base, text(d, "wrote", ""), refused)
+		f, known := classifyUpdate(now, base, argText(d, "wrote", ""), refused)
 		says := f.String()
 		if !known {
 			says = "not known"
@@ -180,7 +180,7 @@ func tellJudge(d *datadriven.TestData) (string, error) {
 	return fmt.Sprintf("if refused: %s\nwithout an answer: %s", out[0], out[1]), nil
 }
 
-func snapshotOf(d *datadriven.TestData, name, countName string) (snapshot, error) {
+func snapshotArg(d *datadriven.TestData, name, countName string) (snapshot, error) {
 	arg, ok := argument(d, name)
 	if !ok {
 		return snapshot{}, nil
@@ -191,6 +191,6 @@ func snapshotOf(d *datadriven.TestData, name, countName string) (snapshot, error
 	}
 	var err error
 	s.ids = arg.Vals
-	s.count, err = strconv.ParseInt(text(d, countName, strconv.Itoa(len(s.ids))), 10, 64)
+	s.count, err = strconv.ParseInt(argText(d, countName, strconv.Itoa(len(s.ids))), 10, 64)
 	return s, err
 }

@@ -99,7 +99,7 @@ func (b *Bucket) update(ctx context.Context, key string, change func(context.Con
 	case c.Tries == 0:
 		c.Tries = defaultTries
 	}
-	u := &update{env: b.env, ref: event.Object{Bucket: b.name, Key: key}, config: c, change: change, respell: respell}
+	u := &update{env: b.env, ref: event.Object{Bucket: b.name, Key: key}, config: c, change: change, encodeFence: respell}
 	return u.run(ctx)
 }
 
@@ -111,25 +111,25 @@ type update struct {
 	change func(context.Context, Content) (Content, error)
 	// respell returns bytes that mean the same, and differ from those of a lower
 	// fence. It may be nil.
-	respell func(body []byte, fence int64) []byte
+	encodeFence func(body []byte, fence int64) []byte
 }
 
 func (u *update) String() string { return u.ref.String() }
 
 func (u *update) run(ctx context.Context) (Updated, error) {
-	window := shortest
+	window := minRetryPause
 	base, was, err := u.read(ctx)
 	if err != nil {
 		return Updated{}, err
 	}
 	for n := 1; ; n++ {
 		began := u.clock.Now()
-		next, err := u.changed(ctx, base, was)
+		next, err := u.applyChange(ctx, base, was)
 		if err != nil || same(was, next) && u.config.Fence <= base.fence {
 			return Updated{Tries: n, Content: next}, err
 		}
-		if u.respell != nil && bytes.Equal(was.Body, next.Body) {
-			next.Body = u.respell(next.Body, u.config.Fence)
+		if u.encodeFence != nil && bytes.Equal(was.Body, next.Body) {
+			next.Body = u.encodeFence(next.Body, u.config.Fence)
 		}
 		f, now, then, err := u.attempt(ctx, base, next, began)
 		switch {
@@ -141,11 +141,11 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 			return Updated{Tries: n}, fmt.Errorf("updating %s: %w, %d times; nothing was written: try again when there is less contention, or hold a lock", u, ErrContended, n)
 		}
 		pause := u.jitter(window)
-		window = min(2*window, longest)
+		window = min(2*window, maxRetryPause)
 		if err := u.clock.Sleep(ctx, pause); err != nil {
 			return Updated{Tries: n}, fmt.Errorf("updating %s: nothing was written: others changed it %d times: %w", u, n, err)
 		}
-		if base, was = now, then; pause > stale {
+		if base, was = now, then; pause > rereadAfter {
 			if base, was, err = u.read(ctx); err != nil {
 				return Updated{Tries: n}, err
 			}
@@ -156,10 +156,10 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 // attempt writes the new content, unless the change took so long that others may
 // have updated the object many times: then it looks first, for the lineage must
 // not outgrow what it holds between the write and the look that follows.
-func (u *update) attempt(ctx context.Context, base snapshot, next Content, began time.Time) (cell.Fate, snapshot, Content, error) {
-	if elapsed(began, u.clock.Now()) > slow {
+func (u *update) attempt(ctx context.Context, base snapshot, next Content, began time.Time) (cell.Outcome, snapshot, Content, error) {
+	if elapsed(began, u.clock.Now()) > slowChange {
 		now, then, err := u.read(ctx)
-		if err != nil || !now.is(base) {
+		if err != nil || !now.equals(base) {
 			return cell.Lost, now, then, err
 		}
 	}
@@ -169,26 +169,26 @@ func (u *update) attempt(ctx context.Context, base snapshot, next Content, began
 const (
 	// A try that was lost is followed by a pause between nothing and a window
 	// that doubles with every try: full jitter.
-	shortest, longest = 10 * time.Millisecond, time.Second
+	minRetryPause, maxRetryPause = 10 * time.Millisecond, time.Second
 	// stale is the pause after which what was read before it is read again.
-	stale = 20 * time.Millisecond
+	rereadAfter = 20 * time.Millisecond
 	// slow is a change that takes longer than this.
-	slow = 250 * time.Millisecond
+	slowChange = 250 * time.Millisecond
 	// quick is how many bytes the slowest line carries within callTimeout.
-	quick = 64 << 10
+	smallBody = 64 << 10
 )
 
 // read reads the object, or nothing.
 func (u *update) read(ctx context.Context) (snapshot, Content, error) {
-	now, content, err := u.look(ctx)
+	now, content, err := u.readRetrying(ctx)
 	if err != nil {
 		return now, content, fmt.Errorf("updating %s: nothing was written: %w", u, err)
 	}
-	return now, content, u.allowed(now)
+	return now, content, u.checkAllowed(now)
 }
 
 // allowed returns an error if the object may not be updated.
-func (u *update) allowed(now snapshot) error {
+func (u *update) checkAllowed(now snapshot) error {
 	switch {
 	case !now.exists && !u.config.Create:
 		return fmt.Errorf("updating %s: %w: create it first, or say that it may be created", u, bucket.ErrNotFound)
@@ -200,8 +200,8 @@ func (u *update) allowed(now snapshot) error {
 }
 
 // look reads the object, again and again if the store does not answer.
-func (u *update) look(ctx context.Context) (now snapshot, content Content, err error) {
-	err = u.persist(ctx, func() error {
+func (u *update) readRetrying(ctx context.Context) (now snapshot, content Content, err error) {
+	err = u.retryUnavailable(ctx, func() error {
 		now, content, err = u.fetch(ctx)
 		return err
 	})
@@ -230,11 +230,11 @@ func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
 		return snapshot{}, Content{}, err
 	}
 	now := snapshot{exists: true, etag: info.ETag, lineage: lineageOf(info.Metadata)}
-	return now, Content{Exists: true, Body: body, ContentType: info.ContentType, Headers: info.Headers, Metadata: ownMetadata(info.Metadata)}, nil
+	return now, Content{Exists: true, Body: body, ContentType: info.ContentType, Headers: info.Headers, Metadata: userMetadata(info.Metadata)}, nil
 }
 
 // changed is what the change makes of the content.
-func (u *update) changed(ctx context.Context, base snapshot, was Content) (Content, error) {
+func (u *update) applyChange(ctx context.Context, base snapshot, was Content) (Content, error) {
 	mine := was
 	mine.Body, mine.Metadata = bytes.Clone(was.Body), maps.Clone(was.Metadata)
 	next, err := u.change(ctx, mine)
@@ -256,20 +256,20 @@ func same(a, b Content) bool {
 // there instead if it is Lost. No refusal is believed without a look, but in one
 // case: where the object has no lineage that could tell, the update is Lost if all
 // requests were refused, and otherwise ErrUnsure. Judge says what a look means.
-func (u *update) write(ctx context.Context, base snapshot, next Content) (f cell.Fate, now snapshot, then Content, err error) {
+func (u *update) write(ctx context.Context, base snapshot, next Content) (f cell.Outcome, now snapshot, then Content, err error) {
 	id := u.nonce()[:idSize]
 	metadata, fits := base.with(id, u.config.Fence).metadata(next.Metadata)
 	if !fits {
 		return cell.Lost, now, then, fmt.Errorf("updating %s: %w: its metadata leave too little of the %d bytes that a store allows for what Pawl writes of its updates; nothing was written: shorten them",
 			u, ErrConfig, maxMetadata)
 	}
-	w := cell.Write{Pace: u.pacing(u.clock.Now()), Resolves: 1}
+	w := cell.Write{Pace: u.retryPace(u.clock.Now()), Resolves: 1}
 	w.Send = func(ctx context.Context) error { return u.put(ctx, base, next, metadata) }
-	w.Look = func(ctx context.Context, answer error) (cell.Fate, error) {
-		if now, then, err = u.look(ctx); err != nil {
+	w.Look = func(ctx context.Context, answer error) (cell.Outcome, error) {
+		if now, then, err = u.readRetrying(ctx); err != nil {
 			return cell.Unclear, fmt.Errorf("%w, and looking: %w", answer, err)
 		}
-		f, known := judge(now, base, id, w.Unanswered == 0)
+		f, known := classifyUpdate(now, base, id, w.Unanswered == 0)
 		if !known {
 			return cell.Unclear, fmt.Errorf("%w, and then others changed it", answer)
 		}
@@ -282,7 +282,7 @@ func (u *update) write(ctx context.Context, base snapshot, next Content) (f cell
 	case err != nil:
 		return f, now, then, fmt.Errorf("updating %s: %w: %w", u, ErrUnsure, err)
 	case f == cell.Lost:
-		return f, now, then, u.allowed(now)
+		return f, now, then, u.checkAllowed(now)
 	}
 	return f, now, then, nil
 }
@@ -293,7 +293,7 @@ func (u *update) put(ctx context.Context, base snapshot, next Content, metadata 
 		c = bucket.Condition{IfMatch: base.etag}
 	}
 	limit := callTimeout
-	if len(next.Body) > quick {
+	if len(next.Body) > smallBody {
 		limit = transferTimeout
 	}
 	ctx, stop := u.clock.Limit(ctx, limit)

@@ -19,7 +19,7 @@ import (
 )
 
 // adds is a change that adds a text.
-func adds(text string) func(context.Context, Content) (Content, error) {
+func appendText(text string) func(context.Context, Content) (Content, error) {
 	return func(_ context.Context, c Content) (Content, error) {
 		c.Body = append(c.Body, text...)
 		return c, nil
@@ -28,11 +28,11 @@ func adds(text string) func(context.Context, Content) (Content, error) {
 
 // update adds a text to the object "k".
 func (u *user) update(text string, c UpdateConfig) (Updated, error) {
-	return u.bucket.Update(u.Context(), "k", adds(text), c)
+	return u.bucket.Update(u.Context(), "k", appendText(text), c)
 }
 
 // is checks what is stored at "k".
-func (b *bubble) is(want string) {
+func (b *bubble) wantContent(want string) {
 	b.Helper()
 	if got := b.content("k"); got != want {
 		b.Errorf("there is %q, want %q", got, want)
@@ -40,9 +40,9 @@ func (b *bubble) is(want string) {
 }
 
 // untouched checks that an update has written nothing.
-func (u *user) untouched(want string) {
+func (u *user) wantNoWrites(want string) {
 	u.Helper()
-	u.is(want)
+	u.wantContent(want)
 	if n := u.calls.Calls(buckettest.Put); n > 0 {
 		u.Errorf("%d writes", n)
 	}
@@ -51,7 +51,7 @@ func (u *user) untouched(want string) {
 func (b *bubble) metadata() map[string]string {
 	b.Helper()
 	info, err := b.store.Head(b.Context(), event.Object{Bucket: "b", Key: "k"})
-	b.done(err)
+	b.noError(err)
 	return info.Metadata
 }
 
@@ -59,32 +59,32 @@ func TestUpdateCreates(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
 		_, err := u.update("a", UpdateConfig{})
-		b.refused(err, bucket.ErrNotFound, "s3://b/k", "create it first")
-		u.untouched("")
+		b.wantError(err, bucket.ErrNotFound, "s3://b/k", "create it first")
+		u.wantNoWrites("")
 		got, err := u.bucket.Update(b.Context(), "k", func(_ context.Context, c Content) (Content, error) {
 			if diff := cmp.Diff(Content{}, c); diff != "" {
 				b.Errorf("it begins with %s", diff)
 			}
 			return c, nil
 		}, UpdateConfig{Create: true})
-		b.done(err)
+		b.noError(err)
 		if keys := b.keys(); !got.Written || got.Tries != 1 || len(keys) != 1 {
 			b.Errorf("%+v, there is %q: want an empty object", got, keys)
 		}
 		got, err = u.update("a", UpdateConfig{})
-		if b.done(err); !got.Written || string(got.Content.Body) != "a" || !got.Content.Exists {
+		if b.noError(err); !got.Written || string(got.Content.Body) != "a" || !got.Content.Exists {
 			b.Errorf("%+v", got)
 		}
-		b.is("a")
+		b.wantContent("a")
 	})
 }
 
-func TestUpdateCarriesForward(t *testing.T) {
+func TestUpdateKeepsMetadata(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		mine := map[string]string{"colour": "red", "x-pawl": "mine"}
 		b.put("k", "a", mine)
 		_, err := b.user().update("b", UpdateConfig{Fence: 7})
-		b.done(err)
+		b.noError(err)
 		_, err = b.user().bucket.Update(b.Context(), "k", func(_ context.Context, c Content) (Content, error) {
 			if diff := cmp.Diff(Content{Exists: true, Body: []byte("ab"), ContentType: "text/plain", Metadata: mine}, c); diff != "" {
 				b.Errorf("it sees (-want +got):\n%s", diff)
@@ -96,8 +96,8 @@ func TestUpdateCarriesForward(t *testing.T) {
 			c.ContentType = "text/html"
 			return c, nil
 		}, UpdateConfig{})
-		b.done(err)
-		b.is("xb")
+		b.noError(err)
+		b.wantContent("xb")
 		m := b.metadata()
 		if ids := strings.Split(m[metaIDs], ","); len(ids) != 2 || len(ids[0]) != idSize || ids[0] == ids[1] {
 			b.Errorf("the ids are %q", ids)
@@ -107,13 +107,13 @@ func TestUpdateCarriesForward(t *testing.T) {
 			b.Errorf("metadata (-want +got):\n%s", diff)
 		}
 		info, err := b.store.Head(b.Context(), event.Object{Bucket: "b", Key: "k"})
-		if b.done(err); info.ContentType != "text/html" {
+		if b.noError(err); info.ContentType != "text/html" {
 			b.Errorf("content type %s", info.ContentType)
 		}
 	})
 }
 
-func TestUpdateOfTheSame(t *testing.T) {
+func TestUnchangedUpdateIsNotWritten(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "a", map[string]string{"colour": "red"})
 		u := b.user()
@@ -121,11 +121,11 @@ func TestUpdateOfTheSame(t *testing.T) {
 			c.Body, c.Metadata, c.Exists = bytes.Clone(c.Body), maps.Clone(c.Metadata), false
 			return c, nil
 		}, UpdateConfig{})
-		b.done(err)
+		b.noError(err)
 		if want := (Updated{Tries: 1, Content: Content{Exists: true, Body: []byte("a"), ContentType: "text/plain", Metadata: map[string]string{"colour": "red"}}}); cmp.Diff(want, got) != "" {
 			b.Errorf("%+v, want %+v", got, want)
 		}
-		u.untouched("a")
+		u.wantNoWrites("a")
 		for _, change := range []func(*Content){
 			func(c *Content) { c.Body = nil },
 			func(c *Content) { c.ContentType = "text/html" },
@@ -136,14 +136,14 @@ func TestUpdateOfTheSame(t *testing.T) {
 				change(&c)
 				return c, nil
 			}, UpdateConfig{})
-			if b.done(err); !got.Written {
+			if b.noError(err); !got.Written {
 				b.Errorf("%+v is not written", got)
 			}
 		}
 	})
 }
 
-func TestUpdateThatFails(t *testing.T) {
+func TestUpdateReturnsChangeError(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "a", nil)
 		u, why := b.user(), errors.New("no")
@@ -154,11 +154,11 @@ func TestUpdateThatFails(t *testing.T) {
 		if err != why {
 			b.Errorf("%v, want %v", err, why)
 		}
-		u.untouched("a")
+		u.wantNoWrites("a")
 	})
 }
 
-func TestUpdateUnderAFence(t *testing.T) {
+func TestUpdateRejectsOldFence(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "", nil)
 		for _, c := range []struct {
@@ -170,53 +170,53 @@ func TestUpdateUnderAFence(t *testing.T) {
 			was := b.content("k")
 			_, err := u.update(c.text, UpdateConfig{Fence: c.fence})
 			if !c.refused {
-				b.done(err)
+				b.noError(err)
 				continue
 			}
-			b.refused(err, ErrFenced, "s3://b/k", fmt.Sprint(c.fence), "the lock has had a later holder")
-			u.untouched(was)
+			b.wantError(err, ErrFenced, "s3://b/k", fmt.Sprint(c.fence), "the lock has had a later holder")
+			u.wantNoWrites(was)
 		}
-		b.is("abdf")
+		b.wantContent("abdf")
 	})
 }
 
-func TestUpdateThatIsContended(t *testing.T) {
+func TestContendedUpdateFails(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "", nil)
 		u, n := b.user(), 0
 		_, err := u.bucket.Update(b.Context(), "k", func(ctx context.Context, c Content) (Content, error) {
 			n++
 			_, err := b.user().update("x", UpdateConfig{})
-			b.done(err)
-			return adds("y")(ctx, c)
+			b.noError(err)
+			return appendText("y")(ctx, c)
 		}, UpdateConfig{Tries: 7})
-		b.refused(err, ErrContended, "s3://b/k", "7 times", "nothing was written")
-		b.is("xxxxxxx")
+		b.wantError(err, ErrContended, "s3://b/k", "7 times", "nothing was written")
+		b.wantContent("xxxxxxx")
 		if n != 7 {
 			b.Errorf("changed %d times", n)
 		}
 	})
 }
 
-// TestUpdateThatLandedBeforeAnother: its answer is lost, and others update before
+// TestUpdateFindsItsID: its answer is lost, and others update before
 // it looks. Its id is found behind theirs.
-func TestUpdateThatLandedBeforeAnother(t *testing.T) {
+func TestUpdateFindsItsID(t *testing.T) {
 	for _, others := range []int{1, 5, maxIDs - 1} {
 		inBubble(t, func(b *bubble) {
 			b.put("k", "", nil)
 			u := b.user()
-			u.calls.Next(buckettest.Put, landedBefore(func() { b.updates(others) }))
+			u.calls.Next(buckettest.Put, landsBefore(func() { b.appendByOther(others) }))
 			got, err := u.update("b", UpdateConfig{})
-			if b.done(err); !got.Written || got.Tries != 1 {
+			if b.noError(err); !got.Written || got.Tries != 1 {
 				b.Errorf("%+v", got)
 			}
-			b.is("b" + strings.Repeat("a", others))
+			b.wantContent("b" + strings.Repeat("a", others))
 		})
 	}
 }
 
 // landedBefore is a write that lands, and whose answer is lost; then comes more.
-func landedBefore(more func()) buckettest.Fault {
+func landsBefore(more func()) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		err := buckettest.Landed(ctx, do)
 		more()
@@ -225,32 +225,32 @@ func landedBefore(more func()) buckettest.Fault {
 }
 
 // updates adds as many texts to the object "k", of others.
-func (b *bubble) updates(n int) {
+func (b *bubble) appendByOther(n int) {
 	b.Helper()
 	u := b.user()
 	for range n {
 		_, err := u.update("a", UpdateConfig{})
-		b.done(err)
+		b.noError(err)
 	}
 }
 
-func TestUpdateThatIsUnsure(t *testing.T) {
+func TestUnsureUpdate(t *testing.T) {
 	for name, more := range map[string]func(b *bubble){
 		"overwritten by another program": func(b *bubble) { b.put("k", "mine", nil) },
 		"deleted":                        func(b *bubble) { b.remove("k") },
-		"deleted and created anew":       func(b *bubble) { b.remove("k"); b.put("k", "", nil); b.updates(4) },
-		"beyond its lineage":             func(b *bubble) { b.updates(maxIDs + 1) },
+		"deleted and created anew":       func(b *bubble) { b.remove("k"); b.put("k", "", nil); b.appendByOther(4) },
+		"beyond its lineage":             func(b *bubble) { b.appendByOther(maxIDs + 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, fault := range []func(func()) buckettest.Fault{landedBefore, lostBefore} {
+			for _, fault := range []func(func()) buckettest.Fault{landsBefore, lostAfter} {
 				inBubble(t, func(b *bubble) {
 					b.put("k", "", nil)
-					b.updates(2)
+					b.appendByOther(2)
 					u := b.user()
 					u.calls.Next(buckettest.Put, fault(func() { more(b) }))
 					_, err := u.update("b", UpdateConfig{Create: true})
-					b.refused(err, ErrUnsure, "s3://b/k", "look at the object")
-					b.refused(err, bucket.ErrUnclear)
+					b.wantError(err, ErrUnsure, "s3://b/k", "look at the object")
+					b.wantError(err, bucket.ErrUnclear)
 					if n := u.calls.Calls(buckettest.Put); n != 1 {
 						b.Errorf("%d writes", n)
 					}
@@ -260,14 +260,14 @@ func TestUpdateThatIsUnsure(t *testing.T) {
 	}
 }
 
-// TestUpdateThatCreatedWhatIsGone cannot tell that from a write that never landed.
-func TestUpdateThatCreatedWhatIsGone(t *testing.T) {
+// TestDeletedCreationIsRepeated cannot tell that from a write that never landed.
+func TestDeletedCreationIsRepeated(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
-		u.calls.Next(buckettest.Put, landedBefore(func() { b.remove("k") }))
+		u.calls.Next(buckettest.Put, landsBefore(func() { b.remove("k") }))
 		_, err := u.update("b", UpdateConfig{Create: true})
-		b.done(err)
-		b.is("b")
+		b.noError(err)
+		b.wantContent("b")
 		if n := u.calls.Calls(buckettest.Put); n != 2 {
 			b.Errorf("%d writes, want the one of what is gone, and another", n)
 		}
@@ -275,34 +275,34 @@ func TestUpdateThatCreatedWhatIsGone(t *testing.T) {
 }
 
 // lostBefore is a write that is lost; then comes more.
-func lostBefore(more func()) buckettest.Fault {
+func lostAfter(more func()) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		more()
 		return buckettest.Lost(ctx, do)
 	}
 }
 
-// TestUpdateThatIsRefused by the condition is believed to be, also where another
+// TestRefusedUpdateIsRetried by the condition is believed to be, also where another
 // program overwrote the object: it begins again.
-func TestUpdateThatIsRefused(t *testing.T) {
+func TestRefusedUpdateIsRetried(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "", nil)
-		b.updates(2)
+		b.appendByOther(2)
 		u := b.user()
 		u.calls.Next(buckettest.Put, buckettest.Between(func() { b.put("k", "mine", nil) }))
 		got, err := u.update("b", UpdateConfig{})
-		if b.done(err); got.Tries != 2 {
+		if b.noError(err); got.Tries != 2 {
 			b.Errorf("%+v", got)
 		}
-		b.is("mineb")
+		b.wantContent("mineb")
 		u.calls.Next(buckettest.Put, buckettest.Between(func() { b.remove("k") }))
 		_, err = u.update("c", UpdateConfig{})
-		b.refused(err, bucket.ErrNotFound)
-		b.is("")
+		b.wantError(err, bucket.ErrNotFound)
+		b.wantContent("")
 	})
 }
 
-func TestUpdateRefusedByTheStore(t *testing.T) {
+func TestUpdateReturnsPermanentError(t *testing.T) {
 	for _, kind := range []error{bucket.ErrDenied, bucket.ErrInvalid, bucket.ErrNoBucket} {
 		for _, op := range []buckettest.Op{buckettest.Get, buckettest.Put} {
 			inBubble(t, func(b *bubble) {
@@ -314,50 +314,50 @@ func TestUpdateRefusedByTheStore(t *testing.T) {
 					c.Metadata["colour"] = "red"
 					return c, nil
 				}, UpdateConfig{})
-				b.refused(err, kind, "s3://b/k")
+				b.wantError(err, kind, "s3://b/k")
 				if errors.Is(err, ErrUnsure) || time.Since(began) > 0 {
 					b.Errorf("%v after %v: it is sure", err, time.Since(began))
 				}
-				b.is("a")
+				b.wantContent("a")
 			})
 		}
 	}
 }
 
-// TestUpdateWithoutAnAnswer is sent again, and so is not unsure.
-func TestUpdateWithoutAnAnswer(t *testing.T) {
+// TestUnansweredUpdateIsRetried is sent again, and so is not unsure.
+func TestUnansweredUpdateIsRetried(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "a", nil)
 		u := b.user()
-		u.calls.Next(buckettest.Put, silent)
+		u.calls.Next(buckettest.Put, noAnswer)
 		began := time.Now()
 		_, err := u.update("b", UpdateConfig{})
-		b.done(err)
-		b.about(time.Since(began), callTimeout, 2*callTimeout)
-		b.is("ab")
+		b.noError(err)
+		b.wantDuration(time.Since(began), callTimeout, 2*callTimeout)
+		b.wantContent("ab")
 	})
 }
 
-func TestUpdateThatGivesUp(t *testing.T) {
+func TestUpdateTimesOut(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "a", nil)
 		u := b.user()
 		for range 1000 {
 			u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
 		}
-		_, err := u.bucket.Update(b.within(time.Second), "k", adds("b"), UpdateConfig{})
-		b.refused(err, context.DeadlineExceeded, "nothing was written")
+		_, err := u.bucket.Update(b.withTimeout(time.Second), "k", appendText("b"), UpdateConfig{})
+		b.wantError(err, context.DeadlineExceeded, "nothing was written")
 		began := time.Now()
 		_, err = u.update("b", UpdateConfig{})
-		b.refused(err, bucket.ErrUnavailable, "nothing was written")
-		b.about(time.Since(began), outageTimeout, outageTimeout+2*time.Second)
+		b.wantError(err, bucket.ErrUnavailable, "nothing was written")
+		b.wantDuration(time.Since(began), outageTimeout, outageTimeout+2*time.Second)
 
 		u = b.user()
-		u.down()
-		_, err = u.bucket.Update(b.within(time.Minute), "k", adds("b"), UpdateConfig{})
-		b.refused(err, ErrUnsure)
-		b.refused(err, context.DeadlineExceeded)
-		b.is("a")
+		u.loseWrites()
+		_, err = u.bucket.Update(b.withTimeout(time.Minute), "k", appendText("b"), UpdateConfig{})
+		b.wantError(err, ErrUnsure)
+		b.wantError(err, context.DeadlineExceeded)
+		b.wantContent("a")
 
 		ctx, cancel := context.WithCancel(b.Context())
 		u = b.user()
@@ -365,77 +365,77 @@ func TestUpdateThatGivesUp(t *testing.T) {
 			cancel()
 			return c, ctx.Err()
 		}, UpdateConfig{})
-		b.refused(err, context.Canceled)
-		u.untouched("a")
+		b.wantError(err, context.Canceled)
+		u.wantNoWrites("a")
 	})
 }
 
-// TestUpdateThatTakesLong looks before it writes, for others may have updated the
+// TestSlowChangeReadsAgain looks before it writes, for others may have updated the
 // object more often than their ids are kept.
-func TestUpdateThatTakesLong(t *testing.T) {
+func TestSlowChangeReadsAgain(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "", nil)
 		u, n := b.user(), 0
 		got, err := u.bucket.Update(b.Context(), "k", func(ctx context.Context, c Content) (Content, error) {
 			if n++; n == 1 {
 				sleep(time.Second)
-				b.updates(2 * maxIDs)
+				b.appendByOther(2 * maxIDs)
 			}
-			return adds("b")(ctx, c)
+			return appendText("b")(ctx, c)
 		}, UpdateConfig{})
-		if b.done(err); got.Tries != 2 || u.calls.Calls(buckettest.Put) != 1 {
+		if b.noError(err); got.Tries != 2 || u.calls.Calls(buckettest.Put) != 1 {
 			b.Errorf("%+v, %d writes", got, u.calls.Calls(buckettest.Put))
 		}
-		b.is(strings.Repeat("a", 2*maxIDs) + "b")
+		b.wantContent(strings.Repeat("a", 2*maxIDs) + "b")
 	})
 }
 
 // vast is a store whose objects are larger than they seem.
-type vast struct{ bucket.Store }
+type oversized struct{ bucket.Store }
 
-func (v vast) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
+func (v oversized) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	info, body, err := v.Store.Get(ctx, ref)
 	info.Size = MaxUpdate + 1
 	return info, body, err
 }
 
-func TestUpdateThatIsTooLarge(t *testing.T) {
+func TestUpdateSizeLimit(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "a", nil)
-		_, err := Proved(vast{b.store}, "b").Update(b.Context(), "k", adds("b"), UpdateConfig{})
-		b.refused(err, ErrConfig, "s3://b/k", "67108865 bytes", "nothing was written")
+		_, err := Proved(oversized{b.store}, "b").Update(b.Context(), "k", appendText("b"), UpdateConfig{})
+		b.wantError(err, ErrConfig, "s3://b/k", "67108865 bytes", "nothing was written")
 		u := b.user()
 		_, err = u.bucket.Update(b.Context(), "k", func(_ context.Context, c Content) (Content, error) {
 			c.Body = make([]byte, MaxUpdate+1)
 			return c, nil
 		}, UpdateConfig{})
-		b.refused(err, ErrConfig, "s3://b/k", "67108865 bytes")
-		u.untouched("a")
+		b.wantError(err, ErrConfig, "s3://b/k", "67108865 bytes")
+		u.wantNoWrites("a")
 		for _, c := range []UpdateConfig{{Tries: -1}, {Fence: -1}} {
 			_, err := u.update("b", c)
-			b.refused(err, ErrConfig, "must be positive")
+			b.wantError(err, ErrConfig, "must be positive")
 		}
-		u.untouched("a")
+		u.wantNoWrites("a")
 	})
 }
 
-// TestUpdateBesideLargeMetadata: the lineage takes what room the user's metadata
+// TestUpdateWithLargeMetadata: the lineage takes what room the user's metadata
 // leave, and an update is refused before anything is written where that is too
 // little.
-func TestUpdateBesideLargeMetadata(t *testing.T) {
+func TestUpdateWithLargeMetadata(t *testing.T) {
 	for _, c := range []struct{ own, ids int }{{0, maxIDs}, {900, maxIDs}, {1500, 25}, {1800, minIDs}, {1820, 0}, {3000, 0}} {
 		inBubble(t, func(b *bubble) {
 			b.put("k", "", map[string]string{"own": strings.Repeat("x", c.own)})
 			u := b.user()
 			if c.ids == 0 {
 				_, err := u.update(".", UpdateConfig{Fence: 1 << 61})
-				b.refused(err, ErrConfig, "s3://b/k", "metadata", "nothing was written")
-				u.untouched("")
+				b.wantError(err, ErrConfig, "s3://b/k", "metadata", "nothing was written")
+				u.wantNoWrites("")
 				return
 			}
 			for range 2 * maxIDs {
 				_, err := u.update(".", UpdateConfig{Fence: 1 << 61})
-				b.done(err)
+				b.noError(err)
 			}
 			size := 0
 			for name, value := range b.metadata() {

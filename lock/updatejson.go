@@ -55,13 +55,13 @@ func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(c
 			content.ContentType = "application/json"
 		}
 		return content, nil
-	}, respelled, c)
+	}, encodeFence, c)
 }
 
 // respelled is the same JSON, with the fence in the space at its end: a blank for
 // each bit that is 0, and a tab for each that is 1. As fences rise, no bytes that
 // are spelled like this come back.
-func respelled(b []byte, fence int64) []byte {
+func encodeFence(b []byte, fence int64) []byte {
 	b = append(bytes.TrimRight(b, " \t\r\n"), '\n')
 	for _, bit := range strconv.FormatInt(fence, 2) {
 		b = append(b, " \t"[bit-'0'])

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-type counter struct {
+type jsonCounter struct {
 	N    int     `json:"n"`
 	Name string  `json:"name,omitempty"`
 	Two  *[2]int `json:"two,omitempty"`
@@ -20,33 +20,33 @@ type counter struct {
 func TestUpdateJSON(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
-		add := func(n int) func(context.Context, *counter) error {
-			return func(_ context.Context, c *counter) error {
+		add := func(n int) func(context.Context, *jsonCounter) error {
+			return func(_ context.Context, c *jsonCounter) error {
 				c.N += n
 				return nil
 			}
 		}
 		_, err := UpdateJSON(b.Context(), u.bucket, "k", add(1), UpdateConfig{Create: true})
-		b.done(err)
-		b.is(`{"n":1}` + "\n")
+		b.noError(err)
+		b.wantContent(`{"n":1}` + "\n")
 		b.put("k", ` { "n" : 41, "name" : "<&>" } `, map[string]string{"colour": "red"})
 		done, err := UpdateJSON(b.Context(), u.bucket, "k", add(0), UpdateConfig{})
-		b.done(err)
+		b.noError(err)
 		if done.Written {
 			b.Error("nothing has changed, and it was written")
 		}
-		b.is(` { "n" : 41, "name" : "<&>" } `)
+		b.wantContent(` { "n" : 41, "name" : "<&>" } `)
 		_, err = UpdateJSON(b.Context(), u.bucket, "k", add(1), UpdateConfig{})
-		b.done(err)
-		b.is(`{"n":42,"name":"<&>"}` + "\n")
+		b.noError(err)
+		b.wantContent(`{"n":42,"name":"<&>"}` + "\n")
 		if m := b.metadata(); m["colour"] != "red" {
 			b.Errorf("metadata %v", m)
 		}
 	})
 }
 
-// TestUpdateJSONLosesNothing: what a T cannot hold, and large numbers.
-func TestUpdateJSONLosesNothing(t *testing.T) {
+// TestUpdateJSONRejectsLossyDecode: what a T cannot hold, and large numbers.
+func TestUpdateJSONRejectsLossyDecode(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		for name, content := range map[string]string{
 			"a field it does not have": `{"n":1,"m":2}`,
@@ -61,27 +61,27 @@ func TestUpdateJSONLosesNothing(t *testing.T) {
 		} {
 			u := b.user()
 			b.put("k", content, nil)
-			_, err := UpdateJSON(b.Context(), u.bucket, "k", func(_ context.Context, c *counter) error {
+			_, err := UpdateJSON(b.Context(), u.bucket, "k", func(_ context.Context, c *jsonCounter) error {
 				c.N++
 				return nil
 			}, UpdateConfig{})
 			if !errors.Is(err, ErrConfig) {
 				b.Errorf("%s: %v", name, err)
 			}
-			b.refused(err, ErrConfig, "s3://b/k", "nothing was written")
-			u.untouched(content)
+			b.wantError(err, ErrConfig, "s3://b/k", "nothing was written")
+			u.wantNoWrites(content)
 		}
 		b.put("k", `{"big":9007199254740993,"n":1.50,"all":[1e400,"1",null,{"a":[]}]}`, nil)
 		_, err := UpdateJSON(b.Context(), b.user().bucket, "k", func(_ context.Context, c *map[string]any) error {
 			(*c)["n"] = json.Number("2")
 			return nil
 		}, UpdateConfig{})
-		b.done(err)
+		b.noError(err)
 		after := `{"all":[1e400,"1",null,{"a":[]}],"big":9007199254740993,"n":2}` + "\n"
-		b.is(after)
+		b.wantContent(after)
 		why := errors.New("no")
 		_, err = UpdateJSON(b.Context(), b.user().bucket, "k", func(context.Context, *map[string]any) error { return why }, UpdateConfig{})
-		b.refused(err, why)
+		b.wantError(err, why)
 		_, err = UpdateJSON(b.Context(), b.user().bucket, "k", func(_ context.Context, c *map[string]any) error {
 			(*c)["f"] = func() {}
 			return nil
@@ -89,16 +89,16 @@ func TestUpdateJSONLosesNothing(t *testing.T) {
 		if err == nil {
 			b.Error("a func is no JSON")
 		}
-		b.is(after)
+		b.wantContent(after)
 	})
 }
 
 // pointed has methods on its pointer alone, as a big.Int has.
-type pointed struct{ text string }
+type pointerText struct{ text string }
 
-func (p *pointed) MarshalText() ([]byte, error) { return []byte(p.text), nil }
+func (p *pointerText) MarshalText() ([]byte, error) { return []byte(p.text), nil }
 
-func (p *pointed) UnmarshalText(b []byte) error {
+func (p *pointerText) UnmarshalText(b []byte) error {
 	p.text = string(b)
 	return nil
 }
@@ -106,32 +106,32 @@ func (p *pointed) UnmarshalText(b []byte) error {
 type octet byte
 
 // many is what package encoding/json has rules for.
-type many struct {
-	N       big.Int            `json:"n"`
-	P       pointed            `json:"p"`
-	Map     map[string]pointed `json:"map"`
-	Bytes   []byte             `json:"bytes"`
-	Named   []octet            `json:"named"`
-	Array   [4]byte            `json:"array"`
-	Wait    time.Duration      `json:"wait"`
-	When    time.Time          `json:"when"`
-	Number  json.Number        `json:"number"`
-	Zero    json.Number        `json:"zero"`
-	Text    int64              `json:"text,string"`
-	Flag    bool               `json:"flag,string"`
-	None    []int              `json:"none"`
-	NoMap   map[string]int     `json:"nomap"`
-	Any     any                `json:"any"`
-	Left    int                `json:"left,omitempty"`
-	Raw     json.RawMessage    `json:"raw"`
-	Skipped string             `json:"-"`
+type allKinds struct {
+	N       big.Int                `json:"n"`
+	P       pointerText            `json:"p"`
+	Map     map[string]pointerText `json:"map"`
+	Bytes   []byte                 `json:"bytes"`
+	Named   []octet                `json:"named"`
+	Array   [4]byte                `json:"array"`
+	Wait    time.Duration          `json:"wait"`
+	When    time.Time              `json:"when"`
+	Number  json.Number            `json:"number"`
+	Zero    json.Number            `json:"zero"`
+	Text    int64                  `json:"text,string"`
+	Flag    bool                   `json:"flag,string"`
+	None    []int                  `json:"none"`
+	NoMap   map[string]int         `json:"nomap"`
+	Any     any                    `json:"any"`
+	Left    int                    `json:"left,omitempty"`
+	Raw     json.RawMessage        `json:"raw"`
+	Skipped string                 `json:"-"`
 }
 
-// TestUpdateJSONAsWritten: what package encoding/json has written stays as it is.
-func TestUpdateJSONAsWritten(t *testing.T) {
+// TestUpdateJSONMatchesEncodingJSON: what package encoding/json has written stays as it is.
+func TestUpdateJSONMatchesEncodingJSON(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		before := many{
-			P: pointed{"precious"}, Map: map[string]pointed{}, Bytes: []byte("bytes"), Named: []octet{1, 2}, Array: [4]byte{1, 2, 3, 4}, Wait: time.Minute,
+		before := allKinds{
+			P: pointerText{"precious"}, Map: map[string]pointerText{}, Bytes: []byte("bytes"), Named: []octet{1, 2}, Array: [4]byte{1, 2, 3, 4}, Wait: time.Minute,
 			When: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Number: "1.50", Text: 7, Any: []any{json.Number("1e400"), nil, "<&>"}, Raw: json.RawMessage("{}"),
 		}
 		before.N.SetInt64(5)
@@ -139,16 +139,16 @@ func TestUpdateJSONAsWritten(t *testing.T) {
 			var out bytes.Buffer
 			e := json.NewEncoder(&out)
 			e.SetEscapeHTML(false)
-			b.done(e.Encode(&before))
+			b.noError(e.Encode(&before))
 			return out.String()
 		}
 		b.put("k", text(), nil)
 		add := func(n int64) Updated {
-			done, err := UpdateJSON(b.Context(), b.user().bucket, "k", func(_ context.Context, m *many) error {
+			done, err := UpdateJSON(b.Context(), b.user().bucket, "k", func(_ context.Context, m *allKinds) error {
 				m.N.Add(&m.N, big.NewInt(n))
 				return nil
 			}, UpdateConfig{})
-			b.done(err)
+			b.noError(err)
 			return done
 		}
 		if add(0).Written {
@@ -156,41 +156,41 @@ func TestUpdateJSONAsWritten(t *testing.T) {
 		}
 		add(1)
 		before.N.SetInt64(6)
-		b.is(text())
+		b.wantContent(text())
 	})
 }
 
 func TestUpdateJSONOfNull(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", `{"n":null,"map":null,"number":null,"any":null,"wait":null}`, nil)
-		_, err := UpdateJSON(b.Context(), b.user().bucket, "k", func(_ context.Context, m *many) error {
+		_, err := UpdateJSON(b.Context(), b.user().bucket, "k", func(_ context.Context, m *allKinds) error {
 			if m.Number != "" || m.Any != nil || m.Map != nil || m.N.Sign() != 0 || m.Wait != 0 {
 				b.Errorf("%+v: want what is empty", m)
 			}
 			return nil
 		}, UpdateConfig{})
-		b.done(err)
+		b.noError(err)
 	})
 }
 
 // oneWay writes what it cannot read.
-type oneWay struct{ N int }
+type writeOnly struct{ N int }
 
-func (oneWay) MarshalText() ([]byte, error)  { return []byte("text"), nil }
-func (*oneWay) UnmarshalText(b []byte) error { return errors.New("not " + string(b)) }
+func (writeOnly) MarshalText() ([]byte, error)  { return []byte("text"), nil }
+func (*writeOnly) UnmarshalText(b []byte) error { return errors.New("not " + string(b)) }
 
-// TestUpdateJSONThatCannotBeRead is not written.
-func TestUpdateJSONThatCannotBeRead(t *testing.T) {
+// TestUpdateJSONRejectsUnreadableValue is not written.
+func TestUpdateJSONRejectsUnreadableValue(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
-		_, err := UpdateJSON(b.Context(), u.bucket, "k", func(context.Context, *oneWay) error { return nil }, UpdateConfig{Create: true})
-		b.refused(err, ErrConfig, "s3://b/k", "read again", "nothing was written")
-		u.untouched("")
+		_, err := UpdateJSON(b.Context(), u.bucket, "k", func(context.Context, *writeOnly) error { return nil }, UpdateConfig{Create: true})
+		b.wantError(err, ErrConfig, "s3://b/k", "read again", "nothing was written")
+		u.wantNoWrites("")
 		_, err = UpdateJSON(b.Context(), u.bucket, "k", func(_ context.Context, f *float64) error {
 			*f = math.NaN()
 			return nil
 		}, UpdateConfig{Create: true})
-		b.refused(err, ErrConfig, "s3://b/k")
-		u.untouched("")
+		b.wantError(err, ErrConfig, "s3://b/k")
+		u.wantNoWrites("")
 	})
 }

@@ -17,13 +17,13 @@ type attempt struct {
 // acquire is the wait loop of all locks. It repeats try until that returns a lease or an
 // error. Without wait it tries once.
 func (e *env) acquire(ctx context.Context, wait bool, try func(context.Context) (attempt, error)) (*heldLease, error) {
-	pauses := &backoff{env: e, shortest: shortestPoll, longest: longestPoll}
+	pauses := &backoff{env: e, shortest: minPoll, longest: maxPoll}
 	var busy *HeldError
 	for {
 		a, err := try(ctx)
 		switch {
 		case err != nil:
-			return nil, busy.gaveUp(ctx, err)
+			return nil, busy.withCause(ctx, err)
 		case a.held != nil:
 			return a.held, nil
 		case !wait:

@@ -22,53 +22,53 @@ import (
 //	L7  the updates have an order in which every one saw the ones before
 
 // belief is a lease as its holder sees it.
-type belief struct {
+type holding struct {
 	proc  *proc
-	hold  *heldLease
+	lease *heldLease
 	reads bool // it is a reader's
 	over  bool // released, lost, or given up
 }
 
 // excludes reports that only one of two may hold the lock. A semaphore is a
 // matter of numbers.
-func (b *belief) excludes(other *belief) bool {
+func (b *holding) excludes(other *holding) bool {
 	return b.proc.plan.kind != semaphores && !(b.reads && other.reads)
 }
 
 // believes reports that the holder may still act, as far as it can know.
-func (b *belief) believes() bool {
-	return !b.over && !b.proc.gone && !b.excused() && b.proc.Now().Sub(b.hold.sent) < b.hold.ttl()
+func (b *holding) mayAct() bool {
+	return !b.over && !b.proc.gone && !b.disturbed() && b.proc.Now().Sub(b.lease.sent) < b.lease.ttl()
 }
 
 // key is that of the lease.
-func (b *belief) key() string {
+func (b *holding) key() string {
 	if b.proc.plan.register {
 		return lockKey
 	}
-	return b.hold.ref.Key
+	return b.lease.ref.Key
 }
 
 // excused reports that somebody ended the exclusion.
-func (b *belief) excused() bool {
-	return b.hold.at.rec.Token <= b.proc.sea.excused[b.key()]
+func (b *holding) disturbed() bool {
+	return b.lease.at.rec.Token <= b.proc.simulation.disturbed[b.key()]
 }
 
 // entered checks a grant.
-func (w *sea) entered(b *belief) {
-	w.Tracef("process %d holds the lock under %d", b.proc.id, b.hold.at.rec.Token)
+func (w *simulation) recordGrant(b *holding) {
+	w.Tracef("process %d holds the lock under %d", b.proc.id, b.lease.at.rec.Token)
 	w.beliefs = append(w.beliefs, b)
-	w.alone(b)
+	w.checkExclusion(b)
 }
 
 // alone checks a grant, or a renewal.
-func (w *sea) alone(b *belief) {
+func (w *simulation) checkExclusion(b *holding) {
 	holders := 1
 	for _, other := range w.beliefs {
-		if other == b || !other.believes() || !b.believes() {
+		if other == b || !other.mayAct() || !b.mayAct() {
 			continue
 		}
 		if holders++; b.excludes(other) {
-			w.Violatef("L1", "process %d enters, or stays, under %d, and process %d holds it under %d", b.proc.id, b.hold.at.rec.Token, other.proc.id, other.hold.at.rec.Token)
+			w.Violatef("L1", "process %d enters, or stays, under %d, and process %d holds it under %d", b.proc.id, b.lease.at.rec.Token, other.proc.id, other.lease.at.rec.Token)
 		}
 	}
 	if w.plan.kind == semaphores && holders > limit {
@@ -78,13 +78,15 @@ func (w *sea) alone(b *belief) {
 
 // disturb ends the exclusion for whoever holds a lease under a token up to this:
 // it was released by force, or its object deleted.
-func (w *sea) disturb(key string, token int64) { w.excused[key] = max(w.excused[key], token) }
+func (w *simulation) disturb(key string, token int64) {
+	w.disturbed[key] = max(w.disturbed[key], token)
+}
 
 // landed checks what was written: an update under a fencing token, or a lease.
-func (w *sea) landed(key string, r *register, by *thread) {
+func (w *simulation) checkWrite(key string, r *storedObject, by *thread) {
 	switch {
 	case key != dataKey:
-		w.leased(key, r, by)
+		w.checkLease(key, r, by)
 	case by.fence > 0 && by.fence < r.fence:
 		w.Violatef("L2", "an update under %d lands on one under %d", by.fence, r.fence)
 	default:
@@ -92,7 +94,7 @@ func (w *sea) landed(key string, r *register, by *thread) {
 	}
 }
 
-func (w *sea) leased(key string, r *register, by *thread) {
+func (w *simulation) checkLease(key string, r *storedObject, by *thread) {
 	rec, err := decode(r.body)
 	if err != nil {
 		w.Violatef("L2", "no lease: %v", err)
@@ -109,14 +111,14 @@ func (w *sea) leased(key string, r *register, by *thread) {
 }
 
 // sent is a try of an update.
-type sent struct {
+type updateTry struct {
 	client    int
 	saw, made string
 	from      time.Duration
 }
 
 // checkUpdates looks at what became of the updates in the end.
-func (w *sea) checkUpdates() {
+func (w *simulation) checkUpdates() {
 	there := map[string]int{}
 	for _, id := range strings.Fields(string(w.object(dataKey).body)) {
 		there[id]++
@@ -126,14 +128,14 @@ func (w *sea) checkUpdates() {
 			w.Violatef("L6", "update %s was applied %d times", id, n)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(w.told)) {
-		if written := w.told[id]; written && there[id] == 0 {
+	for _, id := range slices.Sorted(maps.Keys(w.outcomes)) {
+		if written := w.outcomes[id]; written && there[id] == 0 {
 			w.Violatef("L6", "update %s was lost", id)
 		} else if !written && there[id] > 0 {
 			w.Violatef("L6", "update %s was applied though it was told not to be", id)
 		}
 	}
-	for _, s := range w.open {
+	for _, s := range w.unresolved {
 		w.history.Add(s.client, dataKey, s.from, s.from, linearizable.Unknown(s.saw, s.made))
 	}
 	if err := w.history.Check(); err != nil {
@@ -143,6 +145,6 @@ func (w *sea) checkUpdates() {
 
 // patience is how long it may take to get the lock when all is calm, on a clock
 // that is right. Who is gone is watched for a TTL: a holder, and then a reader.
-func (p *plan) patience() time.Duration {
+func (p *plan) acquireTimeout() time.Duration {
 	return 2*p.ttl + 20*time.Second
 }

@@ -13,20 +13,20 @@ import (
 // sea is a simulated world: processes with clocks of their own over one object
 // store, and a network between that does its worst. All choices come from one
 // tape. Nothing runs at the same time as something else.
-type sea struct {
+type simulation struct {
 	*simkit.World
 	threads *threads
 	plan    plan
 	calm    bool // no more faults
 
-	objects map[string]*register
-	procs   []*proc
-	beliefs []*belief
-	excused map[string]int64 // by key: who holds a token up to this was disturbed
-	updated int
-	told    map[string]bool // what became of each update, where that is known
-	open    map[string]sent // the others
-	history *linearizable.History
+	objects    map[string]*storedObject
+	procs      []*proc
+	beliefs    []*holding
+	disturbed  map[string]int64 // by key: who holds a token up to this was disturbed
+	updated    int
+	outcomes   map[string]bool      // what became of each update, where that is known
+	unresolved map[string]updateTry // the others
+	history    *linearizable.History
 }
 
 // plan is what kind of world it is. Chances are per mille of the requests.
@@ -34,7 +34,7 @@ type plan struct {
 	ttl      time.Duration
 	procs    int
 	sharing  bool // two coroutines of each process share what they contend by
-	troubles int  // of requests
+	faults   int  // of requests
 	freezes  int
 	crashes  int
 	skewed   bool
@@ -62,7 +62,7 @@ func (k kind) String() string {
 func drawPlan(t *simkit.Tape) plan {
 	p := plan{
 		ttl: simkit.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3), sharing: t.Chance(400),
-		troubles: simkit.Pick(t, 0, 100, 300, 500), freezes: simkit.Pick(t, 0, 20, 60), crashes: simkit.Pick(t, 0, 0, 15),
+		faults: simkit.Pick(t, 0, 100, 300, 500), freezes: simkit.Pick(t, 0, 20, 60), crashes: simkit.Pick(t, 0, 0, 15),
 		skewed: t.Chance(700), operator: t.Chance(150), deletes: t.Chance(100), kind: kind(t.Choose(int(kinds))),
 	}
 	p.register = p.kind == mutexes && t.Chance(400)
@@ -73,7 +73,7 @@ func drawPlan(t *simkit.Tape) plan {
 const maxSteps = 20_000
 
 // run runs all events.
-func (w *sea) run() {
+func (w *simulation) run() {
 	for w.Step() {
 		if w.Steps > maxSteps {
 			w.Violatef("L5", "it goes on for ever")
@@ -84,7 +84,7 @@ func (w *sea) run() {
 
 // proc is a process: a clock, and coroutines that stand still while it does.
 type proc struct {
-	*sea
+	*simulation
 	id     int
 	offset time.Duration
 	rate   int64 // parts per thousand
@@ -93,8 +93,8 @@ type proc struct {
 	nonces int
 }
 
-func (w *sea) proc() *proc {
-	p := &proc{sea: w, id: len(w.procs), rate: 1000}
+func (w *simulation) proc() *proc {
+	p := &proc{simulation: w, id: len(w.procs), rate: 1000}
 	if w.plan.skewed {
 		p.offset = simkit.Pick(w.Tape, 0, -time.Hour, time.Hour, time.Second)
 		p.rate = simkit.Pick(w.Tape, int64(1000), 976, 1024) // within 5 % of each other
@@ -108,7 +108,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Now implements clock.
 func (p *proc) Now() time.Time {
-	return epoch.Add(p.offset + p.sea.Now*time.Duration(p.rate)/1000)
+	return epoch.Add(p.offset + p.simulation.Now*time.Duration(p.rate)/1000)
 }
 
 // thread is a coroutine of a process.
@@ -134,8 +134,8 @@ func (p *proc) spawn(job func(*thread)) {
 func (t *thread) resume() {
 	switch {
 	case t.gone:
-	case t.frozen > t.sea.Now:
-		t.After(t.frozen-t.sea.Now+t.Tape.UpTo(10*time.Millisecond), t.resume)
+	case t.frozen > t.simulation.Now:
+		t.After(t.frozen-t.simulation.Now+t.Tape.UpTo(10*time.Millisecond), t.resume)
 	default:
 		t.threads.Resume(t)
 	}
@@ -163,7 +163,7 @@ func (t *thread) suspend() {
 // freeze lets the process stand still, or end.
 func (t *thread) freeze() {
 	d := simkit.Pick(t.Tape, t.plan.ttl/2, t.plan.ttl, 3*t.plan.ttl) + t.Tape.UpTo(t.plan.ttl/2)
-	t.frozen = t.sea.Now + d
+	t.frozen = t.simulation.Now + d
 	t.Tracef("process %d stands still for %v", t.id, d)
 	t.wait(d)
 }

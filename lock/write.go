@@ -28,10 +28,10 @@ type leaseWrite struct {
 	result writeResult
 }
 
-// writeResult is the fate of a write, and the lease as the last answer showed it.
+// writeResult is the outcome of a write, and the lease as the last answer showed it.
 type writeResult struct {
-	fate cell.Fate
-	sighting
+	outcome cell.Outcome
+	observation
 }
 
 func (l *leaseCell) write(base version, next Record) *leaseWrite {
@@ -40,19 +40,19 @@ func (l *leaseCell) write(base version, next Record) *leaseWrite {
 	return w
 }
 
-// run sends the write until its fate is known. It returns an error if ctx ends before
+// run sends the write until its outcome is known. It returns an error if ctx ends before
 // that, or if the store refuses the write permanently. It can be called again.
 func (w *leaseWrite) run(ctx context.Context) (writeResult, error) {
 	if w.sent.IsZero() {
 		w.sent = w.clock.Now()
 	}
-	w.sending.Pace = w.pacing(w.clock.Now())
-	fate, err := w.sending.Run(ctx)
-	w.unclear = fate == cell.Unclear
+	w.sending.Pace = w.retryPace(w.clock.Now())
+	outcome, err := w.sending.Run(ctx)
+	w.unclear = outcome == cell.Unclear
 	if err != nil {
 		return writeResult{}, fmt.Errorf("writing the lock %s: %w", w, err)
 	}
-	w.result.fate = fate
+	w.result.outcome = outcome
 	return w.result, nil
 }
 
@@ -64,31 +64,31 @@ func (w *leaseWrite) send(ctx context.Context) error {
 	etag, err := w.cell.Write(ctx, w.base.etag, w.body)
 	if err == nil {
 		now := w.clock.Now()
-		w.pace.Store(int64(now.Sub(asked)))
-		w.result.sighting = sighting{version{exists: true, etag: etag, rec: w.next}, now}
+		w.lastWrite.Store(int64(now.Sub(asked)))
+		w.result.observation = observation{version{exists: true, etag: etag, rec: w.next}, now}
 	}
 	return err
 }
 
 // look reads the lease and classifies it. If the write has not landed, the next request
 // replaces the version that was read.
-func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Fate, error) {
+func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Outcome, error) {
 	var asked time.Time
-	err := w.persist(ctx, func() (err error) {
+	err := w.retryUnavailable(ctx, func() (err error) {
 		asked = w.clock.Now()
 		ctx, stop := w.limit(ctx)
 		defer stop()
-		w.result.sighting, err = w.readOnce(ctx)
+		w.result.observation, err = w.readOnce(ctx)
 		return err
 	})
 	if err != nil {
 		return cell.Unclear, fmt.Errorf("%w, and reading it: %w", answer, err)
 	}
-	fate := classify(w.result.version, w.base, w.next.Nonce)
-	if fate == cell.Unclear {
+	outcome := classify(w.result.version, w.base, w.next.Nonce)
+	if outcome == cell.Unclear {
 		w.base, w.sent = w.result.version, asked
 	}
-	return fate, nil
+	return outcome, nil
 }
 
 // limit bounds one request: the first by clamp(TTL/8, 1 s, 2 s), and each further one by
@@ -97,6 +97,6 @@ func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Fate, error) 
 // gets at least twice the duration of the last write.
 func (w *leaseWrite) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	first := min(max(w.next.ttl()/8, time.Second), 2*time.Second)
-	w.bound = min(max(2*w.bound, first, time.Duration(2*w.pace.Load())), callTimeout)
+	w.bound = min(max(2*w.bound, first, time.Duration(2*w.lastWrite.Load())), callTimeout)
 	return w.clock.Limit(ctx, w.bound)
 }

@@ -21,8 +21,8 @@ func (b slowBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// TestListingAndHeadAgreeOnTime stores objects whose requests take seconds.
-func TestListingAndHeadAgreeOnTime(t *testing.T) {
+// TestListingAndHeadReturnSameTime stores objects whose requests take seconds.
+func TestListingAndHeadReturnSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := fakes3.New()
 		request := func(method, path string, body io.Reader, header ...string) *httptest.ResponseRecorder {

@@ -18,7 +18,7 @@ type Op struct {
 
 // Read saw the value.
 func Read(value string) Op {
-	return Op{text: "read " + show(value), step: func(now string) (string, bool) { return now, now == value }}
+	return Op{text: "read " + valueName(value), step: func(now string) (string, bool) { return now, now == value }}
 }
 
 // Applied replaced expect by next.
@@ -34,7 +34,7 @@ func Gone(expect string) Op {
 // Refused did not replace expect by next, because it found another value: one
 // that is not its own, either.
 func Refused(expect, next, by string) Op {
-	return Op{text: swap(expect, next) + ": refused by " + show(by), step: func(now string) (string, bool) {
+	return Op{text: swap(expect, next) + ": refused by " + valueName(by), step: func(now string) (string, bool) {
 		return now, now == by && now != expect && (now != next || now == "")
 	}}
 }
@@ -55,8 +55,8 @@ func Unknown(expect, next string) Op {
 	return Op{
 		text: swap(expect, next) + ": unknown", open: true,
 		step: func(now string) (string, bool) {
-			if now == over {
-				return over, true
+			if now == ended {
+				return ended, true
 			}
 			return next, now == expect
 		},
@@ -64,16 +64,16 @@ func Unknown(expect, next string) Op {
 }
 
 // over is no value: nothing reads any more.
-const over = "the end"
+const ended = "the end"
 
 // end comes after all calls but those without an end.
-var end = Op{text: "end", open: true, step: func(string) (string, bool) { return over, true }}
+var endOp = Op{text: "end", open: true, step: func(string) (string, bool) { return ended, true }}
 
 func swap(expect, next string) string {
-	return fmt.Sprintf("replace %s by %s", show(expect), show(next))
+	return fmt.Sprintf("replace %s by %s", valueName(expect), valueName(next))
 }
 
-func show(value string) string {
+func valueName(value string) string {
 	if value == "" {
 		return "nothing"
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestAllowCountsWhatItKeepsBack(t *testing.T) {
+func TestAllowCountsSuppressed(t *testing.T) {
 	var w Warning
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, s := range []struct {
@@ -34,7 +34,7 @@ func TestAllowCountsWhatItKeepsBack(t *testing.T) {
 }
 
 // A trouble of ten minutes that is told of ten times a second.
-func TestTenMinutes(t *testing.T) {
+func TestLinesInTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		w := New(slog.New(slog.NewTextHandler(&log, nil)))

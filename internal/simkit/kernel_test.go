@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-func TestEventsComeInOrder(t *testing.T) {
+func TestEventOrder(t *testing.T) {
 	w := &simkit.World{Tape: simkit.NewTape(1)}
 	var got []int
 	for i, d := range []time.Duration{3, 1, 2, 1, 3, 0} {
@@ -60,7 +60,7 @@ func TestAbortRunsDeferredFunctions(t *testing.T) {
 
 // TestRunShrinksTheFirstFailure plays worlds that fail when two events of ten are faults.
 func TestRunShrinksTheFirstFailure(t *testing.T) {
-	s := simkit.Simulation[*simkit.Threads[*worker]]{Threads: newThreads, Play: func(_ *simkit.Threads[*worker], w *simkit.World) {
+	s := simkit.Simulation[*simkit.Threads[*worker]]{Threads: newThreads, RunWorld: func(_ *simkit.Threads[*worker], w *simkit.World) {
 		faults := 0
 		for range 10 {
 			w.After(w.Tape.UpTo(time.Second), func() {

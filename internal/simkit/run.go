@@ -35,7 +35,7 @@ func Each(ctx context.Context, first, count uint64, threads int, work func(seeds
 type Simulation[P interface{ Close() }] struct {
 	Threads func() P
 	// Play plays one world to its end on threads that it may have used before.
-	Play func(threads P, w *World)
+	RunWorld func(threads P, w *World)
 }
 
 // Failure is a world in which an invariant did not hold.
@@ -59,7 +59,7 @@ func (s Simulation[P]) Run(ctx context.Context, first, count uint64) (*Failure, 
 		defer p.Close()
 		for seed := range seeds {
 			w := &World{Tape: NewTape(seed)}
-			s.Play(p, w)
+			s.RunWorld(p, w)
 			steps.Add(uint64(w.Steps))
 			if len(w.Violations) == 0 {
 				continue
@@ -91,7 +91,7 @@ func (s Simulation[P]) explain(f *Failure) {
 			return nil, false
 		}
 		w := &World{Tape: ReplayTape(try)}
-		s.Play(p, w)
+		s.RunWorld(p, w)
 		steps += w.Steps
 		return w.Tape.Recorded(), slices.ContainsFunc(w.Violations, func(v Violation) bool {
 			return v.Invariant == f.Violations[0].Invariant && v.format == f.Violations[0].format
@@ -105,6 +105,6 @@ func (s Simulation[P]) Replay(t *Tape) *World {
 	p := s.Threads()
 	defer p.Close()
 	w := &World{Tape: t, Trace: &[]string{}}
-	s.Play(p, w)
+	s.RunWorld(p, w)
 	return w
 }

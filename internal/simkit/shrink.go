@@ -38,7 +38,7 @@ func better(a, b []uint32) bool {
 	if len(a) != len(b) {
 		return len(a) < len(b)
 	}
-	return weight(a) < weight(b)
+	return nonZeros(a) < nonZeros(b)
 }
 
 // trimmed leaves out zeros at the end: a tape goes on with zeros anyhow.
@@ -49,7 +49,7 @@ func trimmed(t []uint32) []uint32 {
 	return t
 }
 
-func weight(t []uint32) (n int) {
+func nonZeros(t []uint32) (n int) {
 	for _, v := range t {
 		if v != 0 {
 			n++

@@ -45,7 +45,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeTapeRejects(t *testing.T) {
 	for _, text := range []string{"zz", "80", "ffffffffff01"} {
 		if got, err := simkit.DecodeTape(text); err == nil {
 			t.Errorf("Decode(%q) = %v, want an error", text, got)

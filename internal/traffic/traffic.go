@@ -24,18 +24,18 @@ import (
 
 // Shape says how much traffic there is, and what becomes of it on its way.
 type Shape struct {
-	Span   time.Duration // within which all arrive
-	Keys   int           // that are notified
-	Twice  int           // of them
-	Thrice int           // of them
-	Least  time.Duration // between a notification and its repetition
-	Most   time.Duration // likewise; and how late a notification may be
-	Lost   int           // objects that are never notified, beside Keys
+	Span        time.Duration // within which all arrive
+	Keys        int           // that are notified
+	Twice       int           // of them
+	Thrice      int           // of them
+	MinInterval time.Duration // between a notification and its repetition
+	MaxInterval time.Duration // likewise; and how late a notification may be
+	Lost        int           // objects that are never notified, beside Keys
 }
 
 // Published is the shape of the account, with one loss in a thousand.
 var Published = Shape{
-	Span: 104 * time.Hour, Keys: 507_549, Twice: 151, Thrice: 3, Least: 62 * time.Millisecond, Most: 22_162 * time.Second, Lost: 507,
+	Span: 104 * time.Hour, Keys: 507_549, Twice: 151, Thrice: 3, MinInterval: 62 * time.Millisecond, MaxInterval: 22_162 * time.Second, Lost: 507,
 }
 
 // Divided returns the shape with the n-th part of the keys in the same time.
@@ -68,7 +68,7 @@ func New(s Shape, bucket string, start time.Time, seed uint64) *Traffic {
 	rng := t.random(math.MaxUint64)
 	for _, fate := range []struct{ copies, objects int }{{0, s.Lost}, {2, s.Twice}, {3, s.Thrice}} {
 		for n := 0; n < fate.objects; {
-			if i := rng.IntN(s.Objects()); t.times(i) == 1 {
+			if i := rng.IntN(s.Objects()); t.copyCount(i) == 1 {
 				t.copies[i] = fate.copies
 				n++
 			}
@@ -81,7 +81,7 @@ func New(s Shape, bucket string, start time.Time, seed uint64) *Traffic {
 func (t *Traffic) random(i uint64) *rand.Rand { return rand.New(rand.NewPCG(t.Seed, i)) }
 
 // times is how often an object is notified.
-func (t *Traffic) times(i int) int {
+func (t *Traffic) copyCount(i int) int {
 	if n, ok := t.copies[i]; ok {
 		return n
 	}
@@ -109,7 +109,7 @@ func (t *Traffic) Objects() iter.Seq[Object] {
 func (t *Traffic) object(i int) Object {
 	step := (t.Span - time.Minute) / time.Duration(t.Shape.Objects())
 	at := t.Start.Add(time.Duration(i)*step + time.Duration(t.random(uint64(i)).Int64N(int64(step)))).UTC()
-	return Object{Number: i, Created: at, Copies: t.times(i)}
+	return Object{Number: i, Created: at, Copies: t.copyCount(i)}
 }
 
 // Key names the object: an hour's lie in no order.
@@ -138,7 +138,7 @@ type Notification struct {
 // the objects only roughly.
 func (t *Traffic) Notifications() iter.Seq[*Notification] {
 	return func(yield func(*Notification) bool) {
-		var under onWay
+		var under arrivalQueue
 		for o := range t.Objects() {
 			for len(under) > 0 && under[0].Arrives.Before(o.Created) {
 				if !yield(heap.Pop(&under).(*Notification)) {
@@ -160,7 +160,7 @@ func (t *Traffic) Notifications() iter.Seq[*Notification] {
 // arrivals returns the notifications of an object, the first to arrive first.
 func (t *Traffic) arrivals(o Object) (all []*Notification) {
 	rng := t.random(uint64(o.Number) | 1<<63)
-	late := o.Created.Add(2 * t.Most).Before(t.Start.Add(t.Span)) // there is time enough
+	late := o.Created.Add(2 * t.MaxInterval).Before(t.Start.Add(t.Span)) // there is time enough
 	first := o.Created.Add(t.delay(rng, late))
 	for c := range o.Copies {
 		n := &Notification{Object: o, Arrives: first, Copy: c, traffic: t}
@@ -177,30 +177,30 @@ func (t *Traffic) arrivals(o Object) (all []*Notification) {
 func (t *Traffic) delay(rng *rand.Rand, late bool) time.Duration {
 	switch p := rng.IntN(1000); {
 	case late && p == 0:
-		return between(rng, 5*time.Minute, t.Most)
+		return logUniform(rng, 5*time.Minute, t.MaxInterval)
 	case late && p < 10:
-		return between(rng, time.Minute, 5*time.Minute)
+		return logUniform(rng, time.Minute, 5*time.Minute)
 	}
-	return between(rng, 300*time.Millisecond, 10*time.Second)
+	return logUniform(rng, 300*time.Millisecond, 10*time.Second)
 }
 
 // interval is how much later than the first a copy arrives: often within 15
 // seconds. The shortest and the longest of all occur.
 func (t *Traffic) interval(object int, rng *rand.Rand, late bool) time.Duration {
 	switch object {
-	case t.extreme(1):
-		return t.Most
-	case t.extreme(-1):
-		return t.Least
+	case t.outermostTwice(1):
+		return t.MaxInterval
+	case t.outermostTwice(-1):
+		return t.MinInterval
 	}
 	if rng.IntN(10) < 6 || !late {
-		return between(rng, t.Least, 15*time.Second)
+		return logUniform(rng, t.MinInterval, 15*time.Second)
 	}
-	return between(rng, 15*time.Second, t.Most)
+	return logUniform(rng, 15*time.Second, t.MaxInterval)
 }
 
 // extreme returns the first or the last object that is notified twice.
-func (t *Traffic) extreme(sign int) int {
+func (t *Traffic) outermostTwice(sign int) int {
 	found := -1
 	for i, copies := range t.copies {
 		if copies == 2 && (found < 0 || sign*i < sign*found) {
@@ -211,7 +211,7 @@ func (t *Traffic) extreme(sign int) int {
 }
 
 // between returns a duration of a random order of magnitude.
-func between(rng *rand.Rand, least, most time.Duration) time.Duration {
+func logUniform(rng *rand.Rand, least, most time.Duration) time.Duration {
 	return time.Duration(float64(least) * math.Pow(float64(most)/float64(least), rng.Float64()))
 }
 
@@ -235,14 +235,14 @@ func (n *Notification) Text() string {
 }
 
 // onWay is a heap, the next to arrive on top.
-type onWay []*Notification
+type arrivalQueue []*Notification
 
-func (w onWay) Len() int           { return len(w) }
-func (w onWay) Less(i, j int) bool { return w[i].Arrives.Before(w[j].Arrives) }
-func (w onWay) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *onWay) Push(x any)        { *w = append(*w, x.(*Notification)) }
+func (w arrivalQueue) Len() int           { return len(w) }
+func (w arrivalQueue) Less(i, j int) bool { return w[i].Arrives.Before(w[j].Arrives) }
+func (w arrivalQueue) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
+func (w *arrivalQueue) Push(x any)        { *w = append(*w, x.(*Notification)) }
 
-func (w *onWay) Pop() any {
+func (w *arrivalQueue) Pop() any {
 	old := *w
 	n := old[len(old)-1]
 	*w = old[:len(old)-1]

@@ -16,7 +16,7 @@ import (
 var start = time.Date(2019, time.May, 1, 0, 0, 0, 0, time.UTC)
 
 // figures are measured.
-type figures struct {
+type statistics struct {
 	first, last         time.Time // arrivals
 	notifications, keys int
 	twice, thrice       int
@@ -26,7 +26,7 @@ type figures struct {
 }
 
 // measure looks at what arrives.
-func measure(t *testing.T, traffic *Traffic) (f figures) {
+func measure(t *testing.T, traffic *Traffic) (f statistics) {
 	t.Helper()
 	seen, firsts := make([]uint8, traffic.Shape.Objects()), map[int]time.Time{}
 	newest := 0
@@ -74,8 +74,8 @@ func measure(t *testing.T, traffic *Traffic) (f figures) {
 	return f
 }
 
-// TestPublished prints the figures of the traffic beside those of the account.
-func TestPublished(t *testing.T) {
+// TestPublishedStatistics prints the figures of the traffic beside those of the account.
+func TestPublishedStatistics(t *testing.T) {
 	f := measure(t, New(Published, "inputs", start, 1))
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -98,10 +98,10 @@ func TestPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("\n%s", b.String())
-	got := figures{
+	got := statistics{
 		notifications: f.notifications, keys: f.keys, twice: f.twice, thrice: f.thrice, least: f.least, most: f.most, lost: f.lost,
 	}
-	want := figures{
+	want := statistics{
 		notifications: 507_706, keys: 507_549, twice: 151, thrice: 3, least: 62 * time.Millisecond, most: 22_162 * time.Second, lost: 507,
 	}
 	if got != want {

@@ -58,7 +58,7 @@ const (
 // those that use the constants in the packages' played_race_test.go.
 var reducedPackages = []string{lockPackage, archivePackage, auditPackage}
 
-const reducedTests = "^Test(Worlds|BrakeInSimulations|KilledAuditResumes|ALoneUser|SickWorker|AllSick)$"
+const reducedTests = "^Test(Worlds|BrakeInSimulations|KilledAuditResumes|SoleUserWaitsLittle|SickWorker|AllSick)$"
 
 // testSteps are the calls of go test. The race detector would make simulated
 // worlds ten times as slow, and they have one thread each: they are played

@@ -23,7 +23,7 @@ Without --once it then stays up for records of your own, until Ctrl-C.`,
 		Example: `  pawl archive demo
   pawl archive demo --once --json`,
 		Args: app.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return democmd.Show(cmd.Context(), a, o, demo.RunArchive) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return democmd.Run(cmd.Context(), a, o, demo.RunArchive) },
 	}
 	cmd.Flags().BoolVar(&o.Once, "once", false, "end after the show: with 0 if all is right, 1 if not")
 	app.DocumentExitCodes(cmd, `  0  all is right

@@ -15,12 +15,12 @@ const (
 	archivePrefix  = "clicks/"
 	archiveFormat  = "ndjson.gz"
 	archiveRecords = 6000
-	putting        = 4 * time.Second // the span in which they are put
+	puttingSpan    = 4 * time.Second // the span in which they are put
 )
 
 // archiveConfiguration is the file that all workers share. Objects are small and
 // leases short, so that there is something to watch.
-const archiveConfiguration = `
+const archiveConfigTemplate = `
 ledger: %s
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
 archives:
@@ -34,12 +34,12 @@ lease: {ttl: 2s}
 `
 
 // archiveShow is the scenario of "pawl archive demo".
-type archiveShow struct {
-	*show
+type archiveScenario struct {
+	*demoRun
 	report *ArchiveReport
 
 	store            *store
-	late             *latecomer
+	delayer          *putDelayer
 	stream           *stream
 	objects, records *endpoint
 }
@@ -48,31 +48,31 @@ type archiveShow struct {
 // bucket, kills one of these in the middle of an object, and checks that each
 // record is stored once. It returns [ErrWrong] if a check fails.
 func RunArchive(ctx context.Context, o Options) error {
-	return perform(ctx, o, []string{"archive", "run"}, func(s *show) scenario {
-		return &archiveShow{show: s, report: &ArchiveReport{}, stream: newStream()}
+	return runScenario(ctx, o, []string{"archive", "run"}, func(s *demoRun) scenario {
+		return &archiveScenario{demoRun: s, report: &ArchiveReport{}, stream: newStream()}
 	})
 }
 
-func (s *archiveShow) title() (command, folder string) {
+func (s *archiveScenario) title() (command, folder string) {
 	return "pawl archive demo", "logs, ledger and configuration"
 }
 
-func (s *archiveShow) result() Report { return s.report }
+func (s *archiveScenario) result() Report { return s.report }
 
 // open starts the store, the stream and the first two workers.
-func (s *archiveShow) open(ctx context.Context) (err error) {
+func (s *archiveScenario) open(ctx context.Context) (err error) {
 	if s.store, err = newStore(func(change) {}, archiveBucket); err != nil {
 		return err
 	}
-	s.late = newLatecomer(fakes3.RefuseExpired(s3API(s.store)))
-	if s.objects, err = s.serve(serve(ctx, "127.0.0.1:0", s.late)); err != nil {
+	s.delayer = newPutDelayer(fakes3.RefuseExpired(s3API(s.store)))
+	if s.objects, err = s.serve(serve(ctx, "127.0.0.1:0", s.delayer)); err != nil {
 		return err
 	}
 	if s.records, err = s.serve(serve(ctx, "127.0.0.1:0", s.stream)); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, func() error { s.late.release(); return nil })
-	text := fmt.Sprintf(archiveConfiguration[1:], quoted("sqlite:"+filepath.Join(s.dir, ledgerFile)), quoted(s.objects.url), quoted(s.records.url))
+	s.closers = append(s.closers, func() error { s.delayer.release(); return nil })
+	text := fmt.Sprintf(archiveConfigTemplate[1:], quoted("sqlite:"+filepath.Join(s.dir, ledgerFile)), quoted(s.objects.url), quoted(s.records.url))
 	if err := os.WriteFile(filepath.Join(s.dir, configFile), []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -89,14 +89,14 @@ func (s *archiveShow) open(ctx context.Context) (err error) {
 }
 
 // startWorker starts "pawl archive run", with an access key of its own.
-func (s *archiveShow) startWorker() (*worker, error) {
+func (s *archiveScenario) startWorker() (*worker, error) {
 	key := accessKeyOf(s.fleet.size() + 1)
 	return s.fleet.launch("", append(environment("", ""), "AWS_ACCESS_KEY_ID="+key))
 }
 
 func accessKeyOf(number int) string { return fmt.Sprintf("worker-%d", number) }
 
-const archiveInvitation = `
+const archiveUsage = `
 Now you. Put a record into the stream:
 
   AWS_ACCESS_KEY_ID=%[1]s AWS_SECRET_ACCESS_KEY=%[1]s AWS_DEFAULT_REGION=%[2]s aws --endpoint-url %[3]s kinesis put-record --stream-name %[4]s --partition-key you --cli-binary-format raw-in-base64-out --data hello
@@ -113,9 +113,9 @@ Ctrl-C ends the demo and removes all of this.
 `
 
 // stayUp tells people what to look at, and waits until ctx ends.
-func (s *archiveShow) stayUp(ctx context.Context) error {
-	s.screen.say(archiveInvitation, accessKey, region, s.records.url, streamName, s.objects.url, archiveBucket,
-		typed(s.Binary), shellWord(filepath.Join(s.dir, configFile)))
+func (s *archiveScenario) stayUp(ctx context.Context) error {
+	s.screen.printText(archiveUsage, accessKey, region, s.records.url, streamName, s.objects.url, archiveBucket,
+		commandName(s.Binary), shellWord(filepath.Join(s.dir, configFile)))
 	<-ctx.Done()
 	return nil
 }

@@ -42,7 +42,7 @@ func TestArchiveOnce(t *testing.T) {
 	}
 }
 
-var urls = regexp.MustCompile(`listens on (\S+), an object store on (\S+)`)
+var archiveURLPattern = regexp.MustCompile(`listens on (\S+), an object store on (\S+)`)
 
 // TestArchiveWrong puts a foreign object into the archive: the demo can fail.
 func TestArchiveWrong(t *testing.T) {
@@ -50,7 +50,7 @@ func TestArchiveWrong(t *testing.T) {
 	var report *demo.ArchiveReport
 	out := &watcher{text: "arrives now"}
 	out.then = func() {
-		if err := put(urls.FindStringSubmatch(out.String())[2]+"/lake/clicks/extra", []byte("x")); err != nil {
+		if err := put(archiveURLPattern.FindStringSubmatch(out.String())[2]+"/lake/clicks/extra", []byte("x")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestArchiveStayUp(t *testing.T) {
 	out := &watcher{text: "Now you"}
 	out.then = func() {
 		defer cancel()
-		got, err := putRecord(urls.FindStringSubmatch(out.String())[1])
+		got, err := putRecord(archiveURLPattern.FindStringSubmatch(out.String())[1])
 		if err != nil || !strings.Contains(got, "SequenceNumber") {
 			t.Errorf("putting a record: %s, %v", got, err)
 		}

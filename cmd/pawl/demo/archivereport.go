@@ -42,7 +42,7 @@ func (r *ArchiveReport) err() error {
 		return nil
 	}
 	return fmt.Errorf("%w: of %d records %d are stored once, %d never and %d more often, and %d others; verify has %s; the late object was answered %d",
-		ErrWrong, r.Records.Put, r.Records.Once, r.Records.Missing, r.Records.Doubled, r.Records.Others, some(len(r.Verify.Findings), "finding"), r.LatePut)
+		ErrWrong, r.Records.Put, r.Records.Once, r.Records.Missing, r.Records.Doubled, r.Records.Others, plural(len(r.Verify.Findings), "finding"), r.LatePut)
 }
 
 // Print writes the report as a table.

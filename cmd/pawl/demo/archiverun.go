@@ -16,30 +16,30 @@ import (
 )
 
 // run puts records, kills a worker, and checks what is stored.
-func (s *archiveShow) run(ctx context.Context) error {
+func (s *archiveScenario) run(ctx context.Context) error {
 	begun := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience, errPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*stepTimeout, errTimeout)
 	defer cancel()
 	if err := s.put(ctx, archiveRecords/3); err != nil {
 		return err
 	}
-	if err := s.strike(ctx); err != nil {
+	if err := s.killSender(ctx); err != nil {
 		return err
 	}
 	if err := s.put(ctx, archiveRecords); err != nil {
 		return err
 	}
 	s.screen.done("%d records are put into the stream", archiveRecords)
-	if err := s.settle(ctx); err != nil {
+	if err := s.awaitStored(ctx); err != nil {
 		return err
 	}
-	if err := s.arriveLate(ctx); err != nil {
+	if err := s.releaseLateUpload(ctx); err != nil {
 		return err
 	}
 	if err := s.verify(ctx); err != nil {
 		return err
 	}
-	if err := s.count(); err != nil {
+	if err := s.countRecords(); err != nil {
 		return err
 	}
 	r := s.report
@@ -49,13 +49,13 @@ func (s *archiveShow) run(ctx context.Context) error {
 }
 
 // put puts records until there are so many.
-func (s *archiveShow) put(ctx context.Context, to int) error {
+func (s *archiveScenario) put(ctx context.Context, to int) error {
 	const batch = 15
 	for s.report.Records.Put < to {
 		n := s.report.Records.Put
 		s.report.Records.Put++
 		s.stream.put(fmt.Sprintf("visitor-%d", n%97), fmt.Appendf(nil, `{"click":%d,"page":"/%d"}`, n, n%13))
-		if n%batch == 0 && process.Sleep(ctx, putting*batch/archiveRecords) != nil {
+		if n%batch == 0 && process.Sleep(ctx, puttingSpan*batch/archiveRecords) != nil {
 			return context.Cause(ctx)
 		}
 	}
@@ -64,8 +64,8 @@ func (s *archiveShow) put(ctx context.Context, to int) error {
 
 // strike kills a worker that has announced an object, and sent it, before the store
 // has it.
-func (s *archiveShow) strike(ctx context.Context) error {
-	s.late.keep()
+func (s *archiveScenario) killSender(ctx context.Context) error {
+	s.delayer.delayNext()
 	stopped := make(chan struct{})
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,7 +76,7 @@ func (s *archiveShow) strike(ctx context.Context) error {
 	}()
 	var key string
 	select {
-	case key = <-s.late.sender:
+	case key = <-s.delayer.sender:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -98,18 +98,18 @@ func (s *archiveShow) strike(ctx context.Context) error {
 }
 
 // settle waits until all records are stored.
-func (s *archiveShow) settle(ctx context.Context) error {
+func (s *archiveScenario) awaitStored(ctx context.Context) error {
 	s.screen.begin("storing", archiveRecords)
 	defer s.screen.end()
 	err := rig.Until(ctx, 100*time.Millisecond, func() (bool, error) {
 		found, err := s.stored()
 		s.screen.progress(len(found))
 		if err == nil {
-			err = s.allLive()
+			err = s.checkWorkersRunning()
 		}
 		return len(found) >= archiveRecords, err
 	})
-	if errors.Is(err, errPatience) {
+	if errors.Is(err, errTimeout) {
 		s.screen.failed("not all records are stored")
 		return nil // it is counted what is
 	}
@@ -117,7 +117,7 @@ func (s *archiveShow) settle(ctx context.Context) error {
 }
 
 // allLive returns an error if a worker has ended that was not killed.
-func (s *archiveShow) allLive() error {
+func (s *archiveScenario) checkWorkersRunning() error {
 	for _, w := range s.fleet.all() {
 		if w != s.killed && w.Ended() {
 			return fmt.Errorf("%s ended by itself; its log, %s, ends:\n%s", w, w.Log, w.LogTail())
@@ -127,10 +127,10 @@ func (s *archiveShow) allLive() error {
 }
 
 // arriveLate lets the store have what the dead worker has sent.
-func (s *archiveShow) arriveLate(ctx context.Context) error {
-	s.late.release()
+func (s *archiveScenario) releaseLateUpload(ctx context.Context) error {
+	s.delayer.release()
 	select {
-	case s.report.LatePut = <-s.late.answered:
+	case s.report.LatePut = <-s.delayer.answered:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -143,21 +143,21 @@ func (s *archiveShow) arriveLate(ctx context.Context) error {
 }
 
 // verify is "pawl archive verify" of this very binary.
-func (s *archiveShow) verify(ctx context.Context) error {
+func (s *archiveScenario) verify(ctx context.Context) error {
 	v := &s.report.Verify
-	if err := s.fleet.ask(ctx, v, "archive", "verify", "--deep"); err != nil {
+	if err := s.fleet.runJSON(ctx, v, "archive", "verify", "--deep"); err != nil {
 		return err
 	}
 	if len(v.Findings) > 0 {
-		s.screen.failed("verify has %s", some(len(v.Findings), "finding"))
+		s.screen.failed("verify has %s", plural(len(v.Findings), "finding"))
 		return nil
 	}
-	s.screen.done("verify proves that %s cover every range of %s exactly once", some(v.Objects, "object"), some(v.Shards, "shard"))
+	s.screen.done("verify proves that %s cover every range of %s exactly once", plural(v.Objects, "object"), plural(v.Shards, "shard"))
 	return nil
 }
 
 // count compares what is stored with what was put.
-func (s *archiveShow) count() error {
+func (s *archiveScenario) countRecords() error {
 	found, err := s.stored()
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (s *archiveShow) count() error {
 }
 
 // stored reads all objects, and returns how often each record is there.
-func (s *archiveShow) stored() (map[int]int, error) {
+func (s *archiveScenario) stored() (map[int]int, error) {
 	objects, err := s.store.contents(archiveBucket)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 )
 
 // audited is what the demo wants to know of an audit.
-type audited struct {
+type auditResult struct {
 	Total struct {
 		LostCreations  int `json:"lost_creations"`
 		LostOverwrites int `json:"lost_overwrites"`
@@ -23,7 +23,7 @@ type audited struct {
 	} `json:"examples"`
 }
 
-func (a *audited) lost() int {
+func (a *auditResult) lost() int {
 	return a.Total.LostCreations + a.Total.LostOverwrites + a.Total.LostRemovals
 }
 
@@ -32,16 +32,16 @@ const foundLosses = 3
 
 // audit is "pawl audit" of this very binary: nothing is on its way any more, so all that
 // differs was lost.
-func (s *pipelines) audit(ctx context.Context, flags ...string) (*audited, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+func (s *pipelineScenario) audit(ctx context.Context, flags ...string) (*auditResult, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, errTimeout)
 	defer cancel()
-	found := &audited{}
-	return found, s.fleet.ask(ctx, found, append([]string{"audit", "--settle-window", "1ns"}, flags...)...)
+	found := &auditResult{}
+	return found, s.fleet.runJSON(ctx, found, append([]string{"audit", "--settle-window", "1ns"}, flags...)...)
 }
 
 // ask has this very binary run a command that writes JSON, over the configuration of
 // the workers.
-func (f *fleet) ask(ctx context.Context, into any, command ...string) error {
+func (f *fleet) runJSON(ctx context.Context, into any, command ...string) error {
 	cmd := exec.CommandContext(ctx, f.binary, append(command, "-c", filepath.Join(f.dir, configFile), "--json", "--log-level", "error")...)
 	cmd.Env = append(environment("", ""), apiVar+"=127.0.0.1:0")
 	var complaint strings.Builder
@@ -60,11 +60,11 @@ func (f *fleet) ask(ctx context.Context, into any, command ...string) error {
 
 // heal audits the bucket, for changes whose notification was lost, and waits until the
 // workers have looked at what that found.
-func (s *pipelines) heal(ctx context.Context) error {
+func (s *pipelineScenario) heal(ctx context.Context) error {
 	found, err := s.audit(ctx)
 	if err != nil || found.lost() == 0 {
 		return err
 	}
 	s.report.Effects.Healed = found.lost()
-	return s.settle(ctx, "an audit of the bucket healed "+some(found.lost(), "object")+" whose last notification was dropped")
+	return s.awaitSettled(ctx, "an audit of the bucket healed "+plural(found.lost(), "object")+" whose last notification was dropped")
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // world returns inputs and what the workers make of them.
-func world(t *testing.T) (inputs, outputs map[string][]byte) {
+func sampleOutputs(t *testing.T) (inputs, outputs map[string][]byte) {
 	t.Helper()
 	inputs, outputs = map[string][]byte{}, map[string][]byte{}
 	for name, p := range map[string]*picture{
@@ -35,7 +35,7 @@ func world(t *testing.T) (inputs, outputs map[string][]byte) {
 }
 
 func TestCompare(t *testing.T) {
-	inputs, outputs := world(t)
+	inputs, outputs := sampleOutputs(t)
 	if v := compare(inputs, outputs); v.Right != 2 || v.Of != 2 || len(v.Wrong) != 0 {
 		t.Errorf("right outputs: got %+v", v)
 	}

@@ -32,7 +32,7 @@ var suffixes = []string{".jpg", ".jpeg", ".png", ".gif", ".webp", ".JPG", ".JPEG
 // configuration is the file that all workers share. Leases are short, so that a
 // dead worker's objects are taken over while one watches, and so is the horizon,
 // so that what it may have left behind is looked at again.
-const configuration = `
+const configTemplate = `
 ledger: %s
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
 pipelines:
@@ -49,7 +49,7 @@ concurrency: 4
 
 // writeConfig writes the configuration file into dir.
 func writeConfig(dir, store string) error {
-	text := fmt.Sprintf(configuration[1:], quoted("sqlite:"+filepath.Join(dir, ledgerFile)), quoted(store),
+	text := fmt.Sprintf(configTemplate[1:], quoted("sqlite:"+filepath.Join(dir, ledgerFile)), quoted(store),
 		"["+strings.Join(suffixes, ", ")+"]")
 	return os.WriteFile(filepath.Join(dir, configFile), []byte(text), 0o600)
 }

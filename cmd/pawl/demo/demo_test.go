@@ -94,18 +94,18 @@ func checkReport(t *testing.T, r *demo.PipelineReport) {
 
 // saboteur watches what the demo says, and breaks an output at the last moment
 // before they are compared.
-type saboteur struct {
+type outputCorrupter struct {
 	bytes.Buffer
 	do sync.Once
 }
 
-var storeURL = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+var storeURLPattern = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-func (s *saboteur) Write(b []byte) (int, error) {
+func (s *outputCorrupter) Write(b []byte) (int, error) {
 	n, err := s.Buffer.Write(b)
 	if bytes.Contains(b, []byte("an audit of the bucket healed")) {
 		s.do.Do(func() {
-			err = put(storeURL.FindString(s.String())+"/photos-out/gray/extra.png", []byte("not a picture"))
+			err = put(storeURLPattern.FindString(s.String())+"/photos-out/gray/extra.png", []byte("not a picture"))
 		})
 	}
 	return n, err
@@ -131,7 +131,7 @@ func put(url string, body []byte) error {
 // folder.
 func TestWrongOutput(t *testing.T) {
 	t.Parallel()
-	var out saboteur
+	var out outputCorrupter
 	var report *demo.PipelineReport
 	err := demo.Run(t.Context(), demo.Options{
 		Seed: 5, Binary: binary, Once: true, Out: &out,

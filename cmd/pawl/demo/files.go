@@ -23,7 +23,7 @@ const (
 )
 
 // filesConfiguration is the file that all services share.
-const filesConfiguration = `
+const filesConfigTemplate = `
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
 sources:
   - webhook: {listen: "${` + listenVar + `}", path: ` + hookPath + `, token: "Bearer ${` + tokenVar + `}"}
@@ -36,12 +36,12 @@ files:
 `
 
 // filesShow is the scenario of "pawl files demo".
-type filesShow struct {
-	*show
+type filesScenario struct {
+	*demoRun
 	uploads []*clientFile
 	report  *FilesReport
 
-	front    *front
+	front    *frontend
 	store    *store
 	endpoint *endpoint // of the page, the services and the store
 	client   *rig.FilesClient
@@ -55,19 +55,19 @@ type filesShow struct {
 // killed. Then it checks that index and bucket agree. It returns [ErrWrong] if they do
 // not.
 func RunFiles(ctx context.Context, o Options) error {
-	return perform(ctx, o, []string{"files", "serve"}, func(s *show) scenario {
+	return runScenario(ctx, o, []string{"files", "serve"}, func(s *demoRun) scenario {
 		s.relay = newRelay(o.Seed, s.token, s.fleet.webhooks)
-		return &filesShow{show: s, uploads: filesPlan(o.Seed), report: &FilesReport{Seed: o.Seed}}
+		return &filesScenario{demoRun: s, uploads: filesPlan(o.Seed), report: &FilesReport{Seed: o.Seed}}
 	})
 }
 
-func (s *filesShow) title() (command, folder string) {
+func (s *filesScenario) title() (command, folder string) {
 	return fmt.Sprintf("pawl files demo --seed %d", s.Seed), "logs, index and configuration"
 }
 
-func (s *filesShow) result() Report { return s.report }
+func (s *filesScenario) result() Report { return s.report }
 
-const filesInvitation = `
+const filesUsage = `
 Now you. Open this page, and drag a picture in:
 
   %s
@@ -77,18 +77,18 @@ Ctrl-C ends the demo and removes all of this.
 `
 
 // stayUp serves the page until ctx ends.
-func (s *filesShow) stayUp(ctx context.Context) error {
-	s.screen.say(filesInvitation, s.endpoint.url)
+func (s *filesScenario) stayUp(ctx context.Context) error {
+	s.screen.printText(filesUsage, s.endpoint.url)
 	<-ctx.Done()
 	return nil
 }
 
 // open starts the store and the first two services, behind one address.
-func (s *filesShow) open(ctx context.Context) (err error) {
+func (s *filesScenario) open(ctx context.Context) (err error) {
 	if s.store, err = newStore(s.relay.notify, filesBucket); err != nil {
 		return err
 	}
-	s.front = &front{secret: []byte(rand.Text() + rand.Text()), apis: s.fleet.apis}
+	s.front = &frontend{secret: []byte(rand.Text() + rand.Text()), apis: s.fleet.apis}
 	handler, err := s.front.handler(s3API(s.store))
 	if err != nil {
 		return err
@@ -96,12 +96,12 @@ func (s *filesShow) open(ctx context.Context) (err error) {
 	if s.endpoint, err = s.serve(listen(ctx, "127.0.0.1:0", handler)); err != nil {
 		return err
 	}
-	text := fmt.Sprintf(filesConfiguration[1:], quoted(s.endpoint.url), quoted(string(s.front.secret)))
+	text := fmt.Sprintf(filesConfigTemplate[1:], quoted(s.endpoint.url), quoted(string(s.front.secret)))
 	if err := os.WriteFile(filepath.Join(s.dir, configFile), []byte(text), 0o600); err != nil {
 		return err
 	}
 	s.screen.done("an object store listens on %s, with the bucket %s", s.endpoint.url, filesBucket)
-	if err := s.startTwo(ctx, "serve files over one index"); err != nil {
+	if err := s.startFirstWorkers(ctx, "serve files over one index"); err != nil {
 		return err
 	}
 	records, err := sqlite.Open(ctx, filepath.Join(s.dir, indexFile))
@@ -110,7 +110,7 @@ func (s *filesShow) open(ctx context.Context) (err error) {
 	}
 	s.index = files.NewIndex(records)
 	token, err := s.front.issue("demo", time.Hour)
-	client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
+	client := &http.Client{Transport: &http.Transport{}, Timeout: stepTimeout}
 	s.client = &rig.FilesClient{Base: func() string { return s.endpoint.url }, Token: token, HTTP: client}
 	s.closers = append(s.closers, s.index.Close, func() error { client.CloseIdleConnections(); return nil })
 	return err

@@ -60,7 +60,7 @@ func TestFilesWrong(t *testing.T) {
 	var report *demo.FilesReport
 	out := &watcher{text: "an audit finds"}
 	out.then = func() {
-		if err := put(storeURL.FindString(out.String())+"/uploads/files/extra", []byte("x")); err != nil {
+		if err := put(storeURLPattern.FindString(out.String())+"/uploads/files/extra", []byte("x")); err != nil {
 			t.Error(err)
 		}
 	}

@@ -23,34 +23,34 @@ type clientFile struct {
 	id string
 	// state is that in which the file should be, and kept whether its bytes should be
 	// in the bucket.
-	state files.State
-	kept  bool
+	state  files.State
+	stored bool
 }
 
 // fileKind is what happens to a file.
 type fileKind int
 
 const (
-	uploaded   fileKind = iota // and nothing else
-	refused                    // wrong PUTs come first, and one comes again
-	repeated                   // the client asks twice, before and after the upload
-	completed                  // its notification is lost, and the client says that it has sent
-	unnotified                 // its notification is lost
-	withdrawal                 // deleted, before a copy of its notification comes
-	early                      // deleted before its bytes come
-	regretted                  // deleted and brought back
-	broken                     // its upload breaks off
-	passed                     // sent through the service, the first time in vain
+	uploaded     fileKind = iota // and nothing else
+	refused                      // wrong PUTs come first, and one comes again
+	repeated                     // the client asks twice, before and after the upload
+	completed                    // its notification is lost, and the client says that it has sent
+	unnotified                   // its notification is lost
+	deletedSoon                  // deleted, before a copy of its notification comes
+	deletedEarly                 // deleted before its bytes come
+	undeleted                    // deleted and brought back
+	interrupted                  // its upload breaks off
+	proxied                      // sent through the service, the first time in vain
 )
 
 // fileKinds has the number of files of each kind.
-var fileKinds = map[fileKind]int{uploaded: 10, refused: 4, repeated: 3, completed: 3, unnotified: 3, withdrawal: 4, early: 2, regretted: 4, broken: 3, passed: 3}
+var fileKinds = map[fileKind]int{uploaded: 10, refused: 4, repeated: 3, completed: 3, unnotified: 3, deletedSoon: 4, deletedEarly: 2, undeleted: 4, interrupted: 3, proxied: 3}
 
 // filesPlan draws the files of a demo from its seed.
 func filesPlan(seed uint64) []*clientFile {
 	rng := rand.New(rand.NewPCG(seed, 0x66696c6573))
 	var all []*clientFile
-	for t := uploaded; t <= passed; t++ {
+	for t := uploaded; t <= proxied; t++ {
 		for range fileKinds[t] {
 			all = append(all, &clientFile{kind: t})
 		}
@@ -75,12 +75,12 @@ func filesHandling(rng *rand.Rand, t fileKind) rig.Handling {
 	switch {
 	case t == completed || t == unnotified:
 		return rig.Handling{Drop: true}
-	case t == withdrawal || t == early:
-		return rig.Handling{Repeat: between(rng, time.Second, 2*time.Second)}
+	case t == deletedSoon || t == deletedEarly:
+		return rig.Handling{Repeat: randomDuration(rng, time.Second, 2*time.Second)}
 	case chance == 0:
-		return rig.Handling{Delay: between(rng, rig.DelayThreshold, time.Second)}
+		return rig.Handling{Delay: randomDuration(rng, rig.DelayThreshold, time.Second)}
 	case chance == 1:
-		return rig.Handling{Repeat: between(rng, 20*time.Millisecond, time.Second)}
+		return rig.Handling{Repeat: randomDuration(rng, 20*time.Millisecond, time.Second)}
 	}
 	return rig.Handling{}
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // run uploads and deletes files, kills a service, and checks index and bucket.
-func (s *filesShow) run(ctx context.Context) error {
+func (s *filesScenario) run(ctx context.Context) error {
 	begun := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience, errPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*stepTimeout, errTimeout)
 	defer cancel()
 	if err := s.upload(ctx); err != nil {
 		return err
@@ -25,10 +25,10 @@ func (s *filesShow) run(ctx context.Context) error {
 	if err := s.heal(ctx); err != nil {
 		return err
 	}
-	if err := s.passDay(ctx); err != nil {
+	if err := s.advanceDay(ctx); err != nil {
 		return err
 	}
-	if err := s.prove(ctx); err != nil {
+	if err := s.checkIndex(ctx); err != nil {
 		return err
 	}
 	r := s.report
@@ -39,13 +39,13 @@ func (s *filesShow) run(ctx context.Context) error {
 }
 
 // upload uploads all files, a few at once, while a service is killed.
-func (s *filesShow) upload(ctx context.Context) error {
+func (s *filesScenario) upload(ctx context.Context) error {
 	s.screen.begin("uploading", len(s.uploads))
 	defer s.screen.end()
 	var done atomic.Int32
 	half := make(chan struct{})
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.strike(ctx, half) })
+	group.Go(func() error { return s.killService(ctx, half) })
 	group.Go(func() error {
 		players, ctx := errgroup.WithContext(ctx)
 		players.SetLimit(4)
@@ -54,7 +54,7 @@ func (s *filesShow) upload(ctx context.Context) error {
 				if i == len(s.uploads)/2 {
 					close(half)
 				}
-				err := s.live(ctx, a)
+				err := s.runClient(ctx, a)
 				s.screen.progress(int(done.Add(1)))
 				return err
 			})
@@ -66,13 +66,13 @@ func (s *filesShow) upload(ctx context.Context) error {
 	}
 	s.screen.end()
 	u := &s.report.Uploads
-	s.screen.done("%d uploads are begun, %s with wrong bytes, length or type refused, %d broken off", u.Begun, some(u.Refused, "PUT"), u.BrokenOff)
-	s.screen.done("%s deleted, and %d brought back", some(u.Deleted, "file"), u.Undeleted)
+	s.screen.done("%d uploads are begun, %s with wrong bytes, length or type refused, %d broken off", u.Begun, plural(u.Refused, "PUT"), u.BrokenOff)
+	s.screen.done("%s deleted, and %d brought back", plural(u.Deleted, "file"), u.Undeleted)
 	return nil
 }
 
 // strike kills a service in mid-work, and starts another.
-func (s *filesShow) strike(ctx context.Context, half <-chan struct{}) error {
+func (s *filesScenario) killService(ctx context.Context, half <-chan struct{}) error {
 	select {
 	case <-half:
 	case <-ctx.Done():
@@ -81,11 +81,11 @@ func (s *filesShow) strike(ctx context.Context, half <-chan struct{}) error {
 	s.killed.Kill()
 	s.report.Services.Killed = 1
 	s.screen.done("%s is killed in mid-work", s.killed)
-	return s.replace(ctx)
+	return s.startReplacement(ctx)
 }
 
 // drain waits until each notification is acknowledged that was not dropped.
-func (s *filesShow) drain(ctx context.Context) error {
+func (s *filesScenario) drain(ctx context.Context) error {
 	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		open, _ := s.relay.Open()
 		return open == 0, nil
@@ -98,27 +98,27 @@ func (s *filesShow) drain(ctx context.Context) error {
 }
 
 // heal has an audit find what was not notified.
-func (s *filesShow) heal(ctx context.Context) error {
+func (s *filesScenario) heal(ctx context.Context) error {
 	found, err := s.audit(ctx)
 	if err != nil {
 		return err
 	}
 	s.report.Healed.Audit = found.Moved["indexed"]
 	if want := fileKinds[unnotified]; found.Moved["indexed"] != want || found.found() != want {
-		s.wrong("an audit should find the %d files whose notifications were lost, and finds %+v", want, *found)
+		s.reportWrong("an audit should find the %d files whose notifications were lost, and finds %+v", want, *found)
 	}
-	s.screen.done("an audit finds %s whose notification was lost", some(found.Moved["indexed"], "file"))
+	s.screen.done("an audit finds %s whose notification was lost", plural(found.Moved["indexed"], "file"))
 	return nil
 }
 
 // wrong notes what is not as it should be.
-func (s *filesShow) wrong(format string, args ...any) {
+func (s *filesScenario) reportWrong(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	s.note(func(r *FilesReport) { r.Files.Wrong = append(r.Files.Wrong, text) })
+	s.updateReport(func(r *FilesReport) { r.Files.Wrong = append(r.Files.Wrong, text) })
 	s.screen.failed("%s", text)
 }
 
-func (s *filesShow) note(f func(*FilesReport)) {
+func (s *filesScenario) updateReport(f func(*FilesReport)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s.report)

@@ -42,19 +42,19 @@ func newFleet(binary, dir, token string, command ...string) *fleet {
 }
 
 const (
-	startTries = 3 // another process may take the port first
-	startTime  = 30 * time.Second
+	startTries   = 3 // another process may take the port first
+	startTimeout = 30 * time.Second
 )
 
-var errEnded = errors.New("the worker ended at once")
+var errEndedEarly = errors.New("the worker ended at once")
 
 // start starts one more worker, and returns when it takes notifications.
 func (f *fleet) start(ctx context.Context) (w *worker, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("it did not take notifications within %s", startTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not take notifications within %s", startTimeout))
 	defer cancel()
 	for range startTries {
-		w, err = f.try(ctx)
-		if err == nil || !errors.Is(err, errEnded) {
+		w, err = f.startOnce(ctx)
+		if err == nil || !errors.Is(err, errEndedEarly) {
 			break
 		}
 	}
@@ -64,7 +64,7 @@ func (f *fleet) start(ctx context.Context) (w *worker, err error) {
 	return w, nil
 }
 
-func (f *fleet) try(ctx context.Context) (*worker, error) {
+func (f *fleet) startOnce(ctx context.Context) (*worker, error) {
 	addr, err := rig.FreeAddress(ctx)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (f *fleet) launch(webhook string, env []string) (*worker, error) {
 func (f *fleet) ready(ctx context.Context, w *worker) error {
 	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {
 		if w.Ended() {
-			return false, errEnded
+			return false, errEndedEarly
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodHead, w.webhook, nil)
 		if err != nil {

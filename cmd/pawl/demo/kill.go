@@ -9,25 +9,25 @@ import (
 )
 
 // strike kills a worker in mid-work, as kill -9 does, and starts another.
-func (s *pipelines) strike(ctx context.Context) error {
+func (s *pipelineScenario) killWorker(ctx context.Context) error {
 	err := rig.Until(ctx, 10*time.Millisecond, func() (bool, error) { return 5*s.inputs.count().sum() > 2*len(s.steps), nil })
 	if err != nil {
 		return err
 	}
-	held, err := s.catch(ctx, s.killed)
+	held, err := s.freezeWithLeases(ctx, s.killed)
 	if err != nil {
 		return err
 	}
 	s.killed.Kill()
 	s.report.Workers.Killed, s.report.Workers.Held = 1, held
-	s.screen.done("%s is killed with %s in its hands", s.killed, some(held, "photograph"))
-	return s.replace(ctx)
+	s.screen.done("%s is killed with %s in its hands", s.killed, plural(held, "photograph"))
+	return s.startReplacement(ctx)
 }
 
 // catch returns when a worker is held still while it has leases, which it then
 // cannot give back, and how many. If it never has any, it is not held.
-func (s *pipelines) catch(ctx context.Context, w *worker) (held int, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errPatience)
+func (s *pipelineScenario) freezeWithLeases(ctx context.Context, w *worker) (held int, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errTimeout)
 	defer cancel()
 	count := func() int {
 		rs, rerr := readRows(ctx, s.ledger)
@@ -46,7 +46,7 @@ func (s *pipelines) catch(ctx context.Context, w *worker) (held int, err error) 
 		}
 		return true, err
 	})
-	if errors.Is(waited, errPatience) {
+	if errors.Is(waited, errTimeout) {
 		return 0, nil
 	}
 	return held, waited

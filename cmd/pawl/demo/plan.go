@@ -64,10 +64,10 @@ func plan(seed uint64) []step {
 	rng.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	var steps []step
 	for i, s := range kinds {
-		steps = append(steps, stepsOf(rng, s, name(i))...)
+		steps = append(steps, stepsOf(rng, s, photographKey(i))...)
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
-	spoil(rng, steps)
+	assignFaults(rng, steps)
 	awaitOutput(steps)
 	return steps
 }
@@ -90,9 +90,9 @@ func awaitOutput(steps []step) {
 
 // stepsOf returns the steps of one object.
 func stepsOf(rng *rand.Rand, s objectKind, key string) []step {
-	at := between(rng, 0, uploading)
-	instant := func() time.Duration { return between(rng, 10*time.Millisecond, 40*time.Millisecond) }
-	while := func() time.Duration { return between(rng, removable, rewriting) }
+	at := randomDuration(rng, 0, uploading)
+	instant := func() time.Duration { return randomDuration(rng, 10*time.Millisecond, 40*time.Millisecond) }
+	while := func() time.Duration { return randomDuration(rng, removable, rewriting) }
 	put := func(after time.Duration) step {
 		at += after
 		return step{at: at, key: key, picture: newPicture(rng, key)}
@@ -116,14 +116,14 @@ func stepsOf(rng *rand.Rand, s objectKind, key string) []step {
 	}
 	// What races is made to lose: the first word arrives after the last.
 	if s == corrected || s == withdrawn {
-		steps[0].handling.Delay = between(rng, 200*time.Millisecond, 900*time.Millisecond)
+		steps[0].handling.Delay = randomDuration(rng, 200*time.Millisecond, 900*time.Millisecond)
 	}
 	return steps
 }
 
 // spoil hands out the messenger's faults. Each notification meets with one at
 // most, but for a little tardiness that they all have.
-func spoil(rng *rand.Rand, steps []step) {
+func assignFaults(rng *rand.Rand, steps []step) {
 	last := make(map[string]int)
 	count := make(map[string]int)
 	for i := range steps {
@@ -145,20 +145,20 @@ func spoil(rng *rand.Rand, steps []step) {
 	take(lostChanges, func(i int) bool { return isLast(i) && count[steps[i].key] > 1 }, drop)
 	take(lostOthers, func(i int) bool { return !isLast(i) }, drop)
 	all := func(int) bool { return true }
-	take(doubled, all, func(h *rig.Handling) { h.Repeat = between(rng, 20*time.Millisecond, time.Second) })
-	take(delayed, all, func(h *rig.Handling) { h.Delay = between(rng, 300*time.Millisecond, 2*time.Second) })
+	take(doubled, all, func(h *rig.Handling) { h.Repeat = randomDuration(rng, 20*time.Millisecond, time.Second) })
+	take(delayed, all, func(h *rig.Handling) { h.Delay = randomDuration(rng, 300*time.Millisecond, 2*time.Second) })
 	for i := range steps {
-		steps[i].handling.Delay += between(rng, 0, 30*time.Millisecond)
+		steps[i].handling.Delay += randomDuration(rng, 0, 30*time.Millisecond)
 	}
 }
 
-func between(rng *rand.Rand, low, high time.Duration) time.Duration {
+func randomDuration(rng *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(rng.Int64N(int64(high-low)))
 }
 
 // awkward are names that break what decodes keys twice, or never, or cleans them
 // like paths.
-var awkward = []string{
+var awkwardNames = []string{
 	"summer 2026/beach day.jpg",
 	"a+b=c & d.png",
 	"100%25 literal %2B plus.jpg",
@@ -171,9 +171,9 @@ var awkward = []string{
 }
 
 // name returns the key of the i-th photograph.
-func name(i int) string {
-	if i < len(awkward) {
-		return inputPrefix + awkward[i]
+func photographKey(i int) string {
+	if i < len(awkwardNames) {
+		return inputPrefix + awkwardNames[i]
 	}
 	ext := "jpg"
 	if i%4 == 0 {

@@ -12,7 +12,7 @@ import (
 func TestPlan(t *testing.T) {
 	for seed := range uint64(300) {
 		steps := plan(seed)
-		checkStories(t, seed, steps)
+		checkSteps(t, seed, steps)
 		checkHandlings(t, seed, steps)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -27,7 +27,7 @@ func TestPlan(t *testing.T) {
 }
 
 // checkStories: nothing is removed that is not there, and time goes by.
-func checkStories(t *testing.T, seed uint64, steps []step) {
+func checkSteps(t *testing.T, seed uint64, steps []step) {
 	t.Helper()
 	there, ever := map[string]bool{}, map[string]bool{}
 	overwritten, removed, awaits := 0, 0, 0

@@ -62,11 +62,11 @@ func TestNewlyDead(t *testing.T) {
 	check("s3://photos/k comes to nothing: too large")
 }
 
-func TestUnwanted(t *testing.T) {
+func TestMismatchReason(t *testing.T) {
 	for key, want := range map[string]string{
 		"in/cat.jpg": "", "in/CAT.JPG": "", "in/a/b.webp": "", "cat.jpg": "begin with in/", "in/cat.txt": "end in one of .jpg", "in/": "end in one of",
 	} {
-		if got := unwanted(key); (got == "") != (want == "") || !strings.Contains(got, want) {
+		if got := mismatchReason(key); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: got %q, want %q", key, got, want)
 		}
 	}

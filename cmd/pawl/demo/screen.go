@@ -19,18 +19,18 @@ type screen struct {
 }
 
 // say prints text as it is.
-func (s *screen) say(format string, args ...any) {
+func (s *screen) printText(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	s.print(format, args...)
+	s.write(format, args...)
 }
 
 // done prints a line about something that went as it should.
-func (s *screen) done(format string, args ...any) { s.say("  ✓ "+format+"\n", args...) }
+func (s *screen) done(format string, args ...any) { s.printText("  ✓ "+format+"\n", args...) }
 
 // failed prints a line about something that did not.
-func (s *screen) failed(format string, args ...any) { s.say("  ✗ "+format+"\n", args...) }
+func (s *screen) failed(format string, args ...any) { s.printText("  ✗ "+format+"\n", args...) }
 
 // begin shows a bar from now on, in place of the one before.
 func (s *screen) begin(what string, most int) {
@@ -70,10 +70,10 @@ func (s *screen) clear() {
 }
 
 // print writes to a person. That one has gone away is no reason to fail.
-func (s *screen) print(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format, args...) }
+func (s *screen) write(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format, args...) }
 
 // some counts things.
-func some(n int, thing string) string {
+func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}

@@ -25,7 +25,7 @@ type endpoint struct {
 
 // serve listens on addr, a loopback address whose port may be 0, and keeps web pages out.
 func serve(ctx context.Context, addr string, api http.Handler) (*endpoint, error) {
-	return listen(ctx, addr, ownMachine(api, false))
+	return listen(ctx, addr, localOnly(api, false))
 }
 
 func listen(ctx context.Context, addr string, h http.Handler) (*endpoint, error) {
@@ -36,7 +36,7 @@ func listen(ctx context.Context, addr string, h http.Handler) (*endpoint, error)
 	}
 	e := &endpoint{
 		url:    "http://" + l.Addr().String(),
-		server: &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: silent()},
+		server: &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: discardLogger()},
 		ended:  make(chan error, 1),
 	}
 	go func() { e.ended <- e.server.Serve(l) }()
@@ -45,10 +45,10 @@ func listen(ctx context.Context, addr string, h http.Handler) (*endpoint, error)
 
 // s3API is the store's.
 func s3API(s *store) http.Handler {
-	return gofakes3.New(s, gofakes3.WithLogger(gofakes3.StdLog(silent()))).Server()
+	return gofakes3.New(s, gofakes3.WithLogger(gofakes3.StdLog(discardLogger()))).Server()
 }
 
-func silent() *log.Logger { return log.New(io.Discard, "", 0) }
+func discardLogger() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // checkLoopback refuses addresses that other machines reach: the store believes
 // any credentials.
@@ -71,7 +71,7 @@ func isLoopback(host string) bool {
 // ownMachine keeps web pages out, which a browser on this machine would let in:
 // those that say where they are from, and those that had a name of theirs point
 // here. With pages those that come from here may stay.
-func ownMachine(next http.Handler, pages bool) http.Handler {
+func localOnly(next http.Handler, pages bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
 		origin := r.Header.Get("Origin")

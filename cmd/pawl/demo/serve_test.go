@@ -18,9 +18,9 @@ func TestCheckLoopback(t *testing.T) {
 	}
 }
 
-// TestOwnMachine refuses what only a browser sends.
-func TestOwnMachine(t *testing.T) {
-	h := ownMachine(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") }), false)
+// TestLocalOnly refuses what only a browser sends.
+func TestLocalOnly(t *testing.T) {
+	h := localOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") }), false)
 	for _, c := range []struct {
 		host, origin string
 		want         int

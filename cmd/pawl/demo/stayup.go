@@ -8,9 +8,9 @@ import (
 )
 
 // lookEvery is how often the ledger is asked for pictures that came to nothing.
-const lookEvery = 500 * time.Millisecond
+const deadPoll = 500 * time.Millisecond
 
-const invitation = `
+const pipelineUsage = `
 Now you. Copy a picture in:
 
   AWS_ACCESS_KEY_ID=%[1]s AWS_SECRET_ACCESS_KEY=%[1]s AWS_DEFAULT_REGION=%[2]s aws --endpoint-url %[3]s s3 cp cat.jpg s3://%[4]s/%[5]scat.jpg
@@ -26,18 +26,18 @@ Ctrl-C ends the demo and removes all of this.
 
 // stayUp tells people how to use the store, and what happens in it, until ctx
 // ends. An error says that the ledger cannot be read.
-func (s *pipelines) stayUp(ctx context.Context) error {
-	s.forgetNews()
-	s.screen.say(invitation, accessKey, region, s.endpoint.url, inputBucket, inputPrefix, outputBucket, outputPrefix,
-		shellWord(filepath.Join(s.dir, configFile)), filepath.Join(s.dir, ledgerFile), typed(s.Binary))
-	tick := time.NewTicker(lookEvery)
+func (s *pipelineScenario) stayUp(ctx context.Context) error {
+	s.dropAnnouncements()
+	s.screen.printText(pipelineUsage, accessKey, region, s.endpoint.url, inputBucket, inputPrefix, outputBucket, outputPrefix,
+		shellWord(filepath.Join(s.dir, configFile)), filepath.Join(s.dir, ledgerFile), commandName(s.Binary))
+	tick := time.NewTicker(deadPoll)
 	defer tick.Stop()
 	dead := map[string]int64{}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case c := <-s.news:
+		case c := <-s.announcements:
 			s.announce(c)
 		case <-tick.C:
 			rs, err := readRows(ctx, s.ledger)
@@ -55,10 +55,10 @@ func (s *pipelines) stayUp(ctx context.Context) error {
 }
 
 // forgetNews drops what happened during the show.
-func (s *pipelines) forgetNews() {
+func (s *pipelineScenario) dropAnnouncements() {
 	for {
 		select {
-		case <-s.news:
+		case <-s.announcements:
 		default:
 			return
 		}
@@ -66,10 +66,10 @@ func (s *pipelines) forgetNews() {
 }
 
 // announce prints what became of an object.
-func (s *pipelines) announce(c change) {
+func (s *pipelineScenario) announce(c change) {
 	if c.bucket == inputBucket {
 		if !c.removed {
-			s.screen.failed("%s is left alone: %s", object(c.bucket, c.key), unwanted(c.key))
+			s.screen.failed("%s is left alone: %s", object(c.bucket, c.key), mismatchReason(c.key))
 		}
 		return
 	}
@@ -85,7 +85,7 @@ func (s *pipelines) announce(c change) {
 
 // unwanted says why the pipeline does not want an object of the input bucket, or
 // "" if it does.
-func unwanted(key string) string {
+func mismatchReason(key string) string {
 	if !strings.HasPrefix(key, inputPrefix) {
 		return "the pipeline wants keys that begin with " + inputPrefix
 	}

@@ -32,9 +32,9 @@ func TestStayUp(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := &said{Scanner: bufio.NewScanner(pipe)}
+	lines := &outputLines{Scanner: bufio.NewScanner(pipe)}
 
-	url := storeURL.FindString(lines.until(t, "listens on"))
+	url := storeURLPattern.FindString(lines.until(t, "listens on"))
 	pids := lines.pids(t, "share one ledger")
 	pids = append(pids, lines.pids(t, "started in its place")...)
 	if aws := lines.until(t, "aws --endpoint-url"); !strings.Contains(aws, "aws --endpoint-url "+url+" s3 cp cat.jpg s3://photos/in/cat.jpg") {
@@ -80,13 +80,13 @@ func TestStayUp(t *testing.T) {
 }
 
 // said is what a command says, line by line.
-type said struct {
+type outputLines struct {
 	*bufio.Scanner
 	all bytes.Buffer
 }
 
 // until returns the next line that holds text.
-func (s *said) until(t *testing.T, text string) string {
+func (s *outputLines) until(t *testing.T, text string) string {
 	t.Helper()
 	for s.Scan() {
 		s.all.WriteString(s.Text() + "\n")
@@ -99,7 +99,7 @@ func (s *said) until(t *testing.T, text string) string {
 }
 
 // pids returns the process ids in the next line that holds text.
-func (s *said) pids(t *testing.T, text string) (pids []int) {
+func (s *outputLines) pids(t *testing.T, text string) (pids []int) {
 	t.Helper()
 	for _, part := range strings.Split(s.until(t, text), "(pid ")[1:] {
 		number, _, _ := strings.Cut(part, ")")
@@ -112,7 +112,7 @@ func (s *said) pids(t *testing.T, text string) (pids []int) {
 	return pids
 }
 
-func (s *said) rest() {
+func (s *outputLines) rest() {
 	for s.Scan() {
 		s.all.WriteString(s.Text() + "\n")
 	}

@@ -54,9 +54,9 @@ func client(t *testing.T, s *store) *s3.Client {
 	})
 }
 
-// TestStoreTells makes every kind of change that the S3 API has, as a user of
+// TestStoreReportsChanges makes every kind of change that the S3 API has, as a user of
 // the demo may.
-func TestStoreTells(t *testing.T) {
+func TestStoreReportsChanges(t *testing.T) {
 	var r recorder
 	s, err := newStore(r.onChange, inputBucket, outputBucket)
 	if err != nil {
@@ -95,9 +95,9 @@ func TestStoreTells(t *testing.T) {
 	}
 }
 
-// TestStoreAgrees: HEAD and GET must say the same of an object, even of one
+// TestHeadAndGetAgree: HEAD and GET must say the same of an object, even of one
 // about which its writer said nothing.
-func TestStoreAgrees(t *testing.T) {
+func TestHeadAndGetAgree(t *testing.T) {
 	s, err := newStore(func(change) {}, inputBucket, outputBucket)
 	if err != nil {
 		t.Fatal(err)
@@ -155,9 +155,9 @@ func upload(t *testing.T, c *s3.Client, key string) error {
 	return err
 }
 
-// TestStoreOrder lets writers race: the last change that is reported of an object
+// TestChangeOrder lets writers race: the last change that is reported of an object
 // must be the one that stands.
-func TestStoreOrder(t *testing.T) {
+func TestChangeOrder(t *testing.T) {
 	var r recorder
 	s, err := newStore(r.onChange, inputBucket, outputBucket)
 	if err != nil {

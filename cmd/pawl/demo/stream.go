@@ -70,7 +70,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var in request
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 2<<20)).Decode(&in)
 	answer, known := map[string]func(*request) (any, error){
-		"DescribeStreamSummary": s.describe, "ListShards": s.list, "GetShardIterator": s.iterator, "GetRecords": s.records, "PutRecord": s.take,
+		"DescribeStreamSummary": s.describe, "ListShards": s.list, "GetShardIterator": s.iterator, "GetRecords": s.records, "PutRecord": s.putRecord,
 	}[op]
 	var out any
 	switch {
@@ -139,7 +139,7 @@ func (s *stream) records(in *request) (any, error) {
 	}, nil
 }
 
-func (s *stream) take(in *request) (any, error) {
+func (s *stream) putRecord(in *request) (any, error) {
 	shard, number := s.put(in.PartitionKey, in.Data)
 	return map[string]string{"ShardId": shardID(shard), "SequenceNumber": number}, nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // draw makes the files for all steps; a removal has none.
-func (s *pipelines) draw(ctx context.Context) ([][]byte, error) {
+func (s *pipelineScenario) drawPictures(ctx context.Context) ([][]byte, error) {
 	files := make([][]byte, len(s.steps))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -44,10 +44,10 @@ func (s *pipelines) draw(ctx context.Context) ([][]byte, error) {
 }
 
 // upload makes the changes, while a worker is killed in the midst of them.
-func (s *pipelines) upload(ctx context.Context, files [][]byte) error {
+func (s *pipelineScenario) upload(ctx context.Context, files [][]byte) error {
 	s.screen.begin("uploading", len(s.steps))
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.strike(ctx) })
+	group.Go(func() error { return s.killWorker(ctx) })
 	group.Go(func() error { return s.apply(ctx, files) })
 	err := group.Wait()
 	s.screen.end()
@@ -60,8 +60,8 @@ func (s *pipelines) upload(ctx context.Context, files [][]byte) error {
 }
 
 // apply takes the steps one after the other, each at its time.
-func (s *pipelines) apply(ctx context.Context, files [][]byte) error {
-	client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
+func (s *pipelineScenario) apply(ctx context.Context, files [][]byte) error {
+	client := &http.Client{Transport: &http.Transport{}, Timeout: stepTimeout}
 	defer client.CloseIdleConnections()
 	begun := time.Now()
 	for i := range s.steps {
@@ -73,7 +73,7 @@ func (s *pipelines) apply(ctx context.Context, files [][]byte) error {
 				return err
 			}
 		}
-		if err := s.request(ctx, client, &s.steps[i], files[i]); err != nil {
+		if err := s.sendChange(ctx, client, &s.steps[i], files[i]); err != nil {
 			return err
 		}
 		s.screen.progress(i + 1)
@@ -82,8 +82,8 @@ func (s *pipelines) apply(ctx context.Context, files [][]byte) error {
 }
 
 // awaitOutput waits until the input has an output.
-func (s *pipelines) awaitOutput(ctx context.Context, key string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+func (s *pipelineScenario) awaitOutput(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, errTimeout)
 	defer cancel()
 	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {
 		_, err := s.store.HeadObject(outputBucket, outputPrefix+strings.TrimPrefix(key, inputPrefix))
@@ -92,7 +92,7 @@ func (s *pipelines) awaitOutput(ctx context.Context, key string) error {
 }
 
 // request makes one change through the store's own protocol.
-func (s *pipelines) request(ctx context.Context, client *http.Client, step *step, file []byte) error {
+func (s *pipelineScenario) sendChange(ctx context.Context, client *http.Client, step *step, file []byte) error {
 	target := s.endpoint.url + (&url.URL{Path: "/" + inputBucket + "/" + step.key}).EscapedPath()
 	method, want := http.MethodPut, http.StatusOK
 	if step.picture == nil {

@@ -35,7 +35,7 @@ Without --once it then stays up for pictures of your own, until Ctrl-C.`,
 			if !cmd.Flags().Changed("seed") {
 				o.Seed = rand.Uint64N(app.DemoSeeds)
 			}
-			return Show(cmd.Context(), a, o, demo.Run)
+			return Run(cmd.Context(), a, o, demo.Run)
 		},
 	}
 	flags := cmd.Flags()
@@ -50,7 +50,7 @@ Without --once it then stays up for pictures of your own, until Ctrl-C.`,
 }
 
 // Show runs a demo, and prints its report.
-func Show(ctx context.Context, a *app.App, o demo.Options, run func(context.Context, demo.Options) error) (err error) {
+func Run(ctx context.Context, a *app.App, o demo.Options, run func(context.Context, demo.Options) error) (err error) {
 	if err := o.Validate(); err != nil {
 		return app.Misconfigured(err)
 	}

@@ -33,7 +33,7 @@ your own pictures, until Ctrl-C. Only browsers on this machine can open the page
 			if !cmd.Flags().Changed("seed") {
 				o.Seed = rand.Uint64N(app.DemoSeeds)
 			}
-			return democmd.Show(cmd.Context(), a, o, demo.RunFiles)
+			return democmd.Run(cmd.Context(), a, o, demo.RunFiles)
 		},
 	}
 	cmd.Flags().BoolVar(&o.Once, "once", false, "exit after the checks, with status 0 if they passed and 1 otherwise")

@@ -81,18 +81,18 @@ kept in the user's cache folder for a week.`,
   pawl lock s3://state/site -- sh -c 'pawl update --fence $PAWL_LOCK_TOKEN s3://state/site.json -- ./edit'`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			object, command, err := split(cmd, args)
+			object, command, err := splitArgs(cmd, args)
 			if err = cmp.Or(err, o.check(cmd)); err != nil {
 				return err
 			}
 			if err := object.CheckPath(); err != nil {
-				return misuse("%s: %w", object, err)
+				return usageError("%s: %w", object, err)
 			}
 			return sysexit(runLock(cmd.Context(), a, object, command, &o))
 		},
 	}
 	o.addFlags(cmd)
-	cmd.SetFlagErrorFunc(misusedFlag)
+	cmd.SetFlagErrorFunc(flagUsageError)
 	cmd.AddCommand(newLockLsCommand(a), newLockShowCommand(a), newLockReleaseCommand(a))
 	app.DocumentExitCodes(cmd, lockExitCodes)
 	return cmd
@@ -134,15 +134,15 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
 	case o.config.TTL < lock.MinTTL || o.config.TTL > lock.MaxTTL:
-		return misuse("--ttl %v: want 1s to 24h", o.config.TTL)
+		return usageError("--ttl %v: want 1s to 24h", o.config.TTL)
 	case given("wait") && o.wait < 0:
-		return misuse("--wait %v: must not be negative", o.wait)
+		return usageError("--wait %v: must not be negative", o.wait)
 	case given("semaphore") && (o.slots < 1 || o.slots > lock.MaxSlots):
-		return misuse("--semaphore %d: want 1 to %d", o.slots, lock.MaxSlots)
+		return usageError("--semaphore %d: want 1 to %d", o.slots, lock.MaxSlots)
 	case o.onLost != onLostTerminate && o.onLost != onLostKill:
-		return misuse("--on-lost %s: want %s or %s", event.Quote(o.onLost), onLostTerminate, onLostKill)
+		return usageError("--on-lost %s: want %s or %s", event.Quote(o.onLost), onLostTerminate, onLostKill)
 	case o.shared && o.slots > 0:
-		return misuse("--shared and --semaphore exclude each other")
+		return usageError("--shared and --semaphore exclude each other")
 	}
 	for _, text := range []struct {
 		flag, value string
@@ -150,9 +150,9 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	}{{"reason", o.config.Reason, lock.MaxText}, {"id", o.config.ID, lock.MaxID}, {"owner", o.config.Owner, lock.MaxText}} {
 		switch {
 		case len(text.value) > text.most:
-			return misuse("--%s has %d bytes: %d at most", text.flag, len(text.value), text.most)
+			return usageError("--%s has %d bytes: %d at most", text.flag, len(text.value), text.most)
 		case !utf8.ValidString(text.value):
-			return misuse("--%s %s: is not UTF-8", text.flag, event.Quote(text.value))
+			return usageError("--%s %s: is not UTF-8", text.flag, event.Quote(text.value))
 		}
 	}
 	if !given("owner") {
@@ -164,21 +164,21 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 }
 
 // errWaited is why waiting for a lock ended.
-var errWaited = errors.New("it was not to be had in the time that --wait gives")
+var errWaitTimeout = errors.New("it was not to be had in the time that --wait gives")
 
 // tryTime is what a single try may take.
-const tryTime = 10 * time.Second
+const tryTimeout = 10 * time.Second
 
 // errSilent is why a single try ended.
-var errSilent = fmt.Errorf("%w: it has not answered in the %v that a try may take", bucket.ErrUnavailable, tryTime)
+var errNoAnswer = fmt.Errorf("%w: it has not answered in the %v that a try may take", bucket.ErrUnavailable, tryTimeout)
 
 // acquire gets the lock, and ends that by cancel when it is time. The lease
 // outlives the time that it may wait.
 func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, object event.Object, o *lockOptions) (*lock.Lease, error) {
 	if o.wait >= 0 {
-		limit, why := o.wait, errWaited
+		limit, why := o.wait, errWaitTimeout
 		if limit == 0 {
-			limit, why = tryTime, errSilent
+			limit, why = tryTimeout, errNoAnswer
 		}
 		late := time.AfterFunc(limit, func() { cancel(why) })
 		defer func() {
@@ -194,7 +194,7 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 	case errors.Is(err, lock.ErrLost): // while it waited for those who share it
 		err = fmt.Errorf("%w; %w", err, errNotStarted)
 	}
-	return nil, o.advise(app.WithCause(ctx, err))
+	return nil, o.adviseLongerWait(app.WithCause(ctx, err))
 }
 
 // waitFor waits for the store, and then for the lock, or tries for it once. If it gives
@@ -203,13 +203,13 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
 	var b *lock.Bucket
 	err = a.Retry(ctx, o.wait, unavailable, func() (err error) {
-		b, err = doctorcmd.Proved(ctx, a, o.endpoint, object, o.listing())
+		b, err = doctorcmd.Proved(ctx, a, o.endpoint, object, o.listingFeature())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	try, wait, err := o.ways(b, object.Key)
+	try, wait, err := o.acquireFuncs(b, object.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOption
 
 // advise says how long to wait for a lock whose holder may be gone, where that was
 // longer than --wait.
-func (o *lockOptions) advise(err error) error {
+func (o *lockOptions) adviseLongerWait(err error) error {
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok || o.wait < 0 || held.Record.TTL == 0 || sysexitCode(err) != exitBusy {
 		return err
@@ -247,7 +247,7 @@ func (o *lockOptions) advise(err error) error {
 // listing is doctor's name of the feature, if its other holders are found by listing
 // them, or nothing. Who excludes readers looks for them, too, but is not refused:
 // where listings hide readers, these are.
-func (o *lockOptions) listing() string {
+func (o *lockOptions) listingFeature() string {
 	if o.shared || o.slots > 0 {
 		return doctor.SharedLocks
 	}
@@ -255,7 +255,7 @@ func (o *lockOptions) listing() string {
 }
 
 // ways returns how to try for the lock once, and how to wait for it.
-func (o *lockOptions) ways(b *lock.Bucket, key string) (try, wait func(context.Context) (*lock.Lease, error), err error) {
+func (o *lockOptions) acquireFuncs(b *lock.Bucket, key string) (try, wait func(context.Context) (*lock.Lease, error), err error) {
 	if o.slots > 0 {
 		s, err := b.Semaphore(key, o.slots, o.config)
 		if err != nil {
@@ -275,14 +275,14 @@ func (o *lockOptions) ways(b *lock.Bucket, key string) (try, wait func(context.C
 
 // answering is a store whose listings fail if they make no progress. Reads are bounded
 // by package lock.
-type answering struct{ bucket.Store }
+type boundedListings struct{ bucket.Store }
 
 // List implements [bucket.Store].
-func (s answering) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+func (s boundedListings) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		late := time.AfterFunc(tryTime, func() { cancel(errSilent) })
+		late := time.AfterFunc(tryTimeout, func() { cancel(errNoAnswer) })
 		defer late.Stop()
 		for info, err := range s.Store.List(ctx, name, prefix, startAfter) {
 			late.Stop()
@@ -292,7 +292,7 @@ func (s answering) List(ctx context.Context, name, prefix, startAfter string) it
 			if !yield(info, err) {
 				return
 			}
-			late.Reset(tryTime)
+			late.Reset(tryTimeout)
 		}
 	}
 }

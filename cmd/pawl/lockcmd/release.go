@@ -35,7 +35,7 @@ A lock whose holder is gone needs no help: the next one enters after its ttl.`,
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if given := cmd.Flags().Changed; given("token") == given("id") || token < 1 && id == "" {
-				return misuse("say either --token N, as pawl lock show prints it, or --id NAME: the lock may have another holder by now")
+				return usageError("say either --token N, as pawl lock show prints it, or --id NAME: the lock may have another holder by now")
 			}
 			return sysexit(runLockRelease(cmd.Context(), a, args[0], endpoint, token, id))
 		},
@@ -43,7 +43,7 @@ A lock whose holder is gone needs no help: the next one enters after its ttl.`,
 	cmd.Flags().Int64Var(&token, "token", 0, "the fencing `token` of the holder")
 	cmd.Flags().StringVar(&id, "id", "", "the `name` that the holder gave its lease")
 	app.AddStoreFlags(cmd, &endpoint)
-	app.DocumentExitCodes(cmd, lookExitCodes)
+	app.DocumentExitCodes(cmd, readExitCodes)
 	return cmd
 }
 
@@ -53,11 +53,11 @@ func runLockRelease(ctx context.Context, a *app.App, arg, endpoint string, token
 		return err
 	}
 	if id != "" {
-		if o.Key, token, err = leaseOf(ctx, a, endpoint, o, id); err != nil {
+		if o.Key, token, err = findLease(ctx, a, endpoint, o, id); err != nil {
 			return err
 		}
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, tryTime, errSilent)
+	ctx, stop := context.WithTimeoutCause(ctx, tryTimeout, errNoAnswer)
 	defer stop()
 	b, err := doctorcmd.Proved(ctx, a, endpoint, o, "")
 	if err != nil {
@@ -75,15 +75,15 @@ func runLockRelease(ctx context.Context, a *app.App, arg, endpoint string, token
 
 // leaseOf finds the lease that one of this id holds: that of the lock itself, of a
 // reader or of a slot.
-func leaseOf(ctx context.Context, a *app.App, endpoint string, o event.Object, id string) (key string, token int64, err error) {
-	b, err := unproved(ctx, a, endpoint, o.Bucket)
+func findLease(ctx context.Context, a *app.App, endpoint string, o event.Object, id string) (key string, token int64, err error) {
+	b, err := openForReading(ctx, a, endpoint, o.Bucket)
 	if err != nil {
 		return "", 0, err
 	}
 	found := 0
 	var same []string
-	for s, err := range leases(ctx, b, o.Key, holding...) {
-		switch err = cmp.Or(err, unanswered(&s)); {
+	for s, err := range leases(ctx, b, o.Key, leaseSuffixes...) {
+		switch err = cmp.Or(err, storeError(&s)); {
 		case err != nil:
 			return "", 0, err
 		case s.Err != nil && (s.Key == o.Key || !errors.Is(s.Err, lock.ErrForeign)):
@@ -97,16 +97,16 @@ func leaseOf(ctx context.Context, a *app.App, endpoint string, o event.Object, i
 	}
 	switch {
 	case found == 0:
-		return "", 0, neverHeld(o)
+		return "", 0, missingLock(o)
 	case len(same) == 0:
 		return "", 0, app.Failed(fmt.Errorf("the lock %s is not held as %s", o, event.Quote(id)), "pawl lock show tells who holds it")
 	case len(same) > 1:
-		return "", 0, misuse("the lock %s is held as %s by %d: release one of them, as %s",
+		return "", 0, usageError("the lock %s is held as %s by %d: release one of them, as %s",
 			o, event.Quote(id), len(same), strings.Join(same, ", or "))
 	}
 	return key, token, nil
 }
 
-func neverHeld(o event.Object) error {
+func missingLock(o event.Object) error {
 	return app.Failed(fmt.Errorf("the lock %s: %w: nobody has ever held it", o, bucket.ErrNotFound), "")
 }

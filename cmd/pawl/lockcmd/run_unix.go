@@ -22,11 +22,11 @@ import (
 )
 
 func runLock(ctx context.Context, a *app.App, object event.Object, command []string, o *lockOptions) error {
-	path, err := program(command[0])
+	path, err := lookUpProgram(command[0])
 	if err != nil {
 		return err
 	}
-	signals, stop := catch()
+	signals, stop := receiveSignals()
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -36,8 +36,8 @@ func runLock(ctx context.Context, a *app.App, object event.Object, command []str
 	if err != nil {
 		return err
 	}
-	r, err := runHolding(lease, path, command, o, signals)
-	return conclude(a, object, lease, r, err)
+	r, err := runUnderLease(lease, path, command, o, signals)
+	return releaseAndReport(a, object, lease, r, err)
 }
 
 // What a command knows of the lock that it runs under.
@@ -50,15 +50,15 @@ const (
 const guardName = "lock-guard"
 
 // longestGrace bounds the time from SIGTERM to SIGKILL.
-const longestGrace = 10 * time.Second
+const maxGrace = 10 * time.Second
 
 // runHolding runs the command under a guard. The lease's context ends an eighth of the TTL
 // before others can enter: half of that is left to a command that is told to end.
-func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions, signals signalQueue) (supervise.Result, error) {
+func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOptions, signals signalQueue) (supervise.Result, error) {
 	cmd := &exec.Cmd{Path: path, Args: command, Env: environment(lease), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	c := supervise.Config{
 		Guard: guardName, Deadline: lease.Deadline, Interval: o.config.TTL / 12, Signals: signals,
-		Grace: min(o.config.TTL/16, longestGrace), KillAtOnce: o.onLost == onLostKill, OrphanGrace: time.Second,
+		Grace: min(o.config.TTL/16, maxGrace), KillAtOnce: o.onLost == onLostKill, OrphanGrace: time.Second,
 	}
 	if _, nested := os.LookupEnv(tokenVariable); nested {
 		c.OrphanGrace = 0 // the outer lock may have ended this process because it was lost
@@ -68,9 +68,9 @@ func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions
 		err = cannotRun(command[0], start.Err)
 	}
 	if r.Expired && !errors.Is(err, lock.ErrLost) {
-		err = whyExpired(lease, r.LongestStall, o.config.TTL)
+		err = expiryCause(lease, r.LongestStall, o.config.TTL)
 	}
-	if !r.Started && (errors.Is(err, lock.ErrLost) || errors.Is(err, errWaited)) {
+	if !r.Started && (errors.Is(err, lock.ErrLost) || errors.Is(err, errWaitTimeout)) {
 		err = fmt.Errorf("%w; %w", err, errNotStarted)
 	}
 	return r, err
@@ -91,7 +91,7 @@ const lossDelay = time.Second
 
 // whyExpired returns why the guard ended the group before the lease was lost. A stall of
 // half the TTL is the reason: after a shorter one the lease could still be renewed.
-func whyExpired(lease *lock.Lease, stall, ttl time.Duration) error {
+func expiryCause(lease *lock.Lease, stall, ttl time.Duration) error {
 	select {
 	case <-lease.Context().Done():
 		if why := context.Cause(lease.Context()); errors.Is(why, lock.ErrLost) {
@@ -108,18 +108,18 @@ func whyExpired(lease *lock.Lease, stall, ttl time.Duration) error {
 // What bounds the release of a lock whose command has ended, or was ended because
 // the lock was lost: then it may still be ours, if the store is there again.
 const (
-	releaseTime     = 10 * time.Second
-	releaseLostTime = time.Second
+	releaseTimeout     = 10 * time.Second
+	releaseLostTimeout = time.Second
 )
 
 // conclude releases the lock, and says what became of the command.
-func conclude(a *app.App, object event.Object, lease *lock.Lease, r supervise.Result, err error) error {
+func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supervise.Result, err error) error {
 	if !r.Gone {
 		fmt.Fprintf(a.Err, "pawl: %s: not released, because what is left of the command could not be killed: its lease runs out\n", object)
 	} else {
-		within := releaseTime
+		within := releaseTimeout
 		if errors.Is(err, lock.ErrLost) {
-			within = releaseLostTime
+			within = releaseLostTimeout
 		}
 		ctx, stop := context.WithTimeout(context.Background(), within)
 		defer stop()

@@ -15,9 +15,9 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// TestWhyExpired checks the diagnosis if the guard ended the command before the holder
+// TestExpiryCause checks the diagnosis if the guard ended the command before the holder
 // knew that its lease was lost.
-func TestWhyExpired(t *testing.T) {
+func TestExpiryCause(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		lost  int // requests
@@ -44,7 +44,7 @@ func TestWhyExpired(t *testing.T) {
 					store.Next(buckettest.Put, buckettest.Lost)
 					store.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
 				}
-				why := whyExpired(lease, c.stall, time.Second)
+				why := expiryCause(lease, c.stall, time.Second)
 				if !errors.Is(why, lock.ErrLost) || !strings.Contains(why.Error(), c.says) {
 					t.Errorf("%v, want %q", why, c.says)
 				}

@@ -14,7 +14,7 @@ type signalQueue chan os.Signal
 
 // catch starts to receive signals. An ignored signal, as under nohup, stays ignored. The
 // caller calls stop.
-func catch() (c signalQueue, stop func()) {
+func receiveSignals() (c signalQueue, stop func()) {
 	c = make(signalQueue, 16)
 	for _, s := range supervise.ForwardedSignals {
 		if !signal.Ignored(s) {
@@ -31,7 +31,7 @@ func (c signalQueue) cancelAt(cancel context.CancelCauseFunc) (stop func()) {
 	watch.Go(func() {
 		select {
 		case s := <-c:
-			cancel(signalled{s})
+			cancel(signalError{s})
 		case <-done:
 		}
 	})
@@ -42,6 +42,6 @@ func (c signalQueue) cancelAt(cancel context.CancelCauseFunc) (stop func()) {
 }
 
 // signalled is the cause of a wait that a signal ended.
-type signalled struct{ os.Signal }
+type signalError struct{ os.Signal }
 
-func (s signalled) Error() string { return "ended by a signal: " + s.String() }
+func (s signalError) Error() string { return "ended by a signal: " + s.String() }

@@ -68,7 +68,7 @@ With --json the result is printed: written, tries, size.`,
   pawl update --fence "$PAWL_LOCK_TOKEN" s3://state/site.json -- ./edit`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			object, filter, err := split(cmd, args)
+			object, filter, err := splitArgs(cmd, args)
 			if err == nil {
 				err = o.check(cmd)
 			}
@@ -85,7 +85,7 @@ With --json the result is printed: written, tries, size.`,
 	flags.StringVar(&o.contentType, "content-type", "", "content `type` to write (default that of the object)")
 	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "write an empty object if the filter prints nothing")
 	app.AddStoreFlags(cmd, &o.endpoint)
-	cmd.SetFlagErrorFunc(misusedFlag)
+	cmd.SetFlagErrorFunc(flagUsageError)
 	app.DocumentExitCodes(cmd, updateExitCodes)
 	return cmd
 }
@@ -110,13 +110,13 @@ func (o *updateOptions) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
 	case given("fence") && o.config.Fence < 1:
-		return misuse("--fence %d: a token is at least 1", o.config.Fence)
+		return usageError("--fence %d: a token is at least 1", o.config.Fence)
 	case o.config.Tries < 1:
-		return misuse("--tries %d: must be at least 1", o.config.Tries)
+		return usageError("--tries %d: must be at least 1", o.config.Tries)
 	case o.contentType != "":
 		kind, _, err := mime.ParseMediaType(o.contentType)
 		if err != nil || !strings.Contains(kind, "/") {
-			return misuse("--content-type %s: want type/subtype", event.Quote(o.contentType))
+			return usageError("--content-type %s: want type/subtype", event.Quote(o.contentType))
 		}
 	}
 	return nil
@@ -130,17 +130,17 @@ type updateJSON struct {
 }
 
 func runUpdate(ctx context.Context, a *app.App, object event.Object, command []string, o *updateOptions) error {
-	path, err := program(command[0])
+	path, err := lookUpProgram(command[0])
 	if err != nil {
 		return err
 	}
-	signals, stop := catch()
+	signals, stop := receiveSignals()
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer signals.cancelAt(cancel)()
 	var b *lock.Bucket
-	err = a.Retry(ctx, patience, unavailable, func() (err error) {
+	err = a.Retry(ctx, storeTimeout, unavailable, func() (err error) {
 		b, err = doctorcmd.Proved(ctx, a, o.endpoint, object, "")
 		return err
 	})
@@ -154,7 +154,7 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 		was := c
 		f := filterRun{path: path, command: command, input: c.Body, stderr: a.Err}
 		if c.Body, err = f.run(ctx); err == nil {
-			err = o.accept(object, command[0], was, c)
+			err = o.checkContent(object, command[0], was, c)
 		}
 		return c, err
 	}
@@ -165,17 +165,17 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 	case err != nil:
 		return err
 	case a.JSON:
-		return tellUpdate(a, object, &done)
+		return printUpdateResult(a, object, &done)
 	}
 	return nil
 }
 
 // patience is for how long the proof of a store that is unavailable is repeated: as
 // long as package lock repeats the rest of an update.
-const patience = time.Minute
+const storeTimeout = time.Minute
 
 // tellUpdate prints the result.
-func tellUpdate(a *app.App, object event.Object, done *lock.Updated) error {
+func printUpdateResult(a *app.App, object event.Object, done *lock.Updated) error {
 	err := a.PrintJSON(updateJSON{done.Written, done.Tries, len(done.Content.Body)})
 	if err != nil && done.Written {
 		return &app.Failure{Code: exitUnsure, Err: fmt.Errorf("%s was written, and only the result is lost: %w", object, err)}
@@ -199,7 +199,7 @@ type filterRun struct {
 func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, f.path)
 	cmd.Args = f.command
-	var out bounded
+	var out boundedBuffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(f.input), &out, f.stderr
 	supervise.NewGroup(cmd)
 	cmd.WaitDelay = filterGrace
@@ -218,7 +218,7 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%s was ended, and nothing was written: %w", name, context.Cause(ctx))
 	case out.full:
-		return nil, misuse("%s printed more than %d bytes, which is what an object may have here: nothing was written", name, lock.MaxUpdate)
+		return nil, usageError("%s printed more than %d bytes, which is what an object may have here: nothing was written", name, lock.MaxUpdate)
 	case errors.Is(err, exec.ErrWaitDelay):
 		return nil, fmt.Errorf("%s left a process behind that holds its output open, and nothing was written: have it wait for that", name)
 	case !exited:
@@ -228,18 +228,18 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		code = exitBySignal(s.Signal())
 	}
-	return nil, &ended{code, fmt.Errorf("%s failed, and nothing was written: %w", name, err)}
+	return nil, &commandError{code, fmt.Errorf("%s failed, and nothing was written: %w", name, err)}
 }
 
 // bounded is a buffer that takes no more than may be written.
-type bounded struct {
+type boundedBuffer struct {
 	content bytes.Buffer // not embedded: its ReadFrom knows no bound
 	full    bool
 }
 
 var errFull = errors.New("too large")
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *boundedBuffer) Write(p []byte) (int, error) {
 	if b.content.Len()+len(p) > lock.MaxUpdate {
 		b.full = true
 		return 0, errFull

@@ -17,7 +17,7 @@ import (
 // accept refuses what a filter makes of an object by accident, most likely: to
 // empty it, as "true" and "sed -i" do, and to make something else of JSON, as one
 // does that prints its complaints on standard output.
-func (o *updateOptions) accept(object event.Object, filter string, was, made lock.Content) error {
+func (o *updateOptions) checkContent(object event.Object, filter string, was, made lock.Content) error {
 	name := event.Quote(filter)
 	switch {
 	case len(made.Body) == 0 && !was.Exists && !o.allowEmpty:

@@ -30,7 +30,7 @@ func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.group, c.supervisorGroup, c.grace, c.report = command.Process.Pid, syscall.Getpgrp(), grace, func(string) {}
-			over := leaves(t, &c.guard, deadline, after)
+			over := runGuard(t, &c.guard, deadline, after)
 			if most := deadline + grace; over < c.least || over > most {
 				t.Errorf("a supervisor gone after %v: the guard was done after %v, want %v to %v", after, over, c.least, most)
 			}
@@ -44,7 +44,7 @@ func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
 
 // leaves sends a deadline to a guard, and closes the channel after some time. It returns
 // the time until the guard was done.
-func leaves(t *testing.T, g *guard, deadline, after time.Duration) (over time.Duration) {
+func runGuard(t *testing.T, g *guard, deadline, after time.Duration) (over time.Duration) {
 	synctest.Test(t, func(*testing.T) {
 		began := time.Now()
 		deadlines, ended := make(chan countdown), make(chan struct{})

@@ -9,7 +9,7 @@ import (
 )
 
 // Simulation plays worlds of package files.
-var Simulation = simkit.Simulation[*threads]{Threads: newThreads, Play: play}
+var Simulation = simkit.Simulation[*threads]{Threads: newThreads, RunWorld: play}
 
 // faultWindow is how long there are troubles.
 const faultWindow = 8 * time.Hour

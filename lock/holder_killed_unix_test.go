@@ -32,7 +32,7 @@ const (
 )
 
 // onSQLite is the lock on a register of a SQLite ledger.
-func onSQLite(t *testing.T, path string) *lock.Mutex {
+func sqliteMutex(t *testing.T, path string) *lock.Mutex {
 	t.Helper()
 	records, err := sqlite.Open(t.Context(), path)
 	if err != nil {
@@ -47,14 +47,14 @@ func onSQLite(t *testing.T, path string) *lock.Mutex {
 	return m
 }
 
-// TestHoldsARegister is what the other process does: it says when it holds the
+// TestHelperHoldsRegister is what the other process does: it says when it holds the
 // lock, and when it has lost it.
-func TestHoldsARegister(t *testing.T) {
+func TestHelperHoldsRegister(t *testing.T) {
 	path := os.Getenv(holderEnv)
 	if path == "" {
 		return // it is no other process
 	}
-	l, err := onSQLite(t, path).Acquire(t.Context())
+	l, err := sqliteMutex(t, path).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,21 +64,21 @@ func TestHoldsARegister(t *testing.T) {
 }
 
 // other is a process that holds the lock.
-type other struct {
+type holderProcess struct {
 	*exec.Cmd
-	said  *bufio.Scanner
-	token int64
+	output *bufio.Scanner
+	token  int64
 }
 
-func startOther(t *testing.T, path string) *other {
+func startHolder(t *testing.T, path string) *holderProcess {
 	t.Helper()
-	o := &other{Cmd: exec.Command(os.Args[0], "-test.run", "^TestHoldsARegister$")}
+	o := &holderProcess{Cmd: exec.Command(os.Args[0], "-test.run", "^TestHelperHoldsRegister$")}
 	o.Env = append(os.Environ(), holderEnv+"="+path)
 	out, err := o.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.said = bufio.NewScanner(out)
+	o.output = bufio.NewScanner(out)
 	if err := o.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -94,16 +94,16 @@ func startOther(t *testing.T, path string) *other {
 	return o
 }
 
-func (o *other) line() string {
-	o.said.Scan()
-	return o.said.Text()
+func (o *holderProcess) line() string {
+	o.output.Scan()
+	return o.output.Text()
 }
 
 // next takes the lock from a process that does not answer any more.
-func (o *other) next(t *testing.T, path string) *lock.Lease {
+func (o *holderProcess) acquireAfter(t *testing.T, path string) *lock.Lease {
 	t.Helper()
 	began := time.Now()
-	l, err := onSQLite(t, path).Acquire(t.Context())
+	l, err := sqliteMutex(t, path).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,11 +120,11 @@ func (o *other) next(t *testing.T, path string) *lock.Lease {
 func TestRegisterHolderKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
-	o := startOther(t, path)
+	o := startHolder(t, path)
 	if err := o.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.next(t, path).Release(t.Context()); err != nil {
+	if err := o.acquireAfter(t, path).Release(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -134,11 +134,11 @@ func TestRegisterHolderKilled(t *testing.T) {
 func TestRegisterHolderStopped(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
-	o := startOther(t, path)
+	o := startHolder(t, path)
 	if err := o.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	l := o.next(t, path)
+	l := o.acquireAfter(t, path)
 	if err := o.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -11,26 +11,26 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// TestOneRequestWithoutAnAnswer: whichever it is, there is time to look, and to send
+// TestUnansweredRequestIsRetried: whichever it is, there is time to look, and to send
 // it again: nothing is lost by it, and nothing is left behind.
-func TestOneRequestWithoutAnAnswer(t *testing.T) {
+func TestUnansweredRequestIsRetried(t *testing.T) {
 	landed := func(ctx context.Context, do func(context.Context) error) error {
 		_ = do(ctx) // nobody hears of it
-		return silent(ctx, nil)
+		return noAnswer(ctx, nil)
 	}
-	for name, fault := range map[string]buckettest.Fault{"on its way there": silent, "on its way back": landed} {
+	for name, fault := range map[string]buckettest.Fault{"on its way there": noAnswer, "on its way back": landed} {
 		for _, ttl := range []time.Duration{3 * time.Second, 10 * time.Second, 18 * time.Second, time.Hour} {
 			t.Run(name+", "+ttl.String(), func(t *testing.T) {
 				onBoth(t, func(b *bubble) {
 					u := b.user()
 					u.calls.Next(buckettest.Put, fault)
-					l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+					l := b.mustAcquire(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 					u.calls.Next(buckettest.Put, fault)
 					sleep(2 * ttl)
-					b.done(l.Context().Err())
+					b.noError(l.Context().Err())
 					u.calls.Next(buckettest.Put, fault)
-					b.done(l.Release(b.within(cleanUpTimeout)))
-					b.done(b.got(b.mutex(Config{TTL: ttl}).TryAcquire(b.Context())).Release(b.Context()))
+					b.noError(l.Release(b.withTimeout(cleanUpTimeout)))
+					b.noError(b.mustAcquire(b.mutex(Config{TTL: ttl}).TryAcquire(b.Context())).Release(b.Context()))
 				})
 			})
 		}
@@ -53,41 +53,41 @@ func TestSlowStore(t *testing.T) {
 					}
 					return do(ctx)
 				}}, 1000)...)
-				l := b.got(u.mutex(Config{TTL: c.ttl}).Acquire(b.Context()))
+				l := b.mustAcquire(u.mutex(Config{TTL: c.ttl}).Acquire(b.Context()))
 				sleep(2 * time.Minute)
-				b.done(context.Cause(l.Context()))
-				b.done(l.Release(b.Context()))
+				b.noError(context.Cause(l.Context()))
+				b.noError(l.Release(b.Context()))
 			})
 		})
 	}
 }
 
-// TestTakenOverWhileReleasing: what was held until the release began was not lost by
+// TestTakeoverDuringRelease: what was held until the release began was not lost by
 // one who waited for its end. What was taken by force may have been.
-func TestTakenOverWhileReleasing(t *testing.T) {
+func TestTakeoverDuringRelease(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		onBoth(t, func(b *bubble) {
 			u, next := b.user(), b.mutex(Config{TTL: ttl})
-			l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
-			w := begins(b.Context(), next.Acquire)
+			l := b.mustAcquire(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+			w := acquireInBackground(b.Context(), next.Acquire)
 			sleep(time.Second)
 			if force {
 				_, err := b.user().bucket.ForceRelease(b.Context(), "k", l.Token())
-				b.done(err)
+				b.noError(err)
 			}
 			u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
 				sleep(2 * ttl) // it also renews then
 				return do(context.WithoutCancel(ctx))
 			})
 			err := l.Release(b.Context())
-			if <-w.entered; w.err != nil {
+			if <-w.done; w.err != nil {
 				b.Fatal(w.err)
 			}
-			b.done(w.lease.Release(b.Context()))
+			b.noError(w.lease.Release(b.Context()))
 			if force {
-				b.refused(err, ErrLost, b.lock)
+				b.wantError(err, ErrLost, b.lock)
 			} else {
-				b.done(err)
+				b.noError(err)
 			}
 		})
 	}

@@ -12,14 +12,14 @@ import (
 )
 
 // filesAudited is what "pawl files audit" says.
-type filesAudited struct {
+type filesAuditResult struct {
 	Moved     map[string]int `json:"moved"` // files, by the state in which they are now
 	Leftovers int            `json:"leftovers"`
 	Orphans   int            `json:"orphans"`
 	Foreign   int            `json:"foreign"`
 }
 
-func (f *filesAudited) found() int {
+func (f *filesAuditResult) found() int {
 	n := f.Leftovers + f.Orphans + f.Foreign
 	for _, moved := range f.Moved {
 		n += moved
@@ -27,14 +27,14 @@ func (f *filesAudited) found() int {
 	return n
 }
 
-func (s *filesShow) audit(ctx context.Context, flags ...string) (*filesAudited, error) {
-	found := &filesAudited{}
-	return found, s.fleet.ask(ctx, found, append([]string{"files", "audit"}, flags...)...)
+func (s *filesScenario) audit(ctx context.Context, flags ...string) (*filesAuditResult, error) {
+	found := &filesAuditResult{}
+	return found, s.fleet.runJSON(ctx, found, append([]string{"files", "audit"}, flags...)...)
 }
 
 // prove compares the index and the bucket with what should be there, and with one
 // another.
-func (s *filesShow) prove(ctx context.Context) error {
+func (s *filesScenario) checkIndex(ctx context.Context) error {
 	objects, err := s.store.contents(filesBucket)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (s *filesShow) prove(ctx context.Context) error {
 		return err
 	}
 	s.compare(rows, objects)
-	if err := s.list(ctx); err != nil {
+	if err := s.checkListing(ctx); err != nil {
 		return err
 	}
 	again, err := s.audit(ctx, "--dry-run")
@@ -52,7 +52,7 @@ func (s *filesShow) prove(ctx context.Context) error {
 		return err
 	}
 	if again.found() > 0 {
-		s.wrong("a second audit finds %+v", *again)
+		s.reportWrong("a second audit finds %+v", *again)
 	}
 	if r := &s.report.Files; len(r.Wrong) == 0 {
 		s.screen.done("index and bucket agree about %d of %d files, and a second audit finds nothing", r.Right, r.Of)
@@ -62,7 +62,7 @@ func (s *filesShow) prove(ctx context.Context) error {
 
 // compare counts the files that are as they should be. It takes rows and objects
 // away that belong to one: none may be left.
-func (s *filesShow) compare(rows map[string]files.File, objects map[string][]byte) {
+func (s *filesScenario) compare(rows map[string]files.File, objects map[string][]byte) {
 	r := &s.report.Files
 	for _, a := range s.uploads {
 		row, body := rows[a.id], objects[filesPrefix+a.id]
@@ -79,9 +79,9 @@ func (s *filesShow) compare(rows map[string]files.File, objects map[string][]byt
 		}
 		switch {
 		case row.State != a.state:
-			s.wrong("%s (%s) is %s, and should be %s", a.key, a.id, row.State, a.state)
-		case a.kept != (body != nil), a.kept && !bytes.Equal(body, a.body):
-			s.wrong("%s (%s) is %s, and the bucket has other bytes", a.key, a.id, a.state)
+			s.reportWrong("%s (%s) is %s, and should be %s", a.key, a.id, row.State, a.state)
+		case a.stored != (body != nil), a.stored && !bytes.Equal(body, a.body):
+			s.reportWrong("%s (%s) is %s, and the bucket has other bytes", a.key, a.id, a.state)
 		default:
 			r.Right++
 		}
@@ -89,17 +89,17 @@ func (s *filesShow) compare(rows map[string]files.File, objects map[string][]byt
 	// A service that was killed may have begun what its client then began again.
 	maps.DeleteFunc(rows, func(_ string, f files.File) bool { return f.State == files.Expired })
 	for id, f := range rows {
-		s.wrong("%s is %s, and no client knows of it", id, f.State)
+		s.reportWrong("%s is %s, and no client knows of it", id, f.State)
 	}
 	// Nor did it clean up after its proof of the store, which another does after an hour.
 	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, filesPrefix+files.ProbeFolder) })
 	for key := range objects {
-		s.wrong("the bucket has %s, and no client knows of it", key)
+		s.reportWrong("the bucket has %s, and no client knows of it", key)
 	}
 }
 
 // list reads all pages, and downloads what they show.
-func (s *filesShow) list(ctx context.Context) error {
+func (s *filesScenario) checkListing(ctx context.Context) error {
 	want := map[string][]byte{}
 	for _, a := range s.uploads {
 		if a.state == files.Indexed {
@@ -116,12 +116,12 @@ func (s *filesShow) list(ctx context.Context) error {
 			return err
 		}
 		if status != http.StatusOK || !bytes.Equal(body, want[f.ID]) {
-			s.wrong("%s is listed, and should not be, or not with these bytes", f.ID)
+			s.reportWrong("%s is listed, and should not be, or not with these bytes", f.ID)
 		}
 		delete(want, f.ID)
 	}
 	for _, id := range slices.Sorted(maps.Keys(want)) {
-		s.wrong("%s is not listed", id)
+		s.reportWrong("%s is not listed", id)
 	}
 	return nil
 }

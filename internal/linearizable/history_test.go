@@ -38,20 +38,20 @@ var histories = []struct {
 	{"lost write", []call{{0, 1, Applied("", "a")}, {2, 3, Applied("", "b")}}, false},
 	{"refused by what it expects", []call{{0, 1, Applied("", "a")}, {2, 3, Refused("a", "x", "a")}}, false},
 	{"refused by what is not there", []call{{0, 1, Applied("", "a")}, {2, 3, Refused("", "x", "b")}}, false},
-	{"refused by its own", []call{{0, never, Unknown("", "a")}, {0, 1, Refused("", "a", "a")}}, false},
+	{"refused by its own", []call{{0, openEnd, Unknown("", "a")}, {0, 1, Refused("", "a", "a")}}, false},
 	{"refused to remove what is gone", []call{{0, 1, Refused("a", "", "")}}, true},
 	{"refused, though it fits", []call{{0, 1, RefusedBySome("", "x")}}, false},
 	{"gone, though another is there", []call{{0, 1, Applied("", "a")}, {2, 3, Gone("b")}}, false},
-	{"unknown, and it took effect", []call{{0, never, Unknown("", "a")}, {2, 3, Read("a")}}, true},
-	{"unknown, and it took effect within the call", []call{{0, never, Unknown("", "a")}, {0, 9, Refused("", "x", "a")}}, true},
-	{"unknown, and it took effect late", []call{{0, never, Unknown("", "a")}, {2, 3, Read("")}, {4, 5, Read("a")}}, true},
-	{"unknown, and it never took effect", []call{{0, never, Unknown("", "a")}, {2, 3, Read("")}, {4, 5, Applied("", "b")}}, true},
+	{"unknown, and it took effect", []call{{0, openEnd, Unknown("", "a")}, {2, 3, Read("a")}}, true},
+	{"unknown, and it took effect within the call", []call{{0, openEnd, Unknown("", "a")}, {0, 9, Refused("", "x", "a")}}, true},
+	{"unknown, and it took effect late", []call{{0, openEnd, Unknown("", "a")}, {2, 3, Read("")}, {4, 5, Read("a")}}, true},
+	{"unknown, and it never took effect", []call{{0, openEnd, Unknown("", "a")}, {2, 3, Read("")}, {4, 5, Applied("", "b")}}, true},
 	{"unknown, and it took effect twice", []call{
-		{0, never, Unknown("", "a")}, {2, 3, Read("a")}, {4, 5, Removed()}, {6, 7, Read("a")},
+		{0, openEnd, Unknown("", "a")}, {2, 3, Read("a")}, {4, 5, Removed()}, {6, 7, Read("a")},
 	}, false},
-	{"unknown, and it took effect before it was called", []call{{0, 1, Read("a")}, {2, never, Unknown("", "a")}}, false},
+	{"unknown, and it took effect before it was called", []call{{0, 1, Read("a")}, {2, openEnd, Unknown("", "a")}}, false},
 	{"unknown, and it took effect where it does not fit", []call{
-		{0, 1, Applied("", "a")}, {2, never, Unknown("", "b")}, {4, 5, Read("b")},
+		{0, 1, Applied("", "a")}, {2, openEnd, Unknown("", "b")}, {4, 5, Read("b")},
 	}, false},
 }
 
@@ -70,11 +70,11 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestTelling(t *testing.T) {
+func TestErrorListsCalls(t *testing.T) {
 	h := New()
 	h.Add(2, "k", 20, 30, Read(""))
 	h.Add(1, "k", 10, 15, Applied("", "a"))
-	h.Add(3, "k", 40, never, Unknown("a", "b"))
+	h.Add(3, "k", 40, openEnd, Unknown("a", "b"))
 	got := h.Check().Error()
 	want := `register k: its 3 calls have no order in which they make sense; the first without a number is where the longest ends:
   1          10ns to         15ns  client 1: replace nothing by a: applied
@@ -87,11 +87,11 @@ func TestTelling(t *testing.T) {
 }
 
 // A search that takes too long is a failure: it must not pass for an order.
-func TestNoVerdict(t *testing.T) {
+func TestCheckTimesOut(t *testing.T) {
 	h := New()
 	for range 40 {
-		h.Add(0, "k", 0, never, Unknown("", "a"))
-		h.Add(0, "k", 0, never, Unknown("a", ""))
+		h.Add(0, "k", 0, openEnd, Unknown("", "a"))
+		h.Add(0, "k", 0, openEnd, Unknown("a", ""))
 	}
 	h.Add(1, "k", 1, 2, Read("never written"))
 	err := h.check(time.Millisecond)

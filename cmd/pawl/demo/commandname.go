@@ -9,7 +9,7 @@ import (
 
 // typed is what a person types to run the program again: its name if the shell
 // finds it by that, `go run` if that is how it was started, or else its path.
-func typed(binary string) string {
+func commandName(binary string) string {
 	name := filepath.Base(binary)
 	if found, err := exec.LookPath(name); err == nil && sameFile(found, binary) {
 		return shellWord(name)

@@ -28,7 +28,7 @@ import (
 
 // counter is a proxy before a real server, which counts requests, and lets the
 // answers of some be lost.
-type counter struct {
+type countingProxy struct {
 	url      string
 	requests atomic.Int64
 	puts     atomic.Int64
@@ -36,13 +36,13 @@ type counter struct {
 	drop int64
 }
 
-func newCounter(t *testing.T, server *servertest.Server, drop int64) *counter {
+func newCountingProxy(t *testing.T, server *servertest.Server, drop int64) *countingProxy {
 	t.Helper()
 	to, err := url.Parse(server.Endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &counter{drop: drop}
+	c := &countingProxy{drop: drop}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		r.Out.Host = r.In.Host // which is signed
@@ -54,7 +54,7 @@ func newCounter(t *testing.T, server *servertest.Server, drop int64) *counter {
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.requests.Add(1)
 		if r.Method == http.MethodPut && c.drop > 0 && c.puts.Add(1)%c.drop == 0 {
-			proxy.ServeHTTP(nowhere{http.Header{}}, r)
+			proxy.ServeHTTP(discardWriter{http.Header{}}, r)
 			panic(http.ErrAbortHandler) // which breaks the connection
 		}
 		proxy.ServeHTTP(w, r)
@@ -70,13 +70,13 @@ func newCounter(t *testing.T, server *servertest.Server, drop int64) *counter {
 }
 
 // nowhere is where an answer goes that is lost.
-type nowhere struct{ header http.Header }
+type discardWriter struct{ header http.Header }
 
-func (n nowhere) Header() http.Header       { return n.header }
-func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
-func (nowhere) WriteHeader(int)             {}
+func (n discardWriter) Header() http.Header       { return n.header }
+func (discardWriter) Write(b []byte) (int, error) { return len(b), nil }
+func (discardWriter) WriteHeader(int)             {}
 
-func (c *counter) store(t *testing.T, server *servertest.Server) bucket.Store {
+func (c *countingProxy) store(t *testing.T, server *servertest.Server) bucket.Store {
 	t.Helper()
 	s, err := s3bucket.New(t.Context(), s3bucket.Config{
 		Endpoint: c.url, Region: server.Region, PathStyle: true, AccessKey: server.AccessKey, SecretKey: server.SecretKey,
@@ -89,14 +89,14 @@ func (c *counter) store(t *testing.T, server *servertest.Server) bucket.Store {
 
 const contenders = 64
 
-// TestContenders lets 64 contenders hold one lock for 10 ms each: sharing a Mutex,
+// TestContention lets 64 contenders hold one lock for 10 ms each: sharing a Mutex,
 // as the goroutines of one process do; each with a Mutex and connections of its
 // own, as processes do; and by the busy loop of a lock object that is created and
 // deleted. A file that only one can create watches all three.
-func TestContenders(t *testing.T) {
+func TestContention(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		name := server.NewBucket(t)
-		c := newCounter(t, server, 0)
+		c := newCountingProxy(t, server, 0)
 		b, err := lock.Open(t.Context(), c.store(t, server), name, "")
 		if err != nil {
 			t.Fatal(err)
@@ -106,16 +106,16 @@ func TestContenders(t *testing.T) {
 			t.Fatal(err)
 		}
 		together, _ := c.perHandOver(t, "sharing a Mutex", func(_ int, critical func()) error {
-			return leased(t.Context(), shared, critical)
+			return withLease(t.Context(), shared, critical)
 		})
 		apart, took := c.perHandOver(t, "each by itself", func(i int, critical func()) error {
 			m, err := lock.Proved(c.store(t, server), name).Mutex("contended", lock.Config{Owner: fmt.Sprint(i)})
 			if err != nil {
 				return err
 			}
-			return leased(t.Context(), m, critical)
+			return withLease(t.Context(), m, critical)
 		})
-		published := newLoop(t, c, server, name)
+		published := newBusyLoop(t, c, server, name)
 		loops, _ := c.perHandOver(t, "the busy loop", func(_ int, critical func()) error {
 			return published.contend(t.Context(), critical)
 		})
@@ -135,10 +135,10 @@ func TestContenders(t *testing.T) {
 
 // perHandOver returns how many requests are made for each contender, and how long
 // all of them take.
-func (c *counter) perHandOver(t *testing.T, who string, contend func(i int, critical func()) error) (float64, time.Duration) {
+func (c *countingProxy) perHandOver(t *testing.T, who string, contend func(i int, critical func()) error) (float64, time.Duration) {
 	t.Helper()
 	c.requests.Store(0)
-	took := each(t, contend)
+	took := runContenders(t, contend)
 	n := float64(c.requests.Load()) / contenders
 	t.Logf("%-16s %5.1f requests a hand-over, %v in all", who+":", n, took)
 	return n, took
@@ -146,7 +146,7 @@ func (c *counter) perHandOver(t *testing.T, who string, contend func(i int, crit
 
 // each runs all contenders at once. Whoever is in the critical section creates a
 // file that must not be there, stays for 10 ms, and removes it.
-func each(t *testing.T, contend func(i int, critical func()) error) time.Duration {
+func runContenders(t *testing.T, contend func(i int, critical func()) error) time.Duration {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "held")
 	start := time.Now()
@@ -174,7 +174,7 @@ func each(t *testing.T, contend func(i int, critical func()) error) time.Duratio
 	return time.Since(start).Round(time.Millisecond)
 }
 
-func leased(ctx context.Context, m *lock.Mutex, critical func()) error {
+func withLease(ctx context.Context, m *lock.Mutex, critical func()) error {
 	l, err := m.Acquire(ctx)
 	if err != nil {
 		return err
@@ -186,12 +186,12 @@ func leased(ctx context.Context, m *lock.Mutex, critical func()) error {
 // loop is the published lock: create the object if it is absent, again and again,
 // and delete it afterwards. Its requests are signed beforehand, so that the store
 // sets the pace, and not the client.
-type loop struct {
+type busyLoop struct {
 	client      http.Client
 	put, remove string
 }
 
-func newLoop(t *testing.T, c *counter, server *servertest.Server, name string) *loop {
+func newBusyLoop(t *testing.T, c *countingProxy, server *servertest.Server, name string) *busyLoop {
 	t.Helper()
 	options := server.Client().Options()
 	options.BaseEndpoint = aws.String(c.url)
@@ -204,12 +204,12 @@ func newLoop(t *testing.T, c *counter, server *servertest.Server, name string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &loop{http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: contenders}}, put.URL, remove.URL}
+	l := &busyLoop{http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: contenders}}, put.URL, remove.URL}
 	t.Cleanup(l.client.CloseIdleConnections)
 	return l
 }
 
-func (l *loop) contend(ctx context.Context, critical func()) error {
+func (l *busyLoop) contend(ctx context.Context, critical func()) error {
 	for {
 		status, err := l.send(ctx, http.MethodPut, l.put)
 		if err != nil {
@@ -227,7 +227,7 @@ func (l *loop) contend(ctx context.Context, critical func()) error {
 	}
 }
 
-func (l *loop) send(ctx context.Context, method, to string) (int, error) {
+func (l *busyLoop) send(ctx context.Context, method, to string) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, method, to, nil)
 	if err != nil {
 		return 0, err
@@ -248,7 +248,7 @@ func (l *loop) send(ctx context.Context, method, to string) (int, error) {
 // lost or applied twice, and the lock must still exclude.
 func TestDroppedAnswers(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
-		c := newCounter(t, server, 3)
+		c := newCountingProxy(t, server, 3)
 		name := server.NewBucket(t)
 		b := lock.Proved(c.store(t, server), name)
 		m, err := b.Mutex("alone", lock.Config{Owner: "alone"})
@@ -280,10 +280,10 @@ func TestDroppedAnswers(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if got := strings.Count(read(t, c.store(t, server), name), "+"); got != 60 {
+		if got := strings.Count(readCount(t, c.store(t, server), name), "+"); got != 60 {
 			t.Errorf("%d of 60 updates are there", got)
 		}
-		each(t, func(i int, critical func()) error {
+		runContenders(t, func(i int, critical func()) error {
 			if i >= 8 {
 				return nil
 			}
@@ -291,7 +291,7 @@ func TestDroppedAnswers(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return leased(t.Context(), m, critical)
+			return withLease(t.Context(), m, critical)
 		})
 		t.Logf("of %d PUTs every third had no answer", c.puts.Load())
 	})
@@ -305,7 +305,7 @@ func increment(ctx context.Context, b *lock.Bucket) error {
 	return err
 }
 
-func read(t *testing.T, s bucket.Store, name string) string {
+func readCount(t *testing.T, s bucket.Store, name string) string {
 	t.Helper()
 	_, r, err := s.Get(t.Context(), event.Object{Bucket: name, Key: "count"})
 	if err != nil {

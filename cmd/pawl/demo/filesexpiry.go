@@ -11,13 +11,13 @@ import (
 )
 
 // day is longer than deleted files can be had back, and than uploads may take.
-const day = 25 * time.Hour
+const expiryDay = 25 * time.Hour
 
 // passDay lets a day pass, as far as the index knows: what was deleted is removed, and
 // what has not come is given up. A service looks at what is due when it starts, and so
 // they are started anew until nothing is due.
-func (s *filesShow) passDay(ctx context.Context) error {
-	if err := s.age(ctx); err != nil {
+func (s *filesScenario) advanceDay(ctx context.Context) error {
+	if err := s.backdateRows(ctx); err != nil {
 		return err
 	}
 	err := rig.Until(ctx, 100*time.Millisecond, func() (bool, error) {
@@ -37,12 +37,12 @@ func (s *filesShow) passDay(ctx context.Context) error {
 		case files.Pending:
 			a.state = files.Expired
 		case files.Deleted:
-			a.state, a.kept = files.Gone, false
+			a.state, a.stored = files.Gone, false
 			_, status, err := s.client.Call(ctx, http.MethodPost, "/v1/files/"+a.id+"/undelete", nil, nil)
 			if err != nil {
 				return err
 			}
-			s.expect(a, "POST /undelete a day later", status, http.StatusNotFound)
+			s.wantStatus(a, "POST /undelete a day later", status, http.StatusNotFound)
 		}
 	}
 	s.screen.done("a day later, by the index, the bytes of deleted files are removed, and uploads that did not come are given up")
@@ -50,7 +50,7 @@ func (s *filesShow) passDay(ctx context.Context) error {
 }
 
 // age makes the times of all files earlier that something is still to become of.
-func (s *filesShow) age(ctx context.Context) error {
+func (s *filesScenario) backdateRows(ctx context.Context) error {
 	rows, err := s.rows(ctx)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *filesShow) age(ctx context.Context) error {
 			next := f
 			for _, at := range []*time.Time{&next.PutBy, &next.LandBy, &next.DeletedAt, &next.DueAt} {
 				if !at.IsZero() {
-					*at = at.Add(-day)
+					*at = at.Add(-expiryDay)
 				}
 			}
 			_, err := s.index.Apply(ctx, files.Change{From: &f, Next: next})
@@ -79,7 +79,7 @@ func (s *filesShow) age(ctx context.Context) error {
 }
 
 // rows returns the index.
-func (s *filesShow) rows(ctx context.Context) (map[string]files.File, error) {
+func (s *filesScenario) rows(ctx context.Context) (map[string]files.File, error) {
 	rows := map[string]files.File{}
 	for f, err := range s.index.Scan(ctx) {
 		if err != nil {
@@ -91,7 +91,7 @@ func (s *filesShow) rows(ctx context.Context) (map[string]files.File, error) {
 }
 
 // restart starts a service, and ends the oldest one in order.
-func (s *filesShow) restart(ctx context.Context) error {
+func (s *filesScenario) restart(ctx context.Context) error {
 	if _, err := s.fleet.start(ctx); err != nil {
 		return err
 	}

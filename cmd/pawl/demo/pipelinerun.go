@@ -11,33 +11,33 @@ import (
 )
 
 // patience is how long the demo waits for anything.
-const patience = time.Minute
+const stepTimeout = time.Minute
 
 var (
-	errPatience = errors.New("out of patience")
+	errTimeout = errors.New("out of patience")
 	// errUnsettled ends the waiting, but not the show: it goes on with what
 	// there is, and reports it.
 	errUnsettled = errors.New("not all is settled")
 )
 
 // run makes the changes, kills a worker, and checks the outputs.
-func (s *pipelines) run(ctx context.Context) error {
+func (s *pipelineScenario) run(ctx context.Context) error {
 	begun := time.Now()
-	files, err := s.draw(ctx)
+	files, err := s.drawPictures(ctx)
 	if err != nil {
 		return err
 	}
 	if err := s.upload(ctx, files); err != nil {
 		return err
 	}
-	err = s.settle(ctx, "all that workers were told of is settled")
+	err = s.awaitSettled(ctx, "all that workers were told of is settled")
 	if err == nil {
 		err = s.heal(ctx)
 	}
 	if err != nil && !errors.Is(err, errUnsettled) {
 		return err
 	}
-	if err := s.prove(ctx); err != nil {
+	if err := s.checkOutputs(ctx); err != nil {
 		return err
 	}
 	s.report.Seconds = time.Since(begun).Seconds()
@@ -46,8 +46,8 @@ func (s *pipelines) run(ctx context.Context) error {
 
 // settle waits until nothing is under way between the relay and the ledger, and
 // then prints the line. What is dead, or does not settle in time, is reported.
-func (s *pipelines) settle(ctx context.Context, line string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+func (s *pipelineScenario) awaitSettled(ctx context.Context, line string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, errTimeout)
 	defer cancel()
 	most := 0
 	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
@@ -62,11 +62,11 @@ func (s *pipelines) settle(ctx context.Context, line string) error {
 	})
 	s.screen.end()
 	switch {
-	case errors.Is(err, errPatience):
-		s.screen.failed("not all is settled after %s", patience)
+	case errors.Is(err, errTimeout):
+		s.screen.failed("not all is settled after %s", stepTimeout)
 		return errUnsettled
 	case err == nil && len(s.report.Unsettled) > 0:
-		s.screen.failed("%s could not be done", some(len(s.report.Unsettled), "object"))
+		s.screen.failed("%s could not be done", plural(len(s.report.Unsettled), "object"))
 	case err == nil:
 		s.screen.done("%s", line)
 	}
@@ -74,7 +74,7 @@ func (s *pipelines) settle(ctx context.Context, line string) error {
 }
 
 // unsettled lists what is under way, and what will not be tried again.
-func (s *pipelines) unsettled(ctx context.Context) (waiting, dead []string, err error) {
+func (s *pipelineScenario) unsettled(ctx context.Context) (waiting, dead []string, err error) {
 	// The relay first: what it has delivered is in the ledger by now.
 	open, failure := s.relay.Open()
 	rs, err := readRows(ctx, s.ledger)
@@ -89,7 +89,7 @@ func (s *pipelines) unsettled(ctx context.Context) (waiting, dead []string, err 
 }
 
 // prove compares the outputs with the inputs.
-func (s *pipelines) prove(ctx context.Context) error {
+func (s *pipelineScenario) checkOutputs(ctx context.Context) error {
 	inputs, err := s.store.contents(inputBucket)
 	if err != nil {
 		return err
@@ -104,11 +104,11 @@ func (s *pipelines) prove(ctx context.Context) error {
 	} else {
 		s.screen.done("%d of %d outputs are their input's grayscale, pixel by pixel, and there is no other", v.Right, v.Of)
 	}
-	return s.sumUp(ctx)
+	return s.completeReport(ctx)
 }
 
 // sumUp completes the report.
-func (s *pipelines) sumUp(ctx context.Context) error {
+func (s *pipelineScenario) completeReport(ctx context.Context) error {
 	rs, err := readRows(ctx, s.ledger)
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 )
 
 // pipelines is the scenario of "pawl demo".
-type pipelines struct {
-	*show
+type pipelineScenario struct {
+	*demoRun
 	steps  []step
 	report *PipelineReport
 
@@ -21,15 +21,15 @@ type pipelines struct {
 	inputs, outputs tally
 	// news are changes of the outputs, and uploads that the pipeline does not
 	// want, if the caller asks for it.
-	news chan change
+	announcements chan change
 }
 
 // Run carries notifications from an object store to worker processes with faults, kills
 // one worker, and checks the outputs. It returns [ErrWrong] if a check fails.
 func Run(ctx context.Context, o Options) error {
-	return perform(ctx, o, []string{"run"}, func(s *show) scenario {
+	return runScenario(ctx, o, []string{"run"}, func(s *demoRun) scenario {
 		s.relay = newRelay(o.Seed, s.token, s.fleet.webhooks)
-		p := &pipelines{show: s, steps: plan(o.Seed), report: &PipelineReport{Seed: o.Seed}, news: make(chan change, 100)}
+		p := &pipelineScenario{demoRun: s, steps: plan(o.Seed), report: &PipelineReport{Seed: o.Seed}, announcements: make(chan change, 100)}
 		for _, step := range p.steps {
 			s.relay.expect(step.key, step.handling)
 		}
@@ -37,14 +37,14 @@ func Run(ctx context.Context, o Options) error {
 	})
 }
 
-func (s *pipelines) title() (command, folder string) {
+func (s *pipelineScenario) title() (command, folder string) {
 	return fmt.Sprintf("pawl demo --seed %d", s.Seed), "logs, ledger and configuration"
 }
 
-func (s *pipelines) result() Report { return s.report }
+func (s *pipelineScenario) result() Report { return s.report }
 
 // open starts the store and the first two workers.
-func (s *pipelines) open(ctx context.Context) (err error) {
+func (s *pipelineScenario) open(ctx context.Context) (err error) {
 	if s.store, err = newStore(s.onChange, inputBucket, outputBucket); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *pipelines) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.screen.done("an object store listens on %s, with the buckets %s and %s", s.endpoint.url, inputBucket, outputBucket)
-	if err := s.startTwo(ctx, "share one ledger"); err != nil {
+	if err := s.startFirstWorkers(ctx, "share one ledger"); err != nil {
 		return err
 	}
 	records, err := sqlite.Open(ctx, filepath.Join(s.dir, ledgerFile))
@@ -68,12 +68,12 @@ func (s *pipelines) open(ctx context.Context) (err error) {
 }
 
 // onChange is called for every change in the store, and must not wait.
-func (s *pipelines) onChange(c change) {
+func (s *pipelineScenario) onChange(c change) {
 	switch c.bucket {
 	case inputBucket:
 		s.inputs.add(c)
 		s.relay.notify(c)
-		if unwanted(c.key) != "" {
+		if mismatchReason(c.key) != "" {
 			s.publish(c)
 		}
 	case outputBucket:
@@ -83,9 +83,9 @@ func (s *pipelines) onChange(c change) {
 }
 
 // publish adds a change to the news, unless these are full.
-func (s *pipelines) publish(c change) {
+func (s *pipelineScenario) publish(c change) {
 	select {
-	case s.news <- c:
+	case s.announcements <- c:
 	default: // no reader is waiting
 	}
 }

@@ -16,7 +16,7 @@ import (
 // for a semaphore, and for a lock for readers and writers.
 func TestKindsOnRealServers(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
-		c := newCounter(t, server, 0)
+		c := newCountingProxy(t, server, 0)
 		name := server.NewBucket(t)
 		var inside atomic.Int64
 		contend := func(t *testing.T, limit int64, acquire func(b *lock.Bucket, i int) (*lock.Lease, int64, error)) {

@@ -23,7 +23,7 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; con
 	"base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 
 // front is the one origin of the page, the services and the objects.
-type front struct {
+type frontend struct {
 	secret []byte // of tokens
 	apis   func() []string
 	turn   atomic.Uint32
@@ -31,30 +31,30 @@ type front struct {
 
 // handler serves the pages of this origin, and programs on this machine. Other pages
 // are refused: they may neither read nor write.
-func (f *front) handler(store http.Handler) (http.Handler, error) {
+func (f *frontend) handler(store http.Handler) (http.Handler, error) {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", with(http.FileServerFS(files), map[string]string{
+	mux.Handle("/", withHeaders(http.FileServerFS(files), map[string]string{
 		"Content-Security-Policy": pagePolicy, "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 	}))
 	mux.HandleFunc("POST /token", f.token)
 	// Whoever uploads chooses the type of an object: it must not run scripts here.
-	objects := with(signedOnly(store), map[string]string{"Content-Security-Policy": "sandbox"})
+	objects := withHeaders(verifySigned(store), map[string]string{"Content-Security-Policy": "sandbox"})
 	mux.Handle("/"+filesBucket, objects)
 	mux.Handle("/"+filesBucket+"/", objects)
-	api := &httputil.ReverseProxy{Rewrite: f.rewrite, ErrorLog: silent(), FlushInterval: -1}
+	api := &httputil.ReverseProxy{Rewrite: f.rewrite, ErrorLog: discardLogger(), FlushInterval: -1}
 	for _, path := range []string{"/v1/", "/graphql", "/openapi.yaml", "/schema.graphql"} {
 		mux.Handle(path, api)
 	}
-	return ownMachine(home(http.NewCrossOriginProtection().Handler(mux)), true), nil
+	return localOnly(redirectToAddress(http.NewCrossOriginProtection().Handler(mux)), true), nil
 }
 
 // home sends a browser that has another name for this machine to the address that
 // signed URLs have: all is one origin.
-func home(next http.Handler) http.Handler {
+func redirectToAddress(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 		if ok && r.Host != here.String() {
@@ -66,7 +66,7 @@ func home(next http.Handler) http.Handler {
 }
 
 // with adds headers to all answers.
-func with(next http.Handler, headers map[string]string) http.Handler {
+func withHeaders(next http.Handler, headers map[string]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -78,7 +78,7 @@ func with(next http.Handler, headers map[string]string) http.Handler {
 }
 
 // rewrite sends a request to the service whose turn it is.
-func (f *front) rewrite(p *httputil.ProxyRequest) {
+func (f *frontend) rewrite(p *httputil.ProxyRequest) {
 	host := "127.0.0.1:0" // refuses the connection, and so the client gets 502
 	if apis := f.apis(); len(apis) > 0 {
 		host = apis[int(f.turn.Add(1))%len(apis)]
@@ -91,7 +91,7 @@ const tokenLife = 10 * time.Minute
 
 // token gives the page what it needs to speak to the services. Requests of other
 // origins do not come this far.
-func (f *front) token(w http.ResponseWriter, _ *http.Request) {
+func (f *frontend) token(w http.ResponseWriter, _ *http.Request) {
 	token, err := f.issue("page", tokenLife)
 	if err != nil {
 		http.Error(w, "no token can be made", http.StatusInternalServerError)
@@ -102,7 +102,7 @@ func (f *front) token(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"token": token, "entity": filesEntity}) // a client that went away needs none
 }
 
-func (f *front) issue(subject string, life time.Duration) (string, error) {
+func (f *frontend) issue(subject string, life time.Duration) (string, error) {
 	scopes := []string{"read:" + filesEntity, "write:" + filesEntity}
 	return filesapi.SignToken(f.secret, filesapi.TokenSpec{Subject: subject, Scopes: scopes, Life: life})
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // frontOf serves a front with a store and one service, which says what it is asked.
-func frontOf(t *testing.T) string {
+func serveFrontend(t *testing.T) string {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Method, " ", r.URL, " ", r.Header.Get("Authorization"))
@@ -27,7 +27,7 @@ func frontOf(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &front{secret: []byte(strings.Repeat("s", 32)), apis: func() []string { return []string{strings.TrimPrefix(api.URL, "http://")} }}
+	f := &frontend{secret: []byte(strings.Repeat("s", 32)), apis: func() []string { return []string{strings.TrimPrefix(api.URL, "http://")} }}
 	h, err := f.handler(s3API(s))
 	if err != nil {
 		t.Fatal(err)
@@ -68,9 +68,9 @@ func ask(t *testing.T, method, url, body string, headers map[string]string) (*ht
 	return res, string(text)
 }
 
-// TestFrontIsForItsOwnPage: other pages get no token, and neither read nor write.
-func TestFrontIsForItsOwnPage(t *testing.T) {
-	url := frontOf(t)
+// TestFrontendRefusesOtherOrigins: other pages get no token, and neither read nor write.
+func TestFrontendRefusesOtherOrigins(t *testing.T) {
+	url := serveFrontend(t)
 	own := map[string]string{"Origin": url, "Sec-Fetch-Site": "same-origin"}
 	for _, c := range []struct {
 		what, method, path string
@@ -100,8 +100,8 @@ func TestFrontIsForItsOwnPage(t *testing.T) {
 	}
 }
 
-func TestFrontPasses(t *testing.T) {
-	url := frontOf(t)
+func TestFrontendForwards(t *testing.T) {
+	url := serveFrontend(t)
 	for _, path := range []string{"/v1/files/x?a=b", "/graphql", "/openapi.yaml"} {
 		if _, text := ask(t, "POST", url+path, "", map[string]string{"Authorization": "Bearer t"}); text != "POST "+path+" Bearer t" {
 			t.Errorf("the service was asked %q", text)
@@ -109,9 +109,9 @@ func TestFrontPasses(t *testing.T) {
 	}
 }
 
-// TestFrontPolicies: the page runs its own script alone, and objects none.
-func TestFrontPolicies(t *testing.T) {
-	url := frontOf(t)
+// TestFrontendPolicies: the page runs its own script alone, and objects none.
+func TestFrontendPolicies(t *testing.T) {
+	url := serveFrontend(t)
 	ask(t, "PUT", url+"/uploads/files/evil", "<script>alert(1)</script>", map[string]string{"Content-Type": "text/html"})
 	for path, want := range map[string]string{"/": pagePolicy, "/uploads/files/evil": "sandbox", "/uploads/files/none": "sandbox"} {
 		res, _ := ask(t, "GET", url+path, "", nil)
@@ -121,9 +121,9 @@ func TestFrontPolicies(t *testing.T) {
 	}
 }
 
-// TestSignedOnly holds a signed URL against requests that are others.
-func TestSignedOnly(t *testing.T) {
-	url := frontOf(t)
+// TestVerifySigned holds a signed URL against requests that are others.
+func TestVerifySigned(t *testing.T) {
+	url := serveFrontend(t)
 	client := s3.NewPresignClient(s3.New(s3.Options{
 		BaseEndpoint: &url, Region: region, UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(accessKey, accessKey, ""),
@@ -160,13 +160,13 @@ func TestSignedOnly(t *testing.T) {
 		t.Errorf("GET returns %q", text)
 	}
 	r := httptest.NewRequest("GET", get.URL, nil)
-	if !fits(r, time.Now()) || fits(r, time.Now().Add(2*time.Minute)) {
+	if !signatureValid(r, time.Now()) || signatureValid(r, time.Now().Add(2*time.Minute)) {
 		t.Error("the URL fits when it is over, or does not before")
 	}
 }
 
-// TestGuideHasThePagesCode: what the guide shows is what the page runs.
-func TestGuideHasThePagesCode(t *testing.T) {
+// TestGuideShowsPageScript: what the guide shows is what the page runs.
+func TestGuideShowsPageScript(t *testing.T) {
 	guide, err := os.ReadFile("../../../docs/FILES.md")
 	if err != nil {
 		t.Fatal(err)

@@ -20,11 +20,11 @@ import (
 )
 
 // never is the end of a call that may still take effect when all is over.
-const never = math.MaxInt64
+const openEnd = math.MaxInt64
 
 // patience is how long a register's order is searched for. It takes a few
 // milliseconds.
-const patience = 10 * time.Second
+const checkTimeout = 10 * time.Second
 
 // History is what clients did to registers, and when. It is safe for concurrent
 // use.
@@ -52,7 +52,7 @@ func (h *History) Add(client int, register string, from, to time.Duration, op Op
 		ClientId: client, Input: op, Call: int64(from), Return: int64(to), Metadata: len(h.calls[register]),
 	}
 	if op.open {
-		o.Return = never
+		o.Return = openEnd
 	}
 	h.calls[register] = append(h.calls[register], o)
 }
@@ -67,27 +67,27 @@ var model = porcupine.Model{
 
 // Check returns an error if there is a register whose calls have no order, or
 // none that was found in time. The error tells its history.
-func (h *History) Check() error { return h.check(patience) }
+func (h *History) Check() error { return h.check(checkTimeout) }
 
 func (h *History) check(limit time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	last := porcupine.Operation{Input: end, Call: never - 1, Return: never}
+	last := porcupine.Operation{Input: endOp, Call: openEnd - 1, Return: openEnd}
 	for register, calls := range h.calls {
 		switch verdict, info := porcupine.CheckOperationsVerbose(model, append(calls, last), limit); verdict {
 		case porcupine.Ok:
 		case porcupine.Illegal:
 			return fmt.Errorf("register %s: its %d calls have no order in which they make sense; the first without a number is where the longest ends:\n%s",
-				register, len(calls), tell(calls, longest(info)))
+				register, len(calls), formatCalls(calls, longestOrder(info)))
 		default:
-			return fmt.Errorf("register %s: no verdict on %d calls within %s:\n%s", register, len(calls), limit, tell(calls, nil))
+			return fmt.Errorf("register %s: no verdict on %d calls within %s:\n%s", register, len(calls), limit, formatCalls(calls, nil))
 		}
 	}
 	return nil
 }
 
 // longest returns the longest order of calls that makes sense.
-func longest(info porcupine.LinearizationInfo) (best []porcupine.Operation) {
+func longestOrder(info porcupine.LinearizationInfo) (best []porcupine.Operation) {
 	for _, order := range slices.Concat(info.PartialLinearizationsOperations()...) {
 		if len(order) > len(best) {
 			best = order
@@ -98,7 +98,7 @@ func longest(info porcupine.LinearizationInfo) (best []porcupine.Operation) {
 
 // tell prints the calls in the order of their beginnings, each with its place in
 // the order that was found, if it has one.
-func tell(calls, order []porcupine.Operation) string {
+func formatCalls(calls, order []porcupine.Operation) string {
 	place := map[any]int{}
 	for i, o := range order {
 		place[o.Metadata] = i + 1
@@ -111,7 +111,7 @@ func tell(calls, order []porcupine.Operation) string {
 			at = fmt.Sprintf("%3d", n)
 		}
 		to := time.Duration(o.Return).String()
-		if o.Return == never {
+		if o.Return == openEnd {
 			to = "never"
 		}
 		fmt.Fprintf(&b, "%s  %12s to %12s  client %d: %s\n", at, time.Duration(o.Call), to, o.ClientId, o.Input.(Op).text)

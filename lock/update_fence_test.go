@@ -7,11 +7,11 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// TestAFenceOverTheSameValue raises the fence without changing the value, while an
+// TestHigherFenceChangesBytes raises the fence without changing the value, while an
 // older holder is between its read and its write.
-func TestAFenceOverTheSameValue(t *testing.T) {
-	set := func(n int) func(context.Context, *counter) error {
-		return func(_ context.Context, c *counter) error {
+func TestHigherFenceChangesBytes(t *testing.T) {
+	set := func(n int) func(context.Context, *jsonCounter) error {
+		return func(_ context.Context, c *jsonCounter) error {
 			c.N = n
 			return nil
 		}
@@ -20,22 +20,22 @@ func TestAFenceOverTheSameValue(t *testing.T) {
 		inBubble(t, func(b *bubble) {
 			b.put("k", was, nil)
 			_, err := UpdateJSON(b.Context(), b.user().bucket, "k", set(1), UpdateConfig{Fence: 8})
-			b.done(err)
+			b.noError(err)
 			u := b.user()
 			u.calls.Next(buckettest.Put, buckettest.Between(func() {
 				for fence := range int64(4) { // each other bytes
 					got, err := UpdateJSON(b.Context(), b.user().bucket, "k", set(1), UpdateConfig{Fence: 10 + fence})
-					if b.done(err); !got.Written {
+					if b.noError(err); !got.Written {
 						b.Error("the fence was not written")
 					}
 				}
 			}))
 			_, err = UpdateJSON(b.Context(), u.bucket, "k", set(2), UpdateConfig{Fence: 9})
-			b.refused(err, ErrFenced)
+			b.wantError(err, ErrFenced)
 			if _, err := UpdateJSON(b.Context(), u.bucket, "k", set(3), UpdateConfig{Fence: 13}); err != nil {
 				b.Error(err)
 			}
-			b.is(`{"n":3}` + "\n")
+			b.wantContent(`{"n":3}` + "\n")
 		})
 	}
 }

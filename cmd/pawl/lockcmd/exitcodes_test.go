@@ -27,19 +27,19 @@ func TestSysexit(t *testing.T) {
 		{bucket.ErrUnclear, 69},
 		{bucket.ErrConflict, 69},
 		{fmt.Errorf("%w: %w", lock.ErrUnsure, bucket.ErrUnavailable), 74},
-		{fmt.Errorf("%w: %w", lock.ErrUnsure, signalled{os.Interrupt}), 74},
-		{fmt.Errorf("%w: %w", lock.ErrUnsure, &ended{2, errors.New("exit status 2")}), 74},
-		{fmt.Errorf("%w: %w", &lock.HeldError{}, errWaited), 75},
+		{fmt.Errorf("%w: %w", lock.ErrUnsure, signalError{os.Interrupt}), 74},
+		{fmt.Errorf("%w: %w", lock.ErrUnsure, &commandError{2, errors.New("exit status 2")}), 74},
+		{fmt.Errorf("%w: %w", &lock.HeldError{}, errWaitTimeout), 75},
 		{fmt.Errorf("%w; %w", lock.ErrLost, errNotStarted), 75},
-		{errSilent, 69},
-		{fmt.Errorf("%w: %w", bucket.ErrUnavailable, errWaited), 69},
-		{errWaited, 69}, // nobody was seen to hold it
-		{fmt.Errorf("%w; %w", errWaited, errNotStarted), 75},
+		{errNoAnswer, 69},
+		{fmt.Errorf("%w: %w", bucket.ErrUnavailable, errWaitTimeout), 69},
+		{errWaitTimeout, 69}, // nobody was seen to hold it
+		{fmt.Errorf("%w; %w", errWaitTimeout, errNotStarted), 75},
 		{lock.ErrContended, 75},
 		{lock.ErrLost, 76},
 		{lock.ErrFenced, 76},
-		{fmt.Errorf("%w: %w", &lock.HeldError{}, signalled{os.Interrupt}), 130},
-		{&ended{2, errors.New("exit status 2")}, 2},
+		{fmt.Errorf("%w: %w", &lock.HeldError{}, signalError{os.Interrupt}), 130},
+		{&commandError{2, errors.New("exit status 2")}, 2},
 	} {
 		if got := app.Classify(sysexit(c.err), true).Code; got != c.code {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.code)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTyped(t *testing.T) {
+func TestCommandName(t *testing.T) {
 	dir := t.TempDir()
 	program := func(folder string) string {
 		path := filepath.Join(dir, folder, "pawl")
@@ -24,12 +24,12 @@ func TestTyped(t *testing.T) {
 	for binary, want := range map[string]string{
 		installed: "pawl", built: built, run: "go run ./cmd/pawl", odd: "'" + odd + "'",
 	} {
-		if got := typed(binary); got != want {
+		if got := commandName(binary); got != want {
 			t.Errorf("%s: got %s, want %s", binary, got, want)
 		}
 	}
 	t.Chdir(dir) // where there is no source to run
-	if got := typed(run); got != run {
+	if got := commandName(run); got != run {
 		t.Errorf("elsewhere: got %s, want %s", got, run)
 	}
 }

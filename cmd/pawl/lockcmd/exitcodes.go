@@ -20,7 +20,7 @@ import (
 // The exit codes of commands that run another one. They leave the small numbers
 // to that one, and are those of sysexits.h, and of shells, where these have one.
 const (
-	exitMisuse      = 64 // EX_USAGE
+	exitUsage       = 64 // EX_USAGE
 	exitUnavailable = 69 // EX_UNAVAILABLE
 	exitUnsure      = 74 // EX_IOERR
 	exitBusy        = 75 // EX_TEMPFAIL
@@ -33,22 +33,22 @@ const (
 var errNotStarted = errors.New("the command had not been started: nothing was run")
 
 // ended is the error of a command that one has run, and that did not succeed.
-type ended struct {
+type commandError struct {
 	code int
 	err  error
 }
 
-func (e *ended) Error() string { return e.err.Error() }
-func (e *ended) Unwrap() error { return e.err }
+func (e *commandError) Error() string { return e.err.Error() }
+func (e *commandError) Unwrap() error { return e.err }
 
 // misuse is a failure of the command line's author.
-func misuse(format string, args ...any) error {
-	return &app.Failure{Code: exitMisuse, Err: fmt.Errorf(format, args...)}
+func usageError(format string, args ...any) error {
+	return &app.Failure{Code: exitUsage, Err: fmt.Errorf(format, args...)}
 }
 
 // misusedFlag is misuse for what cobra finds wrong.
-func misusedFlag(cmd *cobra.Command, err error) error {
-	return &app.Failure{Code: exitMisuse, Err: app.FlagError(cmd, err), Hint: fmt.Sprintf("%q shows what there is", cmd.CommandPath()+" --help")}
+func flagUsageError(cmd *cobra.Command, err error) error {
+	return &app.Failure{Code: exitUsage, Err: app.FlagError(cmd, err), Hint: fmt.Sprintf("%q shows what there is", cmd.CommandPath()+" --help")}
 }
 
 // sysexit gives an error the exit code of a command that runs another one.
@@ -63,7 +63,7 @@ func sysexit(err error) error {
 	if code := sysexitCode(err); code != 0 {
 		f.Code = code
 	} else if f.Code == app.ExitUsage {
-		f.Code = exitMisuse
+		f.Code = exitUsage
 	}
 	return &f
 }
@@ -72,10 +72,10 @@ func sysexitCode(err error) int {
 	if errors.Is(err, lock.ErrUnsure) { // whatever ended it: it may have been written
 		return exitUnsure
 	}
-	if e, ok := errors.AsType[*ended](err); ok {
+	if e, ok := errors.AsType[*commandError](err); ok {
 		return e.code
 	}
-	if s, ok := errors.AsType[signalled](err); ok {
+	if s, ok := errors.AsType[signalError](err); ok {
 		return exitBySignal(s.Signal)
 	}
 	for _, c := range []struct {
@@ -84,12 +84,12 @@ func sysexitCode(err error) int {
 	}{
 		{exitBusy, []error{lock.ErrHeld, lock.ErrContended, errNotStarted}},
 		{exitLost, []error{lock.ErrLost, lock.ErrFenced}},
-		{exitMisuse, []error{
+		{exitUsage, []error{
 			lock.ErrConfig, lock.ErrSlow, lock.ErrForeign, lock.ErrNewer, bucket.ErrIgnored, doctorcmd.ErrUnsafe,
 			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
 		}},
 		// Where waiting ended and nobody was seen to hold the lock, nobody was asked.
-		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, errWaited}},
+		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, errWaitTimeout}},
 	} {
 		for _, kind := range c.kinds {
 			if errors.Is(err, kind) {
@@ -109,7 +109,7 @@ func exitBySignal(s os.Signal) int {
 }
 
 // program finds what a command line runs.
-func program(name string) (path string, err error) {
+func lookUpProgram(name string) (path string, err error) {
 	path, err = exec.LookPath(name)
 	if err == nil {
 		return path, nil
@@ -124,19 +124,19 @@ func cannotRun(name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		code = exitNoCommand
 	}
-	return &ended{code, fmt.Errorf("cannot run %s: %w", event.Quote(name), err)}
+	return &commandError{code, fmt.Errorf("cannot run %s: %w", event.Quote(name), err)}
 }
 
 // split separates the object from the command to run, which follows "--".
-func split(cmd *cobra.Command, args []string) (object event.Object, command []string, err error) {
+func splitArgs(cmd *cobra.Command, args []string) (object event.Object, command []string, err error) {
 	dash := cmd.ArgsLenAtDash()
 	switch {
 	case len(args) == 0, dash == 0:
-		return object, nil, misuse("%s needs an object: want %s", cmd.CommandPath(), cmd.UseLine())
+		return object, nil, usageError("%s needs an object: want %s", cmd.CommandPath(), cmd.UseLine())
 	case dash < 0 && len(args) == 1, dash == len(args):
-		return object, nil, misuse("%s needs a command to run: want %s", cmd.CommandPath(), cmd.UseLine())
+		return object, nil, usageError("%s needs a command to run: want %s", cmd.CommandPath(), cmd.UseLine())
 	case dash != 1:
-		return object, nil, misuse("%s takes one object, and a command after --: want %s", cmd.CommandPath(), cmd.UseLine())
+		return object, nil, usageError("%s takes one object, and a command after --: want %s", cmd.CommandPath(), cmd.UseLine())
 	}
 	object, err = oneObject(args[0])
 	return object, args[1:], err
@@ -149,7 +149,7 @@ func oneObject(arg string) (event.Object, error) {
 	case err != nil:
 		return event.Object{}, sysexit(err)
 	case all[0].VersionID != "":
-		return event.Object{}, misuse("%s is one version of an object: want s3://bucket/key", event.Quote(arg))
+		return event.Object{}, usageError("%s is one version of an object: want s3://bucket/key", event.Quote(arg))
 	}
 	return all[0], nil
 }

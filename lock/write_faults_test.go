@@ -15,7 +15,7 @@ import (
 
 // refusedAfterwards lands, and is answered by a refusal: that of its second copy,
 // which an SDK or a proxy has sent.
-func refusedAfterwards(kind error) buckettest.Fault {
+func landsThenRefused(kind error) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		if err := do(ctx); err != nil {
 			return err
@@ -25,12 +25,12 @@ func refusedAfterwards(kind error) buckettest.Fault {
 }
 
 // troubled are the troubles of a write.
-var troubled = map[string]buckettest.Fault{
+var writeFaults = map[string]buckettest.Fault{
 	"landed, no answer":       buckettest.Landed,
 	"lost":                    buckettest.Lost,
 	"sent twice":              buckettest.Twice,
-	"landed, answered by 409": refusedAfterwards(bucket.ErrConflict),
-	"landed, answered by 412": refusedAfterwards(bucket.ErrPrecondition),
+	"landed, answered by 409": landsThenRefused(bucket.ErrConflict),
+	"landed, answered by 412": landsThenRefused(bucket.ErrPrecondition),
 	"409":                     buckettest.Answer(bucket.ErrConflict),
 	"412 for nothing":         buckettest.Answer(bucket.ErrPrecondition),
 }
@@ -38,7 +38,7 @@ var troubled = map[string]buckettest.Fault{
 // TestFaultyWrites gives each write of a lease, and of an update, each fault of a write. No
 // process is refused because of its own write, and no update is lost or applied twice.
 func TestFaultyWrites(t *testing.T) {
-	for name, fault := range troubled {
+	for name, fault := range writeFaults {
 		for kind, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
 			"Mutex": func(u *user) func(context.Context) (*Lease, error) { return u.mutex(Config{TTL: ttl}).TryAcquire },
 			"Semaphore": func(u *user) func(context.Context) (*Lease, error) {
@@ -53,12 +53,12 @@ func TestFaultyWrites(t *testing.T) {
 					try := acquire(u)
 					for range 3 {
 						u.calls.Next(buckettest.Put, fault)
-						l := b.got(try(b.Context()))
+						l := b.mustAcquire(try(b.Context()))
 						u.calls.Next(buckettest.Put, fault) // of the renewal
 						sleep(ttl)
-						b.done(l.Context().Err())
+						b.noError(l.Context().Err())
 						u.calls.Next(buckettest.Put, fault)
-						b.done(l.Release(b.Context()))
+						b.noError(l.Release(b.Context()))
 					}
 				})
 			})
@@ -69,39 +69,39 @@ func TestFaultyWrites(t *testing.T) {
 				for range 3 {
 					u.calls.Next(buckettest.Put, fault)
 					got, err := u.update("a", UpdateConfig{Create: true})
-					if b.done(err); !got.Written {
+					if b.noError(err); !got.Written {
 						b.Errorf("%+v", got)
 					}
 				}
-				b.is("aaa")
+				b.wantContent("aaa")
 			})
 		})
 	}
 }
 
-// TestAbandonedButLanded: who gives up while its write is under way must not keep
+// TestCanceledAcquireReleasesLateWrite: who gives up while its write is under way must not keep
 // the lock from others.
-func TestAbandonedButLanded(t *testing.T) {
+func TestCanceledAcquireReleasesLateWrite(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
 		ctx, cancel := context.WithCancel(b.Context())
 		u.calls.Next(buckettest.Put, func(_ context.Context, do func(context.Context) error) error {
-			b.done(do(b.Context()))
+			b.noError(do(b.Context()))
 			cancel()
 			return fmt.Errorf("%w: %w", bucket.ErrUnclear, context.Canceled)
 		})
 		_, err := u.mutex(Config{TTL: ttl}).Acquire(ctx)
-		b.refused(err, context.Canceled)
-		u.takes("3 Get, 2 Put") // it looks, also once in vain, and releases
+		b.wantError(err, context.Canceled)
+		u.wantRequests("3 Get, 2 Put") // it looks, also once in vain, and releases
 		if rec, err := u.bucket.Show(b.Context(), "k"); err != nil || rec.State != Released {
 			b.Errorf("left behind: %+v, %v", rec, err)
 		}
-		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
+		b.noError(b.mustAcquire(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
 	})
 }
 
-// TestAStoreThatNeverAnswers gives no lock, and no thread to wait for.
-func TestAStoreThatNeverAnswers(t *testing.T) {
+// TestUnavailableStoreTimesOut gives no lock, and no thread to wait for.
+func TestUnavailableStoreTimesOut(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
 		for range 1000 {
@@ -109,18 +109,18 @@ func TestAStoreThatNeverAnswers(t *testing.T) {
 		}
 		began := time.Now()
 		_, err := u.mutex(Config{}).Acquire(b.Context())
-		b.refused(err, bucket.ErrUnavailable, b.lock)
-		b.about(time.Since(began), outageTimeout, outageTimeout+10*time.Second)
-		_, err = u.mutex(Config{}).Acquire(b.within(time.Second))
-		b.refused(err, context.DeadlineExceeded)
-		b.refused(err, bucket.ErrUnavailable)
+		b.wantError(err, bucket.ErrUnavailable, b.lock)
+		b.wantDuration(time.Since(began), outageTimeout, outageTimeout+10*time.Second)
+		_, err = u.mutex(Config{}).Acquire(b.withTimeout(time.Second))
+		b.wantError(err, context.DeadlineExceeded)
+		b.wantError(err, bucket.ErrUnavailable)
 		_, err = u.bucket.Show(b.Context(), "k")
-		b.refused(err, bucket.ErrUnavailable, onObject)
+		b.wantError(err, bucket.ErrUnavailable, onObject)
 	})
 }
 
-// TestRefusedForGood: nothing is written, and nobody waits.
-func TestRefusedForGood(t *testing.T) {
+// TestPermanentErrorsAreNotRetried: nothing is written, and nobody waits.
+func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	for _, kind := range []error{bucket.ErrDenied, bucket.ErrInvalid, bucket.ErrNoBucket} {
 		for _, op := range []buckettest.Op{buckettest.Get, buckettest.Put} {
 			onBoth(t, func(b *bubble) {
@@ -128,8 +128,8 @@ func TestRefusedForGood(t *testing.T) {
 				began := time.Now()
 				u.calls.Next(op, buckettest.Answer(kind))
 				_, err := u.mutex(Config{}).Acquire(b.Context())
-				b.refused(err, kind, b.lock)
-				b.about(time.Since(began), 0, 0)
+				b.wantError(err, kind, b.lock)
+				b.wantDuration(time.Since(began), 0, 0)
 				if keys := b.keys(); len(keys) > 0 || u.calls.Calls(buckettest.Put) > 1 {
 					b.Errorf("%d writes, there is %q", u.calls.Calls(buckettest.Put), keys)
 				}
@@ -138,18 +138,18 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
-// TestForceReleaseInTrouble: it tells the truth.
-func TestForceReleaseInTrouble(t *testing.T) {
-	for name, fault := range troubled {
+// TestForceReleaseWithFaultyWrites: it tells the truth.
+func TestForceReleaseWithFaultyWrites(t *testing.T) {
+	for name, fault := range writeFaults {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(b *bubble) {
-				h := b.stopped(b.mutex(Config{TTL: ttl}))
+				h := b.acquireWithoutRenewal(b.mutex(Config{TTL: ttl}))
 				u := b.user()
 				u.calls.Next(buckettest.Put, fault)
 				rec, err := u.bucket.ForceRelease(b.Context(), "k", h.at.rec.Token)
-				b.done(err)
+				b.noError(err)
 				now, err := u.bucket.Show(b.Context(), "k")
-				if b.done(err); rec.Nonce != now.Nonce || rec.State != Released || rec.Token != h.at.rec.Token+1 {
+				if b.noError(err); rec.Nonce != now.Nonce || rec.State != Released || rec.Token != h.at.rec.Token+1 {
 					b.Errorf("it says %+v, and there is %+v", rec, now)
 				}
 			})
@@ -157,21 +157,21 @@ func TestForceReleaseInTrouble(t *testing.T) {
 	}
 }
 
-// TestForceReleaseOfOneWhoRenews is not kept out by the renewals.
-func TestForceReleaseOfOneWhoRenews(t *testing.T) {
+// TestForceReleaseDuringRenewal is not kept out by the renewals.
+func TestForceReleaseDuringRenewal(t *testing.T) {
 	onBoth(t, func(b *bubble) {
-		h := b.stopped(b.mutex(Config{TTL: ttl}))
+		h := b.acquireWithoutRenewal(b.mutex(Config{TTL: ttl}))
 		u := b.user()
-		u.calls.Next(buckettest.Put, buckettest.Between(func() { b.done(h.renew(b.Context(), ttl)) }))
+		u.calls.Next(buckettest.Put, buckettest.Between(func() { b.noError(h.renew(b.Context(), ttl)) }))
 		rec, err := u.bucket.ForceRelease(b.Context(), "k", h.at.rec.Token)
-		if b.done(err); rec.State != Released {
+		if b.noError(err); rec.State != Released {
 			b.Errorf("%+v", rec)
 		}
-		b.refused(h.renew(b.Context(), ttl), ErrLost)
+		b.wantError(h.renew(b.Context(), ttl), ErrLost)
 	})
 }
 
-func TestWhatAWaiterIsTold(t *testing.T) {
+func TestHeldErrorText(t *testing.T) {
 	for _, c := range []struct {
 		rec  Record
 		want string
@@ -194,15 +194,15 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftRunning: a lease that nobody releases renews itself for ever,
+// TestRenewalsStopAfterLoss: a lease that nobody releases renews itself for ever,
 // and one that is lost does not.
-func TestNothingIsLeftRunning(t *testing.T) {
+func TestRenewalsStopAfterLoss(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
-		l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
-		u.down()
-		_, why := l.ends()
-		b.refused(why, ErrLost)
+		l := b.mustAcquire(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+		u.loseWrites()
+		_, why := l.waitForEnd()
+		b.wantError(why, ErrLost)
 		synctest.Wait()
 		select {
 		case <-l.done:

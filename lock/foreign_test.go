@@ -19,7 +19,7 @@ func leaseText(changes ...string) string {
 }
 
 // notLeases are contents that must not be touched.
-var notLeases = map[string]struct {
+var invalidLeases = map[string]struct {
 	content string
 	kind    error
 	says    string
@@ -49,14 +49,14 @@ var notLeases = map[string]struct {
 	"too many bytes":        {leaseText("}", strings.Repeat(" ", maxRecord)+"}"), ErrForeign, "more than 32768 bytes"},
 }
 
-func TestWhatIsNoLeaseIsLeftAlone(t *testing.T) {
-	for name, c := range notLeases {
+func TestForeignObjectsAreNotChanged(t *testing.T) {
+	for name, c := range invalidLeases {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
 				b.put("k", c.content, nil)
 				b.put("k.slots/0000", c.content, nil)
 				b.put("k.readers/0000", c.content, nil)
-				for what, try := range tries(b) {
+				for what, try := range operations(b) {
 					u := b.user()
 					err := try(u)
 					if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "s3://b/k") {
@@ -77,7 +77,7 @@ func TestWhatIsNoLeaseIsLeftAlone(t *testing.T) {
 }
 
 // tries are all the ways to a lock.
-func tries(b *bubble) map[string]func(*user) error {
+func operations(b *bubble) map[string]func(*user) error {
 	ctx, c := b.Context(), Config{}
 	without := func(_ any, err error) error { return err }
 	return map[string]func(*user) error{
@@ -94,30 +94,30 @@ func tries(b *bubble) map[string]func(*user) error {
 	}
 }
 
-// TestForeignReaders: a gate that is fine, and something else among its readers.
-func TestForeignReaders(t *testing.T) {
+// TestForeignObjectAmongReaders: a gate that is fine, and something else among its readers.
+func TestForeignObjectAmongReaders(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k.readers/0003", "mine", nil)
 		b.put("k.readers/notes.txt", "mine", nil)
 		b.put("k.readers/00001", "mine", nil)
 		m := b.user().rw(Config{})
 		_, err := m.RLock(b.Context())
-		b.refused(err, ErrForeign, "s3://b/k.readers/0003")
+		b.wantError(err, ErrForeign, "s3://b/k.readers/0003")
 		_, err = m.Lock(b.Context())
-		b.refused(err, ErrForeign, "s3://b/k.readers/0003")
+		b.wantError(err, ErrForeign, "s3://b/k.readers/0003")
 		if rec, err := b.user().bucket.Show(b.Context(), "k"); err != nil || rec.State != Released {
 			b.Errorf("the gate is left %+v, %v", rec, err)
 		}
 		b.remove("k.readers/0003") // what has no slot's name is nobody's
-		b.done(b.got(m.RLock(b.Context())).Release(b.Context()))
-		b.done(b.got(m.Lock(b.Context())).Release(b.Context()))
+		b.noError(b.mustAcquire(m.RLock(b.Context())).Release(b.Context()))
+		b.noError(b.mustAcquire(m.Lock(b.Context())).Release(b.Context()))
 	})
 }
 
-func TestRefusedByTheStore(t *testing.T) {
+func TestPermanentStoreErrors(t *testing.T) {
 	for _, kind := range []error{bucket.ErrDenied, bucket.ErrNoBucket} {
 		inBubble(t, func(b *bubble) {
-			for what, try := range tries(b) {
+			for what, try := range operations(b) {
 				u := b.user()
 				for range 10 {
 					u.calls.Next(buckettest.Get, buckettest.Answer(kind))
@@ -137,14 +137,14 @@ func TestRefusedByTheStore(t *testing.T) {
 	}
 }
 
-func TestWhereThereIsNothing(t *testing.T) {
+func TestMissingLock(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
 		_, err := u.bucket.Show(b.Context(), "k")
-		b.refused(err, bucket.ErrNotFound, "nobody has ever held it")
+		b.wantError(err, bucket.ErrNotFound, "nobody has ever held it")
 		_, err = u.bucket.ForceRelease(b.Context(), "k", 1)
-		b.refused(err, bucket.ErrNotFound, "nobody has ever held it")
-		u.takes("2 Get")
+		b.wantError(err, bucket.ErrNotFound, "nobody has ever held it")
+		u.wantRequests("2 Get")
 	})
 }
 
@@ -156,7 +156,7 @@ func TestList(t *testing.T) {
 		b.put("m", leaseText(), nil)
 		var told []string
 		for s, err := range b.user().bucket.List(b.Context(), "l/") {
-			b.done(err)
+			b.noError(err)
 			told = append(told, fmt.Sprintf("%s %d %v %v", s.Key, s.Record.Token, errors.Is(s.Err, ErrForeign), errors.Is(s.Err, ErrNewer)))
 		}
 		if got, want := strings.Join(told, ", "), "l/a 7 false false, l/b 0 true false, l/c 0 false true"; got != want {
@@ -167,7 +167,7 @@ func TestList(t *testing.T) {
 		n := 0
 		for _, err := range u.bucket.List(b.Context(), "l/") {
 			n++
-			b.refused(err, bucket.ErrDenied, "s3://b/l/")
+			b.wantError(err, bucket.ErrDenied, "s3://b/l/")
 		}
 		if n != 1 {
 			b.Errorf("it yields %d times", n)
@@ -175,7 +175,7 @@ func TestList(t *testing.T) {
 		u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrNotFound)) // deleted meanwhile
 		var keys []string
 		for s, err := range u.bucket.List(b.Context(), "l/") {
-			b.done(err)
+			b.noError(err)
 			keys = append(keys, s.Key)
 			if s.Key == "l/b" {
 				break
@@ -188,12 +188,12 @@ func TestList(t *testing.T) {
 }
 
 // careless is a store that ignores preconditions.
-type careless struct {
+type ignoresConditions struct {
 	bucket.Store
 	absent, match bool
 }
 
-func (c careless) Put(ctx context.Context, ref event.Object, o bucket.Object, cond bucket.Condition) (string, error) {
+func (c ignoresConditions) Put(ctx context.Context, ref event.Object, o bucket.Object, cond bucket.Condition) (string, error) {
 	if c.absent {
 		cond.IfAbsent = false
 	}
@@ -203,14 +203,14 @@ func (c careless) Put(ctx context.Context, ref event.Object, o bucket.Object, co
 	return c.Store.Put(ctx, ref, o, cond)
 }
 
-func TestOpenRefusesACarelessStore(t *testing.T) {
+func TestOpenRejectsStoreThatIgnoresConditions(t *testing.T) {
 	for _, c := range []struct {
 		absent, match bool
 		says          string
 	}{{true, false, "it ignores If-None-Match, "}, {false, true, "it ignores If-Match"}, {true, true, "it ignores If-"}} {
 		inBubble(t, func(b *bubble) {
-			opened, err := Open(b.Context(), careless{b.store, c.absent, c.match}, "b", "locks/")
-			b.refused(err, bucket.ErrIgnored, c.says, "locks cannot be used here")
+			opened, err := Open(b.Context(), ignoresConditions{b.store, c.absent, c.match}, "b", "locks/")
+			b.wantError(err, bucket.ErrIgnored, c.says, "locks cannot be used here")
 			if opened != nil || len(b.keys()) > 0 {
 				b.Errorf("it is opened: %v; left behind: %q", opened, b.keys())
 			}

@@ -15,9 +15,9 @@ import (
 
 // signedOnly refuses requests by a signed URL that are not the one that was signed, or
 // that come too late. Other requests it lets through: the store believes everyone.
-func signedOnly(next http.Handler) http.Handler {
+func verifySigned(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Has("X-Amz-Signature") && !fits(r, time.Now()) {
+		if r.URL.Query().Has("X-Amz-Signature") && !signatureValid(r, time.Now()) {
 			http.Error(w, "the request is not the one that was signed, or its time is over", http.StatusForbidden)
 			return
 		}
@@ -27,7 +27,7 @@ func signedOnly(next http.Handler) http.Handler {
 
 // fits signs a request again, with those of its headers that were signed, and
 // compares.
-func fits(r *http.Request, now time.Time) bool {
+func signatureValid(r *http.Request, now time.Time) bool {
 	q := r.URL.Query()
 	given := q.Get("X-Amz-Signature")
 	q.Del("X-Amz-Signature")

@@ -20,31 +20,31 @@ const (
 )
 
 // play lets one world happen.
-func play(threads *threads, kernel *simkit.World) {
-	w := &sea{World: kernel, threads: threads, plan: drawPlan(kernel.Tape), objects: map[string]*register{}, excused: map[string]int64{}, told: map[string]bool{}, open: map[string]sent{}, history: linearizable.New()}
+func runWorld(threads *threads, kernel *simkit.World) {
+	w := &simulation{World: kernel, threads: threads, plan: drawPlan(kernel.Tape), objects: map[string]*storedObject{}, disturbed: map[string]int64{}, outcomes: map[string]bool{}, unresolved: map[string]updateTry{}, history: linearizable.New()}
 	w.Tracef("%+v", w.plan)
 	for range w.plan.procs {
 		p := w.proc()
-		w.After(w.Tape.UpTo(2*w.plan.ttl), p.begin)
+		w.After(w.Tape.UpTo(2*w.plan.ttl), p.start)
 	}
 	if w.plan.operator && w.plan.kind != updates {
-		w.After(w.Tape.UpTo(4*w.plan.ttl), func() { w.proc().spawn(force) })
+		w.After(w.Tape.UpTo(4*w.plan.ttl), func() { w.proc().spawn(forceRelease) })
 	}
-	if w.plan.deletes && w.plan.kind == mutexes && !w.plan.register && !w.plan.skewed && w.plan.calm() {
-		w.After(w.Tape.UpTo(4*w.plan.ttl), w.deletes)
+	if w.plan.deletes && w.plan.kind == mutexes && !w.plan.register && !w.plan.skewed && w.plan.faultless() {
+		w.After(w.Tape.UpTo(4*w.plan.ttl), w.deleteLease)
 	}
 	w.run()
-	w.end()
+	w.finish()
 	w.threads.Abort()
 }
 
 // begin starts what a process does.
-func (p *proc) begin() {
+func (p *proc) start() {
 	if p.plan.kind == updates {
-		p.spawn(update20)
+		p.spawn(updateMany)
 		return
 	}
-	l := p.ownLock()
+	l := p.newLock()
 	p.spawn(l.contend)
 	if p.plan.sharing {
 		p.spawn(l.contend)
@@ -53,7 +53,7 @@ func (p *proc) begin() {
 
 // end looks whether the lock can be had, and the object updated, when all is
 // calm.
-func (w *sea) end() {
+func (w *simulation) finish() {
 	w.calm = true
 	if len(w.Violations) > 0 {
 		return
@@ -64,14 +64,14 @@ func (w *sea) end() {
 	}
 	p, done := w.proc(), false
 	p.spawn(func(t *thread) {
-		ctx, stop := t.Limit(context.Background(), w.plan.patience())
+		ctx, stop := t.Limit(context.Background(), w.plan.acquireTimeout())
 		defer stop()
-		h, err := t.ownLock().acquire(ctx, false, true)
+		h, err := t.newLock().acquire(ctx, false, true)
 		if err != nil {
 			w.Violatef("L4", "%v", err)
 			return
 		}
-		w.entered(&belief{proc: t.proc, hold: h})
+		w.recordGrant(&holding{proc: t.proc, lease: h})
 		done = true
 	})
 	w.run()
@@ -82,12 +82,12 @@ func (w *sea) end() {
 }
 
 // ownLock is a process's own.
-type ownLock struct {
+type simLock struct {
 	acquire func(ctx context.Context, reads, wait bool) (*heldLease, error)
 	release func(ctx context.Context, h *heldLease, lost error) error
 }
 
-func (p *proc) ownLock() *ownLock {
+func (p *proc) newLock() *simLock {
 	c := Config{TTL: p.plan.ttl, Owner: fmt.Sprintf("process %d", p.id)}
 	release := func(ctx context.Context, h *heldLease, _ error) error { return h.release(ctx) }
 	switch p.plan.kind {
@@ -96,7 +96,7 @@ func (p *proc) ownLock() *ownLock {
 		if err != nil {
 			panic(err)
 		}
-		return &ownLock{func(ctx context.Context, _, wait bool) (*heldLease, error) {
+		return &simLock{func(ctx context.Context, _, wait bool) (*heldLease, error) {
 			return s.slots.acquire(ctx, wait, s.slots.tryAcquire)
 		}, release}
 	case shared:
@@ -104,7 +104,7 @@ func (p *proc) ownLock() *ownLock {
 		if err != nil {
 			panic(err)
 		}
-		return &ownLock{func(ctx context.Context, reads, wait bool) (*heldLease, error) {
+		return &simLock{func(ctx context.Context, reads, wait bool) (*heldLease, error) {
 			if reads {
 				return m.readers.acquire(ctx, wait, m.tryRLock)
 			}
@@ -115,7 +115,7 @@ func (p *proc) ownLock() *ownLock {
 	if err != nil {
 		panic(err)
 	}
-	return &ownLock{func(ctx context.Context, _, wait bool) (*heldLease, error) { return m.enter(ctx, wait) }, m.release}
+	return &simLock{func(ctx context.Context, _, wait bool) (*heldLease, error) { return m.enter(ctx, wait) }, m.release}
 }
 
 // mutex is on an object, or on a register.
@@ -123,12 +123,12 @@ func (p *proc) mutex(c Config) (*Mutex, error) {
 	if !p.plan.register {
 		return p.bucket().Mutex(lockKey, c)
 	}
-	holder, err := c.holder()
-	return p.env().onRegister(&registers{&network{p}}, lockKey, holder), err
+	holder, err := c.holderRecord()
+	return p.env().onRegister(&storeRegisters{&network{p}}, lockKey, holder), err
 }
 
 // contend takes the lock, holds it for a while, and gives it back, some times.
-func (l *ownLock) contend(t *thread) {
+func (l *simLock) contend(t *thread) {
 	for range 1 + t.Tape.Choose(3) {
 		ctx, stop := t.Limit(context.Background(), simkit.Pick(t.Tape, time.Duration(10), 3, 1)*t.plan.ttl)
 		reads := t.plan.kind == shared && t.Tape.Choose(3) > 0
@@ -136,16 +136,16 @@ func (l *ownLock) contend(t *thread) {
 		stop()
 		switch {
 		case err == nil:
-			l.holds(t, h, reads)
+			l.hold(t, h, reads)
 		default:
-			t.refused(err)
+			t.checkRefusal(err)
 		}
 		t.wait(t.Tape.UpTo(t.plan.ttl / 2))
 	}
 }
 
 // refused checks why one does not get the lock.
-func (t *thread) refused(err error) {
+func (t *thread) checkRefusal(err error) {
 	t.Tracef("process %d: %v", t.id, err)
 	var held *HeldError
 	mates := t.plan.sharing && (t.plan.kind == shared || t.plan.kind == semaphores) // they ask at the same time
@@ -156,14 +156,14 @@ func (t *thread) refused(err error) {
 
 // holds renews the lease in one coroutine and works in another, and gives it
 // back.
-func (l *ownLock) holds(t *thread, h *heldLease, reads bool) {
-	b := &belief{proc: t.proc, hold: h, reads: reads}
-	t.entered(b)
+func (l *simLock) hold(t *thread, h *heldLease, reads bool) {
+	b := &holding{proc: t.proc, lease: h, reads: reads}
+	t.recordGrant(b)
 	renewals := &stoppable{Context: context.Background()}
 	var lost error
 	ended := false
 	t.proc.spawn(func(*thread) {
-		lost = h.renewLoop(renewals, func() { t.alone(b) })
+		lost = h.renewLoop(renewals, func() { t.checkExclusion(b) })
 		if lost != nil {
 			b.over = true
 			t.Tracef("process %d: %v", t.id, lost)
@@ -173,7 +173,7 @@ func (l *ownLock) holds(t *thread, h *heldLease, reads bool) {
 	until := t.Now().Add(t.Tape.UpTo(2 * t.plan.ttl))
 	for t.Now().Before(until) && lost == nil {
 		if t.plan.kind == mutexes && t.Tape.Chance(200) {
-			t.updates(h.at.rec.Token)
+			t.update(h.at.rec.Token)
 		}
 		t.wait(time.Millisecond + t.Tape.UpTo(t.plan.ttl/4))
 	}
@@ -186,54 +186,54 @@ func (l *ownLock) holds(t *thread, h *heldLease, reads bool) {
 	defer stop()
 	err := l.release(ctx, h, lost)
 	t.Tracef("process %d releases %d: %v", t.id, h.at.rec.Token, err)
-	if errors.Is(err, ErrLost) && lost == nil && t.plan.calm() && !b.excused() {
+	if errors.Is(err, ErrLost) && lost == nil && t.plan.faultless() && !b.disturbed() {
 		t.Violatef("L1", "process %d has lost the lock: %v", t.id, err)
 	}
 }
 
 // calm reports that nothing goes wrong in a world.
-func (p *plan) calm() bool { return p.troubles == 0 && p.freezes == 0 }
+func (p *plan) faultless() bool { return p.faults == 0 && p.freezes == 0 }
 
 // updates updates the data once.
-func (t *thread) updates(fence int64) {
+func (t *thread) update(fence int64) {
 	t.fence = fence
-	t.sea.updated++
-	id := fmt.Sprintf("%d/%d", t.id, t.sea.updated)
+	t.simulation.updated++
+	id := fmt.Sprintf("%d/%d", t.id, t.simulation.updated)
 	_, err := t.bucket().Update(context.Background(), dataKey, func(_ context.Context, c Content) (Content, error) {
 		was := string(c.Body)
 		c.Body = []byte(was + id + " ")
-		t.open[id] = sent{t.id, was, string(c.Body), t.sea.Now}
+		t.unresolved[id] = updateTry{t.id, was, string(c.Body), t.simulation.Now}
 		return c, nil
 	}, UpdateConfig{Create: true, Fence: fence, Tries: simkit.Pick(t.Tape, 50, 3)})
 	t.Tracef("process %d: update %s: %v", t.id, id, err)
-	last := t.open[id]
+	last := t.unresolved[id]
 	switch {
 	case err == nil:
-		t.told[id] = true
-		t.history.Add(t.id, dataKey, last.from, t.sea.Now, linearizable.Applied(last.saw, last.made))
-		delete(t.open, id)
+		t.outcomes[id] = true
+		t.history.Add(t.id, dataKey, last.from, t.simulation.Now, linearizable.Applied(last.saw, last.made))
+		delete(t.unresolved, id)
 	case errors.Is(err, ErrUnsure):
-		if t.plan.calm() {
+		if t.plan.faultless() {
 			t.Violatef("L6", "nothing goes wrong, and yet: %v", err)
 		}
 	case errors.Is(err, ErrContended), errors.Is(err, ErrFenced), errors.Is(err, bucket.ErrUnavailable):
-		t.told[id] = false
-		delete(t.open, id)
+		t.outcomes[id] = false
+		delete(t.unresolved, id)
 	default:
 		t.Violatef("L6", "update %s: %v", id, err)
 	}
 }
 
 // update20 updates the data up to 20 times.
-func update20(t *thread) {
+func updateMany(t *thread) {
 	for range 1 + t.Tape.Choose(20) {
-		t.updates(0)
+		t.update(0)
 		t.wait(t.Tape.UpTo(t.plan.ttl / 10))
 	}
 }
 
 // force is an operator who releases a lease, whoever holds it.
-func force(t *thread) {
+func forceRelease(t *thread) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(t.objects)) {
 		if key != dataKey {
@@ -262,7 +262,7 @@ func force(t *thread) {
 }
 
 // deletes removes the lease's object by accident.
-func (w *sea) deletes() {
+func (w *simulation) deleteLease() {
 	w.Tracef("the lease's object is deleted")
 	w.object(lockKey).exists = false
 	w.disturb(lockKey, w.object(lockKey).token)

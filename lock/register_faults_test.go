@@ -18,12 +18,12 @@ import (
 
 // silent is a ledger that does not answer every third write of a register: of
 // these, every other one has landed.
-type silent struct {
+type lossyRegisters struct {
 	ledger.Registers
 	writes *atomic.Int64
 }
 
-func (s silent) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
+func (s lossyRegisters) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
 	n := s.writes.Add(1)
 	if n%6 == 3 {
 		return "", errors.New("a write was lost")
@@ -35,12 +35,12 @@ func (s silent) WriteRegister(ctx context.Context, name, version string, value [
 	return next, err
 }
 
-// TestSilentRegisters runs locks on registers of a SQLite and of a DynamoDB ledger. Lost
+// TestRegisterFaults runs locks on registers of a SQLite and of a DynamoDB ledger. Lost
 // answers must not make an owner report its own lock as held, and the locks exclude.
-func TestSilentRegisters(t *testing.T) {
+func TestRegisterFaults(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "pawl.db")
-		testSilentRegisters(t, 60, func() (store.Store, error) { return sqlite.Open(t.Context(), path) })
+		testRegisterFaults(t, 60, func() (store.Store, error) { return sqlite.Open(t.Context(), path) })
 	})
 	t.Run("dynamodb", func(t *testing.T) {
 		t.Setenv("AWS_ACCESS_KEY_ID", "pawl")
@@ -49,11 +49,11 @@ func TestSilentRegisters(t *testing.T) {
 		if err := dynamo.Create(t.Context(), table); err != nil {
 			t.Fatal(err)
 		}
-		testSilentRegisters(t, 20, func() (store.Store, error) { return dynamo.Open(t.Context(), table) })
+		testRegisterFaults(t, 20, func() (store.Store, error) { return dynamo.Open(t.Context(), table) })
 	})
 }
 
-func testSilentRegisters(t *testing.T, alone int, open func() (store.Store, error)) {
+func testRegisterFaults(t *testing.T, alone int, open func() (store.Store, error)) {
 	writes := new(atomic.Int64)
 	mutex := func(name string, c lock.Config) *lock.Mutex {
 		records, err := open()
@@ -62,7 +62,7 @@ func testSilentRegisters(t *testing.T, alone int, open func() (store.Store, erro
 		}
 		s := ledger.NewRows(records)
 		t.Cleanup(func() { _ = s.Close() })
-		m, err := lock.OnRegister(silent{s, writes}, name, c)
+		m, err := lock.OnRegister(lossyRegisters{s, writes}, name, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,8 +87,8 @@ func testSilentRegisters(t *testing.T, alone int, open func() (store.Store, erro
 	for i := range 8 {
 		apart = append(apart, mutex("contended", lock.Config{Owner: fmt.Sprint(i)}))
 	}
-	each(t, func(i int, critical func()) error {
-		return leased(t.Context(), apart[i%len(apart)], critical)
+	runContenders(t, func(i int, critical func()) error {
+		return withLease(t.Context(), apart[i%len(apart)], critical)
 	})
 	t.Logf("of %d writes every third had no answer", writes.Load())
 }

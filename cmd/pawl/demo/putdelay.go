@@ -11,30 +11,30 @@ import (
 
 // latecomer stands before the store, and keeps one request of a worker on its way until
 // the worker is long dead.
-type latecomer struct {
+type putDelayer struct {
 	next http.Handler
 	// sender is told once whose request is kept, and answered what became of it.
 	sender   chan string
 	answered chan int
 
 	mu       sync.Mutex
-	wanted   bool
+	armed    bool
 	released chan struct{}
 }
 
-func newLatecomer(next http.Handler) *latecomer {
-	return &latecomer{next: next, sender: make(chan string, 1), answered: make(chan int, 1), released: make(chan struct{})}
+func newPutDelayer(next http.Handler) *putDelayer {
+	return &putDelayer{next: next, sender: make(chan string, 1), answered: make(chan int, 1), released: make(chan struct{})}
 }
 
 // keep keeps the next object with records.
-func (l *latecomer) keep() {
+func (l *putDelayer) delayNext() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wanted = true
+	l.armed = true
 }
 
 // release lets the store have what was kept.
-func (l *latecomer) release() {
+func (l *putDelayer) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -44,17 +44,17 @@ func (l *latecomer) release() {
 	}
 }
 
-func (l *latecomer) takes(r *http.Request) bool {
+func (l *putDelayer) matches(r *http.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	takes := l.wanted && r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "."+archiveFormat)
-	l.wanted = l.wanted && !takes
+	takes := l.armed && r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "."+archiveFormat)
+	l.armed = l.armed && !takes
 	return takes
 }
 
 // ServeHTTP implements [http.Handler].
-func (l *latecomer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !l.takes(r) {
+func (l *putDelayer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !l.matches(r) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
@@ -67,19 +67,19 @@ func (l *latecomer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-l.released
 	r = r.WithContext(context.WithoutCancel(r.Context())) // its sender is dead
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	seen := &status{ResponseWriter: w, code: http.StatusOK}
+	seen := &statusRecorder{ResponseWriter: w, code: http.StatusOK}
 	l.next.ServeHTTP(seen, r)
 	l.answered <- seen.code
 }
 
 // status remembers the code of an answer.
-type status struct {
+type statusRecorder struct {
 	http.ResponseWriter
 	code int
 }
 
 // WriteHeader implements [http.ResponseWriter].
-func (s *status) WriteHeader(code int) {
+func (s *statusRecorder) WriteHeader(code int) {
 	s.code = code
 	s.ResponseWriter.WriteHeader(code)
 }

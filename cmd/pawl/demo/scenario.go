@@ -44,7 +44,7 @@ type Report interface {
 var ErrWrong = errors.New("not all is as it should be")
 
 // grace is the time that workers have to shut down.
-const grace = 5 * time.Second
+const shutdownTimeout = 5 * time.Second
 
 // Validate fills in defaults, and returns an error if an option is invalid.
 func (o *Options) Validate() error {
@@ -53,7 +53,7 @@ func (o *Options) Validate() error {
 }
 
 // show is one run of a demo: what all scenarios share.
-type show struct {
+type demoRun struct {
 	Options
 	dir, token string
 	screen     *screen
@@ -80,7 +80,7 @@ type scenario interface {
 // perform runs a scenario of workers that run a command. All that it starts has ended when
 // it returns. Its folder is removed, unless there is an error for which its logs may be
 // wanted: the error names it.
-func perform(ctx context.Context, o Options, command []string, begin func(*show) scenario) error {
+func runScenario(ctx context.Context, o Options, command []string, begin func(*demoRun) scenario) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func perform(ctx context.Context, o Options, command []string, begin func(*show)
 	if err != nil {
 		return fmt.Errorf("make a folder for the demo: %w", err)
 	}
-	s := &show{Options: o, dir: dir, token: rand.Text(), screen: &screen{out: o.Out, terminal: o.Terminal}}
+	s := &demoRun{Options: o, dir: dir, token: rand.Text(), screen: &screen{out: o.Out, terminal: o.Terminal}}
 	s.fleet = newFleet(o.Binary, dir, s.token, command...)
 	sc := begin(s)
 	title, folder := sc.title()
-	s.screen.say("%s\n\n", title)
+	s.screen.printText("%s\n\n", title)
 	err = errors.Join(s.steps(ctx, sc), s.close())
 	if err != nil && ctx.Err() == nil && s.fleet.size() > 0 {
 		return fmt.Errorf("%w\n%s are in %s", err, folder, dir)
@@ -100,7 +100,7 @@ func perform(ctx context.Context, o Options, command []string, begin func(*show)
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-func (s *show) steps(ctx context.Context, sc scenario) error {
+func (s *demoRun) steps(ctx context.Context, sc scenario) error {
 	if err := sc.open(ctx); err != nil {
 		return err
 	}
@@ -118,12 +118,12 @@ func (s *show) steps(ctx context.Context, sc scenario) error {
 }
 
 // close ends what was started, in reverse order.
-func (s *show) close() error {
+func (s *demoRun) close() error {
 	s.screen.end()
 	if s.relay != nil {
 		s.relay.close()
 	}
-	s.fleet.close(grace)
+	s.fleet.close(shutdownTimeout)
 	var errs []error
 	for _, c := range slices.Backward(s.closers) {
 		errs = append(errs, c())
@@ -132,7 +132,7 @@ func (s *show) close() error {
 }
 
 // startTwo starts the first two workers. The first is the one to be killed.
-func (s *show) startTwo(ctx context.Context, line string) error {
+func (s *demoRun) startFirstWorkers(ctx context.Context, line string) error {
 	var err error
 	if s.killed, err = s.fleet.start(ctx); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (s *show) startTwo(ctx context.Context, line string) error {
 }
 
 // replace starts a worker after another was killed.
-func (s *show) replace(ctx context.Context) error {
+func (s *demoRun) startReplacement(ctx context.Context) error {
 	next, err := s.fleet.start(ctx)
 	if err == nil {
 		s.screen.done("%s is started in its place", next)
@@ -154,7 +154,7 @@ func (s *show) replace(ctx context.Context) error {
 }
 
 // serve serves an API on this machine, until the show ends.
-func (s *show) serve(e *endpoint, err error) (*endpoint, error) {
+func (s *demoRun) serve(e *endpoint, err error) (*endpoint, error) {
 	if err == nil {
 		s.closers = append(s.closers, e.close)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // lookExitCodes are those of the commands that look at locks.
-const lookExitCodes = `  0  done
+const readExitCodes = `  0  done
   1  failed: there is no such lock, or it is held under another token
  64  wrong usage or configuration, no permission, the object is no lock, or several
      hold it by the name
@@ -45,13 +45,13 @@ for its ttl and takes it over: when it was renewed last tells.`,
 		},
 	}
 	app.AddStoreFlags(cmd, &endpoint)
-	app.DocumentExitCodes(cmd, lookExitCodes)
+	app.DocumentExitCodes(cmd, readExitCodes)
 	return cmd
 }
 
 func oneArg(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return misuse("%s takes one argument: want %s", cmd.CommandPath(), cmd.UseLine())
+		return usageError("%s takes one argument: want %s", cmd.CommandPath(), cmd.UseLine())
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func toLockJSON(o event.Object, s *lock.Status) *lockJSON {
 const notALock = "not a lock"
 
 // who names the holder, as far as it is known.
-func (l *lockJSON) who() string {
+func (l *lockJSON) holder() string {
 	who := app.Printable(l.Owner)
 	if l.Host != "" {
 		who += fmt.Sprintf("@%s (pid %d)", app.Printable(l.Host), l.PID)
@@ -113,7 +113,7 @@ func runLockLs(ctx context.Context, a *app.App, arg, endpoint string) error {
 	if err != nil {
 		return err
 	}
-	b, err := unproved(ctx, a, endpoint, name)
+	b, err := openForReading(ctx, a, endpoint, name)
 	if err != nil {
 		return err
 	}
@@ -128,10 +128,10 @@ func runLockLs(ctx context.Context, a *app.App, arg, endpoint string) error {
 	n := 0
 	var first error
 	for s, err := range b.List(ctx, prefix) {
-		if err = cmp.Or(err, unanswered(&s)); err != nil {
+		if err = cmp.Or(err, storeError(&s)); err != nil {
 			return err
 		}
-		first = cmp.Or(first, unread(&s))
+		first = cmp.Or(first, readError(&s))
 		l := toLockJSON(event.Object{Bucket: name, Key: s.Key}, &s)
 		if a.JSON {
 			if err := a.PrintJSON(l); err != nil {
@@ -151,7 +151,7 @@ func runLockLs(ctx context.Context, a *app.App, arg, endpoint string) error {
 
 // unanswered is the error of a lease that the store did not tell: asking for the
 // next ones would take as long again.
-func unanswered(s *lock.Status) error {
+func storeError(s *lock.Status) error {
 	if errors.Is(s.Err, bucket.ErrUnavailable) {
 		return s.Err
 	}
@@ -160,7 +160,7 @@ func unanswered(s *lock.Status) error {
 
 // unread is the error of a lease that could not be read, for a permission that is
 // missing, say. That of a newer Pawl is for that one to read.
-func unread(s *lock.Status) error {
+func readError(s *lock.Status) error {
 	if errors.Is(s.Err, lock.ErrForeign) || errors.Is(s.Err, lock.ErrNewer) {
 		return nil
 	}
@@ -179,16 +179,16 @@ func (l *lockJSON) row(now time.Time, width int) table.Row {
 	if l.State != string(lock.Held) {
 		return row // who held it last is not asked
 	}
-	return append(row, app.RelativeTime(l.Written, now), l.who(), app.OneLine(l.Reason, width))
+	return append(row, app.RelativeTime(l.Written, now), l.holder(), app.OneLine(l.Reason, width))
 }
 
 // unproved returns a bucket to look at.
-func unproved(ctx context.Context, a *app.App, endpoint, name string) (*lock.Bucket, error) {
+func openForReading(ctx context.Context, a *app.App, endpoint, name string) (*lock.Bucket, error) {
 	store, err := a.Store(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
-	return lock.Proved(answering{store}, name), nil
+	return lock.Proved(boundedListings{store}, name), nil
 }
 
 func newLockShowCommand(a *app.App) *cobra.Command {
@@ -209,7 +209,7 @@ for its ttl and takes it over. When it was renewed last is what the store says.`
 		},
 	}
 	app.AddStoreFlags(cmd, &endpoint)
-	app.DocumentExitCodes(cmd, lookExitCodes)
+	app.DocumentExitCodes(cmd, readExitCodes)
 	return cmd
 }
 
@@ -218,33 +218,33 @@ func runLockShow(ctx context.Context, a *app.App, arg, endpoint string) error {
 	if err != nil {
 		return err
 	}
-	b, err := unproved(ctx, a, endpoint, o.Bucket)
+	b, err := openForReading(ctx, a, endpoint, o.Bucket)
 	if err != nil {
 		return err
 	}
 	found := 0
 	var first error
-	for s, err := range leases(ctx, b, o.Key, holding...) {
-		switch err = cmp.Or(err, unanswered(&s)); {
+	for s, err := range leases(ctx, b, o.Key, leaseSuffixes...) {
+		switch err = cmp.Or(err, storeError(&s)); {
 		case err != nil:
 			return err
 		case s.Key == o.Key && s.Err != nil:
 			return s.Err
 		}
 		found++
-		first = cmp.Or(first, unread(&s))
+		first = cmp.Or(first, readError(&s))
 		if err := printLock(a, toLockJSON(event.Object{Bucket: o.Bucket, Key: s.Key}, &s)); err != nil {
 			return err
 		}
 	}
 	if found == 0 {
-		return neverHeld(o)
+		return missingLock(o)
 	}
 	return first
 }
 
 // holding are the suffixes of the other leases of a lock, those of readers and slots.
-var holding = []string{".readers/", ".slots/"}
+var leaseSuffixes = []string{".readers/", ".slots/"}
 
 // leases yields the lease of a lock, and those beside it. The object itself is the
 // first with its key as prefix: the rest of those is not looked at.
@@ -292,7 +292,7 @@ func (l *lockJSON) text(now time.Time) string {
 	line("since", at(l.Since))
 	if l.State == string(lock.Held) {
 		ttl := time.Duration(l.TTL) * time.Millisecond
-		line("holder", l.who())
+		line("holder", l.holder())
 		line("reason", app.Printable(l.Reason))
 		line("renewed", at(l.Written))
 		line("ttl", fmt.Sprintf("%v: if its holder is gone it stays held until somebody has watched it for that long, and 5 %% more", ttl))

@@ -11,12 +11,12 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestUpdatesBesideLargeMetadata checks that real servers accept the lineage with
+// TestUpdatesWithLargeMetadata checks that real servers accept the lineage with
 // as many ids as the user's metadata leave room for.
-func TestUpdatesBesideLargeMetadata(t *testing.T) {
+func TestUpdatesWithLargeMetadata(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		name := server.NewBucket(t)
-		store := newCounter(t, server, 0).store(t, server)
+		store := newCountingProxy(t, server, 0).store(t, server)
 		own := strings.Repeat("x", 1800)
 		_, err := store.Put(t.Context(), event.Object{Bucket: name, Key: "count"}, bucket.Object{
 			Body: bytes.NewReader(nil), Metadata: map[string]string{"own": own},
