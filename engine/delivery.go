@@ -6,9 +6,9 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// delivery is a message, some of whose items have no answer yet.
+// delivery is a message with at least one unanswered item.
 type delivery struct {
-	open   int // items without an answer
+	open   int // unanswered items
 	answer Answer
 	came   time.Time
 }
@@ -32,8 +32,7 @@ func (d *delivery) count(v ledger.Verdict, s *Stats) {
 	}
 }
 
-// refuse turns the answer into one that asks for the message again, after the longest
-// wait that an item asks for.
+// refuse marks the message for redelivery, after the longest wait of its items.
 func (d *delivery) refuse(after time.Duration, err error) {
 	d.answer.Ack = false
 	d.answer.After = max(d.answer.After, after)

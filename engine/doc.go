@@ -1,17 +1,16 @@
-// Package engine decides what a worker does next, and never waits.
+// Package engine decides what a worker does next. It never blocks.
 //
-// [Engine.Step] maps inputs (deliveries, swap outcomes, task results, due rows,
-// the passing of time) to actions (swap these rows, start this task, answer
-// that delivery). It has no clock, no randomness of its own, no goroutine and
-// no I/O, so a simulator can drive the very code that ships.
+// [Engine.Step] maps inputs (deliveries, swap outcomes, task results, due rows, ticks) to
+// actions (swap these rows, start this task, answer that delivery). The engine has no
+// clock, random source, goroutine or I/O of its own, so a simulator can run the shipped
+// code.
 //
-// Inside, it keeps an entry for every object that something is happening to.
-// An entry collects intents: events to observe, an attempt's result, a lease to
-// renew, a claim to make. When the object has no swap in flight, its intents
-// are folded over the last known row by the pure transitions of package ledger
-// into one compare-and-swap. A refused swap brings the row that stands, and the
-// same intents are folded again over that one.
+// The engine keeps an entry for each active object. An entry collects intents: events to
+// observe, an attempt's result, a lease to renew, a claim to make. When the object has no
+// pending swap, the engine applies its intents to the last known row, with the pure
+// transitions of package ledger, and sends one compare-and-swap. If another write refuses
+// the swap, the engine applies the same intents to the current row.
 //
-// Nothing takes effect before the ledger has answered: a task starts when its
-// claim is committed, a delivery is acknowledged when its events are.
+// Nothing takes effect before the ledger has answered. A task starts after its claim is
+// committed, and a delivery is acknowledged after its events are committed.
 package engine

@@ -9,49 +9,48 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Config bounds an engine.
+// Config configures an engine.
 type Config struct {
-	Owner     string // names this worker in leases; unique among all that ever ran
+	Owner     string // this worker's name in leases; unique among all workers that ever ran
 	Pipelines []string
 	Policy    ledger.Policy
-	Tasks     int            // attempts running at a time, of the pipelines that share them
-	Own       map[string]int // attempts of pipelines that have slots of their own
-	// Waiting bounds the objects of one pipeline that wait for a slot in memory. The
-	// ledger has the others, and a sweep brings them when it is their turn. 0: no bound.
+	Tasks     int            // concurrent attempts of all pipelines without reserved slots
+	Own       map[string]int // reserved slots by pipeline; 0: the pipeline uses the common slots
+	// Waiting bounds the objects of one pipeline that wait for a slot in memory. Sweeps
+	// load the others from the ledger later. 0: no bound.
 	Waiting       int
-	Bytes         int64         // summed size of the objects in them
-	Swaps         int           // batches in flight
-	Batch         int           // changes in a batch
-	Cache         int           // rows remembered after their entry is gone
-	SweepInterval time.Duration // how often each pipeline's due rows are asked for; 0: never
+	Bytes         int64         // total size of the objects in running attempts
+	Swaps         int           // concurrent swaps
+	Batch         int           // changes in one swap
+	Cache         int           // rows that the engine caches without an entry
+	SweepInterval time.Duration // average interval of the query for due rows of a pipeline; 0: never
 	Outage        time.Duration // how long attempts are not counted while a receiver is down
-	Outages       Outages       // what an engine before this one knew
-	// AckSettled acknowledges a delivery only when all its objects are
-	// settled or dead, instead of when the ledger has them. It is for
-	// workers after which no other sweeps, and for ledgers that forget.
+	Outages       Outages       // state of an earlier engine; may be nil
+	// AckSettled acknowledges a delivery when all its objects are settled or dead, instead
+	// of when its events are in the ledger. Workers need it if no other worker sweeps, or
+	// if the ledger is volatile.
 	AckSettled bool
-	// Counts reports every verdict, claim, answer and write as well, which
-	// only metrics want.
+	// Counts also emits notices of every verdict, claim, answer and write, for metrics.
 	Counts bool
-	// Rand supplies nonces and jitter. The nonces must be unpredictable
-	// enough never to repeat.
+	// Rand supplies nonces and jitter. Nonces must never repeat, so it must be seeded from
+	// a secure random source.
 	Rand *rand.Rand
 }
 
-// Engine decides. It is not safe for concurrent use.
+// Engine makes a worker's decisions. It is not safe for concurrent use.
 type Engine struct {
 	cfg     Config
 	now     time.Time
 	out     []Action
 	entries map[ledger.RowKey]*entry
 	cache   *simplelru.LRU[ledger.RowKey, ledger.Row]
-	// reportedUnreadable are the rows that cannot be read, as they were when that was reported.
+	// reportedUnreadable has the nonces of the unreadable rows that were reported.
 	reportedUnreadable *simplelru.LRU[ledger.RowKey, ledger.Nonce]
 
 	dirty   queue            // entries with intents, in order of arrival
 	lanes   map[string]*lane // by pipeline
 	order   []*lane
-	turn    int // whose turn it is in order
+	turn    int // index in order of the pipeline that is next for a slot
 	running []*entry
 
 	deliveries map[uint64]*delivery
@@ -59,7 +58,7 @@ type Engine struct {
 	lastBatch  uint64
 	slots      slots
 	draining   bool
-	sweepOnce  bool // each pipeline is swept until an answer has all of its due rows
+	sweepOnce  bool // each pipeline is swept until one answer has all of its due rows
 
 	sweeps   []sweep
 	tracker  tracker
@@ -67,12 +66,12 @@ type Engine struct {
 	Stats    Stats
 }
 
-// Stats counts what has happened since the engine was made.
+// Stats counts events, attempts, rows and swaps since the engine was created.
 type Stats struct {
 	Raised, Duplicate, Stale                       int64 // events
-	Claimed, TakenOver                             int64 // attempts
-	Completed, NothingToDo, Failed, Released, Lost int64 // their ends
-	Died                                           int64 // rows
+	Claimed, TakenOver                             int64 // attempts started
+	Completed, NothingToDo, Failed, Released, Lost int64 // attempts ended
+	Died                                           int64 // rows that became dead
 	Swaps, Refused                                 int64 // compare-and-swaps
 }
 
@@ -94,8 +93,8 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// Step takes inputs and returns what to do about them, in order. The result is
-// valid until the next Step.
+// Step processes inputs and returns the actions to perform, in order. The result is valid
+// until the next Step.
 func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 	e.now, e.out = now, e.out[:0]
 	for _, in := range inputs {
@@ -126,14 +125,13 @@ func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 	return e.out
 }
 
-// Pending returns how many objects something is happening to: what
-// back-pressure goes by.
+// Pending returns the number of active objects, for back-pressure.
 func (e *Engine) Pending() int { return len(e.entries) }
 
-// Idle reports that nothing is happening at all.
+// Idle reports whether the engine has no active object and no unanswered delivery.
 func (e *Engine) Idle() bool { return len(e.entries) == 0 && len(e.deliveries) == 0 }
 
-// Next returns when Step wants to be called again at the latest.
+// Next returns the time by which Step must be called again. Zero: no such time.
 func (e *Engine) Next() time.Time {
 	next := e.nextScan
 	for i := range e.sweeps {

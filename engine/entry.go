@@ -6,40 +6,40 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// entry is one object that something is happening to.
+// entry is the state of one active object.
 type entry struct {
 	key ledger.RowKey
-	row ledger.Row // as last known; without a nonce: taken to be absent
+	row ledger.Row // as last known; without a nonce: assumed absent
 
-	// The intents.
+	// Intents.
 	observe []observation
 	finish  *Finished
 	renew   bool
 
-	attempt *ledger.Claim // running
+	attempt *ledger.Claim // the running attempt, or nil
 	index   int           // in Engine.running
 	renewAt time.Time
-	endsAt  time.Time // when its context ends, unless the lease is renewed
+	endsAt  time.Time // end of the lease, unless it is renewed
 	slot    slot
 
-	tracked bool      // by Engine.tracker
-	since   time.Time // when it was found to need a claim, for reports
-	began   time.Time // when its attempt was granted, for reports
+	tracked bool      // counted by Engine.tracker
+	since   time.Time // when the object began to need a claim, for notices
+	began   time.Time // when the running attempt was granted, for notices
 
 	pending *pendingSwap
-	waiting []observation // AckSettled: raised, not yet settled
+	waiting []observation // AckSettled: raised, and not settled yet
 	queued  [queues]bool
 }
 
-// observation is an item of a delivery on its way into the row.
+// observation is a delivery's item that the row has not recorded yet.
 type observation struct {
 	item     Item
 	delivery *delivery
 	verdict  ledger.Verdict
 }
 
-// entry finds or makes the entry of an object. A row from the cache, or none at
-// all, is a guess that the swap will check.
+// entry returns the entry of an object, and creates it if needed. The cached row, or none,
+// is a guess that the swap checks.
 func (e *Engine) entry(key ledger.RowKey) *entry {
 	en := e.entries[key]
 	if en == nil {
@@ -55,7 +55,7 @@ func (e *Engine) entry(key ledger.RowKey) *entry {
 	return en
 }
 
-// retire forgets an entry that nothing happens to. Its row is remembered.
+// drop removes an inactive entry, and caches its row.
 func (e *Engine) drop(en *entry) {
 	e.releaseWaiting(en)
 	e.returnWaiting(en)
@@ -66,7 +66,7 @@ func (e *Engine) drop(en *entry) {
 	delete(e.entries, en.key)
 }
 
-// begin and end keep the list of running attempts.
+// addRunning and removeRunning maintain the list of running attempts.
 func (e *Engine) addRunning(en *entry, a *ledger.Claim) {
 	en.attempt, en.index = a, len(e.running)
 	e.running = append(e.running, en)
@@ -82,8 +82,8 @@ func (e *Engine) removeRunning(en *entry) {
 	en.attempt, en.renewAt = nil, time.Time{}
 }
 
-// route puts an entry where it belongs: among those with intents, those that
-// wait for a slot, or nowhere.
+// route puts an entry into the queue of dirty entries or the queue of its lane, or drops
+// it.
 func (e *Engine) route(en *entry) {
 	switch {
 	case en.pending != nil:
@@ -101,9 +101,9 @@ func (e *Engine) route(en *entry) {
 
 func (en *entry) hasIntents() bool { return len(en.observe) > 0 || en.finish != nil || en.renew }
 
-// claimable reports whether a claim would change the row now. Due knows only of
-// the lease where there is one; but where a clock was put back in mid-attempt,
-// the lease may be over before the back-off is.
+// claimable reports whether a claim would change the row now. It also checks RetryAt: if
+// the clock was set back during an attempt, the lease can expire before the back-off ends,
+// and Due returns only the lease's end.
 func claimable(row *ledger.Row, now time.Time) bool {
 	due := row.Due()
 	return !due.IsZero() && !due.After(now) && !row.RetryAt.After(now)

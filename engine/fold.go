@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// flush sends batches while there are intents and batches may be sent.
+// flush sends batches until no intent is left or Config.Swaps batches are in flight.
 func (e *Engine) flush() {
 	for len(e.batches) < e.cfg.Swaps && e.hasWork() {
 		if batch := e.foldDirty(e.foldReady(nil)); len(batch) > 0 {
@@ -17,18 +17,18 @@ func (e *Engine) flush() {
 	}
 }
 
-// work reports that some entry can be folded.
+// hasWork reports whether an entry can be folded.
 func (e *Engine) hasWork() bool {
 	if !e.dirty.empty() {
 		return true
 	}
 	turn := e.turn
 	en := e.nextReady()
-	e.turn = turn // only asking takes no turn
+	e.turn = turn // do not advance the turn
 	return en != nil
 }
 
-// foldReady gives free slots to those who wait for one.
+// foldReady assigns free slots to waiting entries, and folds their claims.
 func (e *Engine) foldReady(batch []*entry) []*entry {
 	for len(batch) < e.cfg.Batch {
 		en := e.nextReady()
@@ -58,8 +58,8 @@ func (e *Engine) send(batch []*entry) {
 	e.emit(Swap{Batch: e.lastBatch, Changes: changes})
 }
 
-// fold applies an entry's intents to its row, and adds it to the batch if the
-// row changes.
+// fold applies an entry's intents to its row. If the row changes, fold adds the entry to
+// the batch.
 func (e *Engine) fold(en *entry, batch []*entry) []*entry {
 	p := &pendingSwap{next: en.row, at: e.now}
 	changed := e.foldObserve(en, p)
@@ -67,7 +67,7 @@ func (e *Engine) fold(en *entry, batch []*entry) []*entry {
 	changed = e.foldRenew(en, p) || changed
 	changed = e.foldClaim(en, p) || changed
 	if !changed {
-		// What is known of the row answers already: sequencers only rise.
+		// No write is needed. Sequencers only rise, so the cached row suffices.
 		e.landed(en, p, en.row)
 		return batch
 	}
@@ -96,10 +96,10 @@ func (e *Engine) foldFinish(en *entry, p *pendingSwap) (changed bool) {
 	return p.applyResult(&en.row, en.attempt, &e.cfg, e.now)
 }
 
-// foldRenew prolongs the lease of a task that runs, unless its handler's own
-// transaction has ended it, and the handler is about to return. One that was told to stop,
-// by its deadline, and does not has no claim to more: it may have come to that
-// while the renewal waited for an answer, or was refused.
+// foldRenew extends the lease of a running task until its deadline. It does not renew
+// after the deadline, even if the renewal was requested earlier: the handler has ignored
+// its cancelled context. If the handler's own transaction has ended the lease, the handler
+// is about to return, and its task is not cancelled.
 func (e *Engine) foldRenew(en *entry, p *pendingSwap) (changed bool) {
 	renew := en.renew && e.now.Before(en.endsAt)
 	en.renew = false
@@ -113,11 +113,11 @@ func (e *Engine) foldRenew(en *entry, p *pendingSwap) (changed bool) {
 	return p.renewed
 }
 
-// foldClaim claims what can be claimed, if there is a slot for it: in the same
-// write that observed the event, or that ended the attempt before.
+// foldClaim claims the row if it is due and has a slot. The claim shares the write with
+// the event or the result that precedes it.
 func (e *Engine) foldClaim(en *entry, p *pendingSwap) (changed bool) {
 	if en.attempt != nil && p.finish == nil {
-		return false // it runs
+		return false // the attempt is still running
 	}
 	changed = !e.draining && e.canClaim(en, p) && p.applyClaim(&e.cfg, e.now)
 	if p.claim == nil {
@@ -126,8 +126,9 @@ func (e *Engine) foldClaim(en *entry, p *pendingSwap) (changed bool) {
 	return changed
 }
 
-// claims reports that the row as it will be can be claimed, and that there is a
-// slot for it: one that foldReady took, or a free one for which no object waits.
+// canClaim reports whether the next row is claimable and has a slot. foldReady has
+// acquired the slot; otherwise canClaim acquires one if no other object of the pipeline
+// waits.
 func (e *Engine) canClaim(en *entry, p *pendingSwap) bool {
 	return claimable(&p.next, e.now) && (en.slot.held() || e.lane(en.key).ready.empty() && e.acquireSlot(en, &p.next))
 }
@@ -152,7 +153,8 @@ func (e *Engine) swapped(in *Swapped) {
 	}
 }
 
-// refused takes the row that refused a swap; nil: there is none.
+// refused handles a refused swap. current is the row that refused it, or nil if there is
+// no row.
 func (e *Engine) refused(en *entry, p *pendingSwap, current *ledger.Row) {
 	e.Stats.Refused++
 	row := ledger.Row{RowKey: en.key}
@@ -166,7 +168,7 @@ func (e *Engine) refused(en *entry, p *pendingSwap, current *ledger.Row) {
 		return
 	}
 	if p.supersededBy(&row, e.cfg.Owner, en.attempt) {
-		if p.claim == nil { // the end of a lease does not vouch for the events
+		if p.claim == nil { // the completion landed, but its events may be missing: observe them again
 			en.observe, p.observed = append(p.observed, en.observe...), nil
 		}
 		e.landed(en, p, row)
@@ -174,16 +176,16 @@ func (e *Engine) refused(en *entry, p *pendingSwap, current *ledger.Row) {
 	}
 	en.row = row
 	if p.retired && row.Dead {
-		e.noteDeath(en, 0) // perhaps of this write: to be told twice is better than never
+		e.noteDeath(en, 0) // this write may have caused it; a second notice is better than none
 	}
 	e.restoreIntents(en, p)
 }
 
-// restoreIntents restores the intents of a refused swap, to be folded over the row
-// that refused it.
+// restoreIntents restores the intents of a refused swap, so that they apply to the current
+// row.
 func (e *Engine) restoreIntents(en *entry, p *pendingSwap) {
 	en.observe = append(p.observed, en.observe...)
-	if p.finish != nil { // else there may be one that came meanwhile
+	if p.finish != nil { // otherwise keep a result that has arrived since
 		en.finish = p.finish
 	}
 	if p.renewed && en.finish == nil {
@@ -195,8 +197,7 @@ func (e *Engine) restoreIntents(en *entry, p *pendingSwap) {
 	e.route(en)
 }
 
-// abandon ends an entry of which nothing more can be known or done here.
-// Deliveries are worth another try after a while.
+// abandon drops an entry that this engine cannot process, and returns its deliveries.
 func (e *Engine) abandon(en *entry, p *pendingSwap, err error, after time.Duration) {
 	for _, o := range slices.Concat(en.waiting, p.observed, en.observe) {
 		e.returnItem(o.delivery, after, err)
@@ -210,11 +211,11 @@ func (e *Engine) abandon(en *entry, p *pendingSwap, err error, after time.Durati
 	delete(e.entries, en.key)
 }
 
-// unreadableRetry is when an event of an object whose row cannot be read is worth
-// another try: by then a newer Pawl may have taken it.
+// unreadableRetry is the redelivery delay for an event whose row is unreadable. A newer
+// Pawl may process the event by then.
 const unreadableRetry = time.Minute
 
-// reportUnreadable reports a row that cannot be read, once for each write of the row.
+// reportUnreadable emits a notice of an unreadable row, once per version of the row.
 func (e *Engine) reportUnreadable(row *ledger.Row) {
 	if nonce, ok := e.reportedUnreadable.Get(row.RowKey); ok && nonce == row.Nonce {
 		return

@@ -7,12 +7,12 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Input is something that happened: one of the types below.
+// Input is one of the types below.
 type Input interface{ input() }
 
-// Deliver brings a message in. Every delivery is answered by one Answer.
+// Deliver is a message. The engine answers each delivery with one Answer.
 type Deliver struct {
-	ID    uint64 // unique while the delivery is open
+	ID    uint64 // unique among open deliveries
 	Items []Item
 }
 
@@ -20,72 +20,71 @@ type Deliver struct {
 type Item struct {
 	Key     ledger.RowKey
 	Event   event.Event
-	Trusted bool // its sequencer may decide alone
+	Trusted bool // the sequencer alone may decide the order
 }
 
-// Swapped answers a Swap, one Outcome for each change. Where an Outcome has an
-// error nothing is known of that change, and nothing will be: the worker is
-// being stopped hard, or its ledger is unusable and it is about to be.
+// Swapped answers a Swap, with one Outcome for each change. An Outcome with an error means
+// that the result of that change stays unknown, because the worker is being stopped or its
+// ledger is unusable.
 type Swapped struct {
 	Batch    uint64
 	Outcomes []ledger.Outcome
 }
 
-// Finished says how the task of an attempt ended.
+// Finished is the result of an attempt.
 type Finished struct {
 	Key    ledger.RowKey
 	Fence  int64
 	Result Result
-	Acted  bool // Completed: there was something to do
+	Acted  bool // for Completed: the effect was needed
 	Ending ledger.Ending
-	// Transactional: the handler commits its effect and the row in one
-	// transaction. Whether it did, the row tells, whatever the handler says.
+	// Transactional: the handler commits its effect and the row in one transaction. The
+	// row shows whether it did.
 	Transactional bool
-	// Row is the row that it has left, if that was looked at.
+	// Row is the row after the handler's transaction, if it was loaded.
 	Row *ledger.Row
-	// Failure says why, for Failed.
+	// Failure is the reason, for Failed.
 	Failure ledger.Failure
-	// Shared, for Failed, relates the failure to those of other objects.
+	// Shared relates the failure to those of other objects, for Failed.
 	Shared Shared
 }
 
 // Result is how a task ended.
 type Result uint8
 
-// The results.
+// Results of a task.
 const (
 	Completed Result = iota + 1
 	Failed
-	Released // given back at shutdown
+	Released // cancelled by a shutdown
 )
 
-// Swept answers a Sweep with due rows. A failed sweep is answered without any.
+// Swept answers a Sweep with due rows, or none if the query failed.
 type Swept struct {
 	Pipeline string
 	Rows     []ledger.Row
 	Failed   bool
 }
 
-// Loaded answers a Load with the rows of its keys as they stand, none for a key
-// that has no row. A failed look is answered without keys.
+// Loaded answers a Load with the current rows of its keys. A missing row was purged. A
+// failed load has no keys.
 type Loaded struct {
 	Keys []ledger.RowKey
 	Rows []ledger.Row
 }
 
-// Tick says that time has passed.
+// Tick reports that time has passed.
 type Tick struct{}
 
-// SourcesEnded says that no delivery will follow. From then on the engine loads for
-// what has become of the objects that its deliveries named, until
-// [Engine.AllSettled].
+// SourcesEnded reports that no delivery follows. From then on the engine loads the rows of
+// unsettled objects regularly, until [Engine.AllSettled].
 type SourcesEnded struct{}
 
-// SweepOnce asks to sweep each pipeline until one answer holds every row that is due.
-// No delivery follows. [Engine.AllSettled] reports when all of those rows were processed.
+// SweepOnce requests sweeps of each pipeline until one answer has all due rows. No
+// delivery follows. [Engine.AllSettled] reports when all of those rows are processed.
 type SweepOnce struct{}
 
-// Drain asks to take nothing new, so that what runs can end.
+// Drain stops new claims, so that running attempts can end.
 type Drain struct{}
 
 func (Deliver) input()      {}
@@ -98,31 +97,31 @@ func (SourcesEnded) input() {}
 func (SweepOnce) input()    {}
 func (Drain) input()        {}
 
-// Action is something to do: one of the types below.
+// Action is one of the types below.
 type Action interface{ action() }
 
-// Swap asks to commit changes, each of another row. Answer with Swapped.
+// Swap requests a commit of changes, each to a different row. Answer it with Swapped.
 type Swap struct {
 	Batch   uint64
 	Changes []ledger.Change
 }
 
-// Start asks to run an attempt, whose claim is committed. Answer with Finished,
-// whatever happens. From Deadline on, by the worker's own clock, the lease may
-// be another's: the task's context must be cancelled by then.
+// Start requests an attempt whose claim is committed. Always answer it with Finished. The
+// caller must cancel the task's context by Deadline, in the worker's own time, because
+// another worker may hold the lease afterwards.
 type Start struct {
 	Claim    ledger.Claim
 	Deadline time.Time
 }
 
-// Extend moves a running task's deadline: its lease was renewed.
+// Extend moves a running task's deadline after its lease was renewed.
 type Extend struct {
 	Key      ledger.RowKey
 	Fence    int64
 	Deadline time.Time
 }
 
-// Cancel asks to end a running task: its lease is another's.
+// Cancel requests the end of a running task that has lost its lease.
 type Cancel struct {
 	Key   ledger.RowKey
 	Fence int64
@@ -132,21 +131,20 @@ type Cancel struct {
 type Answer struct {
 	ID  uint64
 	Ack bool
-	// After is when a delivery that is not acknowledged is worth another
-	// try.
+	// After is the delay before redelivery, if Ack is false.
 	After                    time.Duration
 	Raised, Duplicate, Stale int
 	Err                      error
 }
 
-// Sweep asks for the rows of a pipeline that are due. Answer with Swept.
+// Sweep requests the due rows of a pipeline. Answer it with Swept.
 type Sweep struct {
 	Pipeline string
 	Before   time.Time
 	Limit    int
 }
 
-// Load asks for the rows of these keys. Answer with Loaded.
+// Load requests the rows of these keys. Answer it with Loaded.
 type Load struct{ Keys []ledger.RowKey }
 
 func (Swap) action()   {}

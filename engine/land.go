@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// landed makes a swap's effects true: row stands in the ledger now.
+// landed applies the effects of a committed swap. row is the current row.
 func (e *Engine) landed(en *entry, p *pendingSwap, row ledger.Row) {
 	en.row = row
 	if p.finish != nil {
@@ -30,7 +30,7 @@ func (e *Engine) landed(en *entry, p *pendingSwap, row ledger.Row) {
 	e.route(en)
 }
 
-// ended takes note of how an attempt ended.
+// noteEnd records the end of an attempt.
 func (e *Engine) noteEnd(en *entry, p *pendingSwap) {
 	e.removeRunning(en)
 	in, took := p.finish, e.now.Sub(en.began)
@@ -61,20 +61,20 @@ func (e *Engine) noteEnd(en *entry, p *pendingSwap) {
 	}
 }
 
-// died tells of a row that is dead, after an attempt that took so long, or none.
+// noteDeath records that a row is dead. took is the duration of the last attempt, or 0.
 func (e *Engine) noteDeath(en *entry, took time.Duration) {
 	e.Stats.Died++
 	e.emit(Notice{Kind: Died, Key: en.key, Took: took, Detail: en.row.LastError})
 }
 
-// started hands a granted attempt to the worker.
+// startAttempt starts a granted attempt.
 func (e *Engine) startAttempt(en *entry, p *pendingSwap) {
 	e.addRunning(en, p.claim)
 	e.Stats.Claimed++
 	e.emitMetric(Notice{Kind: Claimed, Key: en.key, Took: en.waited(e.now)})
 	en.since, en.began = time.Time{}, e.now
 	if len(en.observe) > 0 {
-		en.since = e.now // it came while the claim was on its way
+		en.since = e.now // an event arrived during the claim
 	}
 	if p.claim.TakenOver {
 		e.Stats.TakenOver++
@@ -84,8 +84,7 @@ func (e *Engine) startAttempt(en *entry, p *pendingSwap) {
 	e.emit(Start{Claim: *p.claim, Deadline: e.cfg.Policy.LeaseUntil(p.at)})
 }
 
-// waited returns how long the object needed an attempt, or 0 where only the
-// ledger knew.
+// waited returns how long the object has needed an attempt, or 0 if unknown.
 func (en *entry) waited(now time.Time) time.Duration {
 	if en.since.IsZero() {
 		return 0
@@ -93,8 +92,8 @@ func (en *entry) waited(now time.Time) time.Duration {
 	return now.Sub(en.since)
 }
 
-// leased plans the renewal of a lease that runs since at. A lease whose end is fixed is
-// not renewed.
+// planRenewal schedules the renewal of a lease that was granted at the given time. A lease
+// with a fixed end is not renewed.
 func (e *Engine) planRenewal(en *entry, at time.Time) {
 	en.renewAt, en.endsAt = at.Add(e.cfg.Policy.TTL/3), e.cfg.Policy.LeaseUntil(at)
 	if !e.cfg.Policy.LeaseEnd.IsZero() {
@@ -105,8 +104,8 @@ func (e *Engine) planRenewal(en *entry, at time.Time) {
 	}
 }
 
-// finished takes a task's result. Its slot is free from now on, so that the
-// write of the result can carry the claim of whoever waits.
+// finished accepts a task's result. It frees the slot at once, so that the write of the
+// result can carry the claim of a waiting object.
 func (e *Engine) finished(in *Finished) {
 	en := e.entries[in.Key]
 	if en == nil || en.attempt == nil || en.attempt.Fence != in.Fence || en.ending() {
@@ -121,7 +120,7 @@ func (e *Engine) finished(in *Finished) {
 	e.route(en)
 }
 
-// renewals asks for the leases that are to be renewed by now.
+// renewDue requests the renewals that are due.
 func (e *Engine) renewDue() {
 	if e.nextScan.IsZero() || e.nextScan.After(e.now) {
 		return
@@ -141,7 +140,7 @@ func (e *Engine) renewDue() {
 	}
 }
 
-// ending reports that the attempt's result is on its way into the row.
+// ending reports whether the attempt's result is in a swap, or waits for one.
 func (en *entry) ending() bool {
 	return en.finish != nil || en.pending != nil && en.pending.finish != nil
 }

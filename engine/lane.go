@@ -8,7 +8,7 @@ import (
 
 // lane is the queue of one pipeline.
 type lane struct {
-	ready  queue // entries that wait for a slot to claim
+	ready  queue // entries that wait for a slot
 	share  *share
 	outage outage
 }
@@ -24,16 +24,16 @@ func (e *Engine) lane(k ledger.RowKey) *lane {
 	if l := e.lanes[k.Pipeline]; l != nil {
 		return l
 	}
-	return e.addLane(k.Pipeline) // of a test
+	return e.addLane(k.Pipeline) // in tests only
 }
 
-// room reports whether the pipeline may have one more slot.
+// room reports whether the pipeline may use another slot.
 func (e *Engine) room(l *lane) bool { return l.permitsAttempt(e.now) && e.slots.room(l.share) }
 
-// leavesToSweep reports whether an object that could wait for a slot need not: enough
-// of its pipeline do, its row is in the ledger, and no message waits for it. Otherwise
-// one slow pipeline would take all the room that there is for work. In an outage
-// one object is enough, and messages are handed back.
+// leavesToSweep reports whether to drop an object instead of letting it wait for a slot.
+// It does so if Config.Waiting objects of the pipeline wait, the row is in the ledger, and
+// no message waits for the object. Otherwise one slow pipeline would fill the backlog.
+// During an outage only the first object waits, as the next probe.
 func (e *Engine) leavesToSweep(en *entry) bool {
 	if l := e.lane(en.key); l.outage.active() {
 		first := e.first(l)
@@ -57,7 +57,8 @@ func (e *Engine) acquireSlot(en *entry, row *ledger.Row) bool {
 	return true
 }
 
-// acquireFirst is acquireSlot for the first entry of its lane, which leaves the lane.
+// acquireFirst acquires a slot for the first entry of its lane, and removes the entry from
+// the lane.
 func (e *Engine) acquireFirst(en *entry) bool {
 	l := e.lane(en.key)
 	l.ready.pop()
@@ -68,7 +69,7 @@ func (e *Engine) acquireFirst(en *entry) bool {
 	return false
 }
 
-// fits reports whether there is a slot for an attempt at row.
+// fits reports whether a slot is free for an attempt at row.
 func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 	switch {
 	case !l.permitsAttempt(e.now):
@@ -81,18 +82,19 @@ func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 	return e.slots.fits(l.share, row.Want.Identity.Size)
 }
 
-// quarantined reports whether row runs alone, because it may be what kills the processes
-// that it runs in: half of its attempts are used up, and the last one ended with
-// its worker. Otherwise the objects that are claimed together with a poisonous one
-// would use up their attempts with it, and die of it. That holds across pipelines:
-// beside a poison of another pipeline, which is not in quarantine yet, the row would die too.
+// quarantined reports whether an attempt at row must run alone. This is so if half of the
+// attempts are used up and the worker of the last one died, because the object may be what
+// kills the processes. Other objects that run beside it would use up their attempts and
+// become dead. The rule covers all pipelines, because a poison object of another pipeline,
+// not yet in quarantine, would kill this row too.
 func (e *Engine) quarantined(row *ledger.Row) bool {
 	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
 }
 
-// quarantineWaits reports whether a quarantined object is next in its lane, and nothing
-// else of the lane runs: other lanes begin nothing until it has begun alone. It does not hold
-// them up while its own lane is busy, or while another quarantined object runs.
+// quarantineWaits reports whether a quarantined object is first in its lane and can start,
+// apart from slots. Other lanes then start nothing until it has started alone. The object
+// does not delay other lanes while its own lane is busy or another quarantined object
+// runs.
 func (e *Engine) quarantineWaits() bool {
 	if e.slots.quarantine {
 		return false
@@ -105,10 +107,9 @@ func (e *Engine) quarantineWaits() bool {
 	return false
 }
 
-// first returns the first entry of a lane that waits for a slot and may begin next. It
-// drops the entries that wait no more. While a quarantined object runs for more than
-// one TTL, it leaves others in quarantine to the sweep, so that they do not hold up
-// their lane.
+// first returns the first entry of a lane that may start next, and drops entries that no
+// longer wait. While a quarantined object runs for more than one TTL, first leaves other
+// quarantined objects to the sweep, so that they do not block their lane.
 func (e *Engine) first(l *lane) *entry {
 	for range len(l.ready.items) {
 		en := l.ready.peek()
@@ -128,7 +129,7 @@ func (e *Engine) first(l *lane) *entry {
 	return nil
 }
 
-// nextReady returns the next entry that can have a slot: pipelines take turns.
+// nextReady returns the next entry that can have a slot. Pipelines take turns.
 func (e *Engine) nextReady() *entry {
 	for i := range e.order {
 		l := e.order[(e.turn+i)%len(e.order)]
@@ -140,8 +141,8 @@ func (e *Engine) nextReady() *entry {
 	return nil
 }
 
-// waits reports whether an entry taken from the ready queue still waits for a
-// slot, and for nothing else.
+// waits reports whether an entry of the ready queue still waits for a slot, and for
+// nothing else.
 func (e *Engine) waits(en *entry) bool {
 	return e.entries[en.key] == en && en.pending == nil && en.attempt == nil && !en.hasIntents()
 }

@@ -6,69 +6,70 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Notice states a fact, for logs, metrics and traces. Nothing depends on it.
+// Notice reports an event inside a worker or an audit, for logs, metrics and traces.
 type Notice struct {
 	Kind Kind
-	// Key names the object. Facts about deliveries and batches have none.
+	// Key names the object. It is empty in notices about deliveries and batches, and has
+	// only a pipeline in notices about a pipeline.
 	Key ledger.RowKey
-	// N is how many rows a RowsWritten or RowsRefused is about, how many events an
-	// Unmatched, how many losses an Audited; else 0.
+	// N is the number of rows (RowsWritten, RowsRefused), events (Unmatched), losses
+	// (Audited) or removals (RemovalsWithheld), otherwise 0.
 	N int
-	// Took is how long that took which the fact ends.
+	// Took is the duration of the operation that this notice ends.
 	Took time.Duration
-	// Detail says more, for people.
+	// Detail has more information for people.
 	Detail string
 }
 
-// Kind is what a Notice states.
+// Kind is the kind of a Notice.
 type Kind uint8
 
-// The facts that a log should not lack.
+// Kinds for the log.
 const (
-	Died             Kind = iota + 1 // a row is dead: an operator must look. It may be reported twice
-	TookOver                         // a claim found another worker's lease expired
+	Died             Kind = iota + 1 // a row is dead and needs an operator. May be reported twice
+	TookOver                         // a claim took over an expired lease
 	LostLease                        // an attempt ended without its lease. Took: the attempt
-	AttemptFailed                    // an attempt failed, and will be made again. Took: the attempt
-	AttemptUncounted                 // an attempt failed for no fault of its object, and is not counted. Took: the attempt
-	ShapeChanged                     // a sequencer is written differently than before
+	AttemptFailed                    // an attempt failed, and will be retried. Took: the attempt
+	AttemptUncounted                 // an attempt failed because of an outage, and is not counted. Took: the attempt
+	ShapeChanged                     // a sequencer has another format than the one before
 	Committed                        // an effect was committed. Took: the attempt
-	NothingToDo                      // an attempt found the effect committed already. Took: the attempt
-	Unreadable                       // a row cannot be read: its object waits
-	Disordered                       // an event was passed over as stale, though its own time is newer
-	ReceiverDown                     // an outage of a pipeline's receiver began. It has no object
-	ReceiverUp                       // it ended with a success. Took: the outage
+	NothingToDo                      // an attempt found its effect already committed. Took: the attempt
+	Unreadable                       // a row cannot be read, so its object waits
+	Disordered                       // an event was ignored as stale, although its time is newer
+	ReceiverDown                     // an outage of a pipeline's receiver began. Key: the pipeline
+	ReceiverUp                       // the outage ended with a success. Key: the pipeline. Took: the outage
 )
 
-// The facts that only metrics want; see [Config.Counts].
+// Kinds for metrics; see [Config.Counts].
 const (
-	Raised           Kind = ReceiverUp + 1 + iota // an event is news
-	Duplicate                                     // an event was heard before
-	Stale                                         // an event is older than what was heard before
-	Unmatched                                     // no pipeline wants these events
-	Acknowledged                                  // a delivery is done with. Took: since it came
-	Returned                                      // a delivery must come again. Took: since it came
-	Claimed                                       // an attempt begins. Took: since the object needed one, as far as known here
-	AttemptReleased                               // an attempt ended with its worker's shutdown. Took: the attempt
-	RowsWritten                                   // a batch of rows was sent to the ledger. Took: until its answer
-	RowsRefused                                   // these rows of it another worker had changed
-	LossFound                                     // an audit found a loss; Detail names it
-	LossRepaired                                  // and had the object looked at again
-	Audited                                       // an audit of this process ended. N: the losses. Took: the audit
-	LastAudit                                     // the last one over this ledger, by whomever, ended so long ago. Took: how long
-	RemovalsWithheld                              // an audit withheld removals in a pipeline, because they were too many. N: how many. It has no object
+	Raised           Kind = ReceiverUp + 1 + iota // an event raised Want
+	Duplicate                                     // an event was seen before
+	Stale                                         // an event is older than Want
+	Unmatched                                     // events match no pipeline
+	Acknowledged                                  // a delivery was acknowledged. Took: since its arrival
+	Returned                                      // a delivery was returned to its source. Took: since its arrival
+	Claimed                                       // an attempt begins. Took: since the object needed one, if known
+	AttemptReleased                               // an attempt was released at shutdown. Took: the attempt
+	RowsWritten                                   // the ledger answered a swap. Took: the request
+	RowsRefused                                   // rows of that swap were refused
+	LossFound                                     // an audit found a loss. Detail: its kind
+	LossRepaired                                  // the audit repaired the loss
+	Audited                                       // an audit of this process ended. N: its losses. Took: the audit
+	LastAudit                                     // age of the last audit by any process. Took: the age
+	RemovalsWithheld                              // an audit withheld removals because there were too many. Key: the pipeline. N: the removals
 )
 
-// verdictKinds are the facts of the verdicts.
+// verdictKinds maps verdicts to kinds.
 var verdictKinds = [...]Kind{ledger.Raised: Raised, ledger.Duplicate: Duplicate, ledger.Stale: Stale}
 
-// count reports a fact that only metrics want.
+// emitMetric emits a notice that only metrics need.
 func (e *Engine) emitMetric(r Notice) {
 	if e.cfg.Counts {
 		e.emit(r)
 	}
 }
 
-// emitAnswered reports the answer to a delivery.
+// emitAnswered emits a notice of the answer to a delivery.
 func (e *Engine) emitAnswered(d *delivery) {
 	r := Notice{Kind: Acknowledged, Took: e.now.Sub(d.came)}
 	if !d.answer.Ack {
@@ -77,7 +78,7 @@ func (e *Engine) emitAnswered(d *delivery) {
 	e.emitMetric(r)
 }
 
-// wrote reports a batch that the ledger has answered.
+// emitWritten emits notices of the ledger's answer to a batch.
 func (e *Engine) emitWritten(batch []*entry, in *Swapped) {
 	if !e.cfg.Counts || len(batch) == 0 {
 		return

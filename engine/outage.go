@@ -7,18 +7,18 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Shared marks a failure that lies with the receiver, and not with the object, if
-// enough objects of the pipeline meet it.
+// Shared marks a failure that counts as an outage of the receiver if enough objects of the
+// pipeline have it.
 type Shared struct {
 	Cause   string // equal for failures of one kind
-	Objects int    // how many objects must meet Cause without a success between; 0: the failure is not shared
+	Objects int    // objects that must fail with Cause without a success in between; 0: not shared
 }
 
-// Outages is what an engine knows of the receivers of its pipelines, by pipeline. The next
-// engine of the same process can continue with it.
+// Outages is the known state of receivers, by pipeline. It can be passed to the next
+// engine of the process.
 type Outages map[string]outage
 
-// Outages returns a copy of what the engine knows now.
+// Outages returns a copy of the current state.
 func (e *Engine) Outages() Outages {
 	all := make(Outages, len(e.order))
 	for name, l := range e.lanes {
@@ -27,7 +27,7 @@ func (e *Engine) Outages() Outages {
 	return all
 }
 
-// copied returns a copy. An outage that continues elsewhere begins with a probe.
+// clone returns a copy. A continued outage begins with a probe.
 func (o outage) clone() outage {
 	met := make(map[string][]ledger.RowKey, len(o.met))
 	for cause, keys := range o.met {
@@ -37,28 +37,27 @@ func (o outage) clone() outage {
 	return o
 }
 
-// outage is what an engine knows of the receiver of one pipeline. Other processes
-// find out for themselves.
+// outage is the known state of a pipeline's receiver. Processes do not share it.
 type outage struct {
-	met     map[string][]ledger.RowKey // the objects that met each cause since the last success
-	since   time.Time                  // when the outage began; zero: there is none
-	probeAt time.Time                  // when the next attempt may begin
-	probes  int                        // failed attempts since the outage began
-	ended   time.Time                  // when the last outage ended
+	met     map[string][]ledger.RowKey // objects that failed with each cause since the last success
+	since   time.Time                  // start of the outage; zero: no outage
+	probeAt time.Time                  // earliest time of the next attempt
+	probes  int                        // failed attempts since the start
+	ended   time.Time                  // end of the last outage
 }
 
 func (o *outage) active() bool { return !o.since.IsZero() }
 
-// open reports whether an outage, if there is one, permits an attempt now: one
-// object at a time, after a back-off, probes the receiver.
+// permitsAttempt reports whether an attempt may start. During an outage, one object at a
+// time probes the receiver, after a back-off.
 func (l *lane) permitsAttempt(now time.Time) bool {
 	return !l.outage.active() || l.share.running == 0 && !l.outage.probeAt.After(now)
 }
 
-// noteReceiver learns from the end of an attempt whether the receiver of its
-// pipeline works. Failures in an outage are not counted until it has lasted for
-// Config.Outage. Otherwise two objects that always fail could keep it up forever.
-// An attempt that began before an outage ended met that outage, and begins no other.
+// noteReceiver updates the receiver's state after an attempt. During an outage, failures
+// are not counted until it has lasted for Config.Outage. Otherwise two objects that always
+// fail could prolong it forever. A failed attempt that began before the last outage ended
+// is not counted and starts no new outage.
 func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 	l := e.lane(in.Key)
 	o := &l.outage
@@ -89,7 +88,8 @@ func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 	in.Failure.Uncounted = in.Failure.Uncounted || e.now.Before(o.since.Add(e.cfg.Outage))
 }
 
-// meets notes that an object met a cause, and reports whether enough objects have.
+// recordFailure records the object for its cause, and reports whether enough objects have
+// failed.
 func (o *outage) recordFailure(in *Finished) bool {
 	if o.met == nil {
 		o.met = map[string][]ledger.RowKey{}
@@ -102,15 +102,15 @@ func (o *outage) recordFailure(in *Finished) bool {
 	return len(keys) >= in.Shared.Objects
 }
 
-// backOff plans the next probe of a receiver that failed again.
+// backOff schedules the next probe of the receiver.
 func (e *Engine) backOff(o *outage, in *Finished) {
 	o.probes++
 	o.probeAt = e.now.Add(max(e.cfg.Policy.OutageBackoff(o.probes, e.cfg.Rand.Float64()), in.Failure.After))
 }
 
-// unqueue leaves to the ledger what waits for a slot when an outage begins, except
-// for the first object, which is the next probe. Probes then rotate: a sweep returns
-// first what has waited longest.
+// unqueue drops the objects that wait for a slot when an outage begins, except for the
+// first one, which is the next probe. Sweeps return the oldest rows first, so probes
+// rotate.
 func (e *Engine) unqueue(l *lane) {
 	first := e.first(l)
 	l.ready.pop()

@@ -6,13 +6,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// pendingSwap is the write of an entry that the ledger has not answered yet, and what
-// takes effect when it is applied.
+// pendingSwap is an entry's unanswered write, with the effects that it has if it is
+// applied.
 type pendingSwap struct {
 	next     ledger.Row
 	observed []observation
 	finish   *Finished
-	refused  bool // the attempt that ends no longer has its lease
+	refused  bool // the ending attempt has lost its lease
 	renewed  bool
 	claim    *ledger.Claim
 	retired  bool
@@ -25,8 +25,8 @@ func (p *pendingSwap) observe(o *observation, now time.Time) bool {
 	return o.verdict == ledger.Raised || o.verdict == ledger.Disordered
 }
 
-// end applies the result of an attempt, and reports whether the row changes. If the
-// attempt has lost its lease, a verification is scheduled for what it may have written.
+// applyResult applies the result of an attempt, and reports whether the row changes. If
+// the attempt has lost its lease after it sent a write, the row gets a verification.
 func (p *pendingSwap) applyResult(standing *ledger.Row, attempt *ledger.Claim, cfg *Config, now time.Time) bool {
 	in, ok := p.finish, false
 	switch in.Result {
@@ -52,8 +52,8 @@ func (p *pendingSwap) applyResult(standing *ledger.Row, attempt *ledger.Claim, c
 	return true
 }
 
-// grant claims the row, or retires a row without attempts left, and reports whether the
-// row changes.
+// applyClaim claims the row, or retires it if no attempts are left, and reports whether
+// the row changes.
 func (p *pendingSwap) applyClaim(cfg *Config, now time.Time) bool {
 	next, claim, why := p.next.Claim(cfg.Owner, &cfg.Policy, now)
 	switch why {
@@ -68,12 +68,11 @@ func (p *pendingSwap) applyClaim(cfg *Config, now time.Time) bool {
 	return true
 }
 
-// supersededBy reports that a refused swap had landed after all, under an
-// unclear answer, before another worker changed the row again: the fence that it
-// granted, or the lease that it ended, tells. A lease that another worker ended
-// by retiring the row tells of no landing: Have is behind, or the row is dead.
-// Where both retired it the row does not tell who was first; but if a verification
-// is missing that only this one asked for, it was the other.
+// supersededBy reports whether a refused swap had landed before another worker changed the
+// row. The row proves it by the fence that the swap granted, or by the lease that it
+// ended. If another worker ended the lease by retiring the row, Have is behind or the row
+// is dead. If both wrote a dead row, this swap came first only if its verification is
+// present.
 func (p *pendingSwap) supersededBy(row *ledger.Row, owner string, was *ledger.Claim) bool {
 	switch {
 	case p.claim != nil:

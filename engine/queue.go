@@ -1,13 +1,13 @@
 package engine
 
-// Which queue an entry is in. It can be in both.
+// Kinds of queues. An entry can be in both.
 const (
 	dirty = iota
 	ready
 	queues
 )
 
-// queue is a first-in, first-out list of entries, each in it at most once.
+// queue is a first-in, first-out list of distinct entries.
 type queue struct {
 	which int
 	items []*entry
@@ -20,9 +20,8 @@ func (q *queue) push(en *entry) {
 	}
 }
 
-// pop returns nil when the queue is empty. append leaves
-// popped entries behind when it moves the slice, so a queue that is never empty does
-// not grow.
+// pop returns nil if the queue is empty. append drops popped entries when it moves the
+// slice, so a queue that is never empty does not grow.
 func (q *queue) pop() *entry {
 	en := q.peek()
 	if en != nil {
@@ -33,7 +32,7 @@ func (q *queue) pop() *entry {
 	return en
 }
 
-// peek returns what pop would.
+// peek returns the first entry, or nil.
 func (q *queue) peek() *entry {
 	if q.empty() {
 		return nil

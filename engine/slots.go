@@ -2,29 +2,29 @@ package engine
 
 import "time"
 
-// slots limits the attempts that run at a time, and the summed size of their objects.
+// slots limits the concurrent attempts and the total size of their objects.
 type slots struct {
-	common  int   // slots of the pipelines without reserved ones
-	bytes   int64 // of all attempts, reserved slots included
+	common  int   // slots of the pipelines without reserved slots
+	bytes   int64 // of all attempts, including those in reserved slots
 	shares  []*share
-	sharers int // shares without reserved slots
+	sharers int // number of shares without reserved slots
 
 	used      int
 	usedBytes int64
 
-	quarantine    bool      // an attempt in quarantine runs
-	quarantineEnd time.Time // when other attempts may begin beside it
+	quarantine    bool      // an attempt in quarantine is running
+	quarantineEnd time.Time // when other attempts may start beside it
 }
 
-// share is one pipeline's part of the slots. A pipeline is sure of some slots,
-// whatever the others do. The rest go to the pipeline that asks first.
+// share is one pipeline's part of the slots. Each pipeline has guaranteed slots. The
+// remaining common slots go to the first pipeline that needs them.
 type share struct {
-	running  int // slots that attempts hold
+	running  int // slots in use
 	reserved int // slots that only this pipeline uses; 0: it uses the common slots
 }
 
-// slot is what an attempt holds from its claim to the end of its task. The zero slot
-// is none.
+// slot is held by an attempt from its claim to the end of its task. The zero slot is not
+// held.
 type slot struct {
 	share      *share
 	size       int64
@@ -42,11 +42,11 @@ func (s *slots) addShare(reserved int) *share {
 	return sh
 }
 
-// guaranteed is the number of common slots that each pipeline is sure of: together
-// half of them, and at least one each.
+// guaranteed returns the number of common slots that each pipeline always gets: half of
+// the slots divided by the number of pipelines, at least one.
 func (s *slots) guaranteed() int { return max(1, s.common/(2*s.sharers)) }
 
-// room reports whether the pipeline may have one more slot.
+// room reports whether the pipeline may use another slot.
 func (s *slots) room(sh *share) bool {
 	if sh.reserved > 0 {
 		return sh.running < sh.reserved
@@ -64,8 +64,8 @@ func (s *slots) room(sh *share) bool {
 	return open > 0
 }
 
-// fits reports whether there is a slot for an object. An object larger than the
-// bytes left runs if no other object of its pipeline does.
+// fits reports whether an object can have a slot. An object larger than the free bytes
+// runs if no other object of its pipeline runs.
 func (s *slots) fits(sh *share, size int64) bool {
 	if s.used == 0 {
 		return true
@@ -73,8 +73,8 @@ func (s *slots) fits(sh *share, size int64) bool {
 	return s.room(sh) && (sh.running == 0 || size <= s.bytes-s.usedBytes)
 }
 
-// acquire takes a slot. An attempt in quarantine keeps others from beginning until
-// the given time; zero: it is not in quarantine.
+// acquire takes a slot. A non-zero quarantineEnd marks an attempt in quarantine, which
+// keeps other attempts from starting until that time.
 func (s *slots) acquire(sh *share, size int64, quarantineEnd time.Time) slot {
 	sh.running++
 	s.used++
@@ -86,7 +86,7 @@ func (s *slots) acquire(sh *share, size int64, quarantineEnd time.Time) slot {
 	return slot{share: sh, size: size, quarantine: true}
 }
 
-// release frees a slot, if it is held.
+// release frees the slot if it is held.
 func (s *slots) release(sl *slot) {
 	if !sl.held() {
 		return
@@ -98,11 +98,11 @@ func (s *slots) release(sl *slot) {
 	*sl = slot{}
 }
 
-// quarantines reports whether an attempt in quarantine keeps others from beginning.
+// quarantines reports whether an attempt in quarantine keeps others from starting.
 func (s *slots) quarantines(now time.Time) bool { return s.quarantine && now.Before(s.quarantineEnd) }
 
-// quarantineOverdue reports whether an attempt in quarantine runs for longer than it
-// keeps others from beginning.
+// quarantineOverdue reports whether an attempt in quarantine runs longer than it keeps
+// others from starting.
 func (s *slots) quarantineOverdue(now time.Time) bool {
 	return s.quarantine && !now.Before(s.quarantineEnd)
 }

@@ -6,48 +6,49 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// sweep is the state of asking for one pipeline's due rows.
+// sweep is the state of one pipeline's query for due rows.
 type sweep struct {
 	pipeline string
 	lane     *lane
 	next     time.Time
 	asked    bool
 	limit    int
-	answered bool // the ledger has returned due rows, or that there are none
-	complete bool // with SweepOnce: an answer held all rows that were due
-	// unreadable is how many rows of the last answer could not be read. The next sweep
-	// asks for twice as many more. Otherwise they would stand before all other rows for good.
+	answered bool // a query has succeeded
+	complete bool // with SweepOnce: an answer had all due rows
+	// unreadable is the number of unreadable rows in the last answer. The next sweep
+	// raises its limit by twice that number, because unreadable rows stay due and would
+	// fill every answer.
 	unreadable int
 }
 
-// maxSwept is the most rows asked for at a time.
+// maxSwept is the largest limit of a sweep, not counting unreadable rows.
 const maxSwept = 500
 
-// maxUnreadable is the most unreadable rows that a sweep passes over. Beyond that
-// number they do stand before all others.
+// maxUnreadable bounds the extra rows for unreadable ones. If there are more, they block
+// the sweep.
 const maxUnreadable = 10_000
 
-// due reports whether it is time to ask.
+// due reports whether a sweep is due.
 func (s *sweep) due(now time.Time) bool { return !s.asked && !s.complete && !s.next.After(now) }
 
-// ask begins a sweep for as many attempts as can run, and returns the number of rows to ask for.
+// begin starts a sweep for the given number of attempts, and returns its limit.
 func (s *sweep) begin(attempts int) int {
 	s.asked = true
 	s.limit = min(maxSwept, max(attempts, 1)) + min(2*s.unreadable, maxUnreadable)
 	return s.limit
 }
 
-// sweepAnswer is what a sweep returned.
+// sweepAnswer summarizes the answer to a sweep.
 type sweepAnswer struct {
 	failed     bool
 	rows       int
-	unreadable int // of the rows
-	adopted    int // rows with something to do about them
+	unreadable int // among rows
+	adopted    int // rows that need processing
 }
 
-// take ends a sweep, and plans the next for the given time. A full answer means that there
-// are more due rows, so the engine asks again at once, unless the answer brought nothing
-// to do: the next one would bring the same rows.
+// finish ends a sweep, and schedules the next one. A full answer means that more rows are
+// due, so the engine sweeps again at once. If no row of the answer needs processing, it
+// waits, because the next answer would have the same rows.
 func (s *sweep) finish(a sweepAnswer, once bool, now, next time.Time) {
 	full := a.rows >= s.limit
 	s.asked = false
@@ -60,13 +61,13 @@ func (s *sweep) finish(a sweepAnswer, once bool, now, next time.Time) {
 	s.unreadable = a.unreadable
 }
 
-// sweeping reports whether a pipeline's due rows are wanted. They are not
-// while objects of it wait for a slot, because no slot could claim them.
+// sweeping reports whether to sweep a pipeline. It returns false while objects of the
+// pipeline wait for a slot, because no slot is free for more.
 func (e *Engine) sweeping(l *lane) bool {
 	return e.cfg.SweepInterval > 0 && !e.draining && l.ready.empty() && e.room(l)
 }
 
-// sweepAll asks for the due rows of each pipeline whose sweep is due.
+// sweepAll requests the due rows of each pipeline whose sweep is due.
 func (e *Engine) sweepAll() {
 	for i := range e.sweeps {
 		if s := &e.sweeps[i]; s.due(e.now) && e.sweeping(s.lane) {
@@ -75,8 +76,8 @@ func (e *Engine) sweepAll() {
 	}
 }
 
-// sweptOnce reports that all due rows of each pipeline were read and nothing happens to
-// any of them. It does not wait for a pipeline whose receiver is down.
+// sweptOnce reports whether all due rows of each pipeline were read and processed. A
+// pipeline whose receiver is down counts as done after one answer.
 func (e *Engine) sweptOnce() bool {
 	for i := range e.sweeps {
 		if s := &e.sweeps[i]; !s.complete && !(s.answered && s.lane.outage.active()) {
@@ -86,8 +87,8 @@ func (e *Engine) sweptOnce() bool {
 	return e.Idle()
 }
 
-// adopt takes a row as the ledger has it, and reports whether there is anything
-// to do about it. The engine knows a row that has an entry better.
+// adopt creates an entry for a row from the ledger, and reports whether the row needs
+// processing. It ignores a row that already has an entry.
 func (e *Engine) adopt(row *ledger.Row) bool {
 	if e.draining || e.entries[row.RowKey] != nil {
 		return false
@@ -99,16 +100,16 @@ func (e *Engine) adopt(row *ledger.Row) bool {
 	return e.entries[row.RowKey] == en
 }
 
-// jittered returns the time of the next sweep or look. The workers of a fleet
-// that started together do not ask together.
+// jittered returns the time of the next sweep or load, random so that workers which
+// started together spread their queries.
 func (e *Engine) jittered() time.Time {
 	return e.now.Add(e.cfg.SweepInterval/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.SweepInterval)))
 }
 
-// swept takes due rows. The engine knows rows with an entry better, and also
-// a row of the cache that was written later: a store may answer
-// from an older snapshot. But another worker with a slow clock may have written since.
-// So the engine drops such a row from the cache, and the next sweep decides.
+// swept handles due rows. It ignores rows that have an entry. It also ignores a row if the
+// cached one was updated later, because a store may answer from an older snapshot. The
+// cached time may come from a slow or fast clock, so swept drops the cached row, and the
+// next sweep decides.
 func (e *Engine) swept(in *Swept) {
 	a := sweepAnswer{failed: in.Failed, rows: len(in.Rows)}
 	for i := range in.Rows {

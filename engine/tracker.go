@@ -9,17 +9,17 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// tracker counts the objects that this engine's deliveries named and that
-// are neither settled nor dead. Active ones have an entry. Parked ones have none: they
-// back off, or another worker holds them. Sweeps bring back most parked objects, but
-// not those that another worker settles, so the engine loads at the parked rows.
+// tracker counts the delivered objects that are neither settled nor dead. Active ones have
+// an entry. Parked ones have none, because they back off or another worker holds them.
+// Sweeps return most parked objects later, but not those that another worker settles, so
+// the engine also loads parked rows.
 type tracker struct {
 	active       int
-	parked       *simplelru.LRU[ledger.RowKey, int] // the value of loads when each was parked
-	loads        int                                // how many loads were asked for
-	asked        bool                               // a look has no answer yet
+	parked       *simplelru.LRU[ledger.RowKey, int] // value: loads at the time of parking
+	loads        int                                // number of load requests
+	asked        bool                               // a load is unanswered
 	sourcesEnded bool                               // no delivery follows
-	next         time.Time                          // of the next look
+	next         time.Time                          // time of the next load
 }
 
 func newTracker() tracker {
@@ -29,7 +29,7 @@ func newTracker() tracker {
 
 func (t *tracker) unsettled() int { return t.active + t.parked.Len() }
 
-// track counts an object that a delivery named.
+// track counts a delivered object.
 func (t *tracker) track(en *entry) {
 	if !en.tracked {
 		en.tracked = true
@@ -44,7 +44,7 @@ func (t *tracker) untrack(en *entry) {
 	}
 }
 
-// park keeps the key of an unsettled object whose entry is dropped.
+// park keeps the key of an unsettled object without an entry.
 func (t *tracker) park(en *entry) {
 	if en.tracked {
 		t.parked.Add(en.key, t.loads)
@@ -52,16 +52,16 @@ func (t *tracker) park(en *entry) {
 	}
 }
 
-// resume tracks a parked object again that has a new entry.
+// resume moves a parked object that has a new entry back to the active ones.
 func (t *tracker) resume(en *entry) {
 	if t.parked.Remove(en.key) {
 		t.track(en)
 	}
 }
 
-// wantsLoad reports whether the parked rows should be looked at: all of them when no
-// delivery follows. Before that a look only serves to forget the objects that other
-// workers have settled, once more than limit are parked.
+// wantsLoad reports whether to load parked rows. After the sources have ended, it is true
+// if any object is parked. Before, it is true if more than limit objects are parked, so
+// that the tracker can forget those that other workers have settled.
 func (t *tracker) wantsLoad(limit int) bool {
 	if t.asked {
 		return false
@@ -72,27 +72,27 @@ func (t *tracker) wantsLoad(limit int) bool {
 	return t.parked.Len() > limit
 }
 
-// look returns the next keys to look at, at most limit. The keys take turns.
+// nextKeys returns the next parked keys to load, at most limit, in rotation.
 func (t *tracker) nextKeys(limit int) []ledger.RowKey {
 	t.asked = true
 	t.loads++
 	keys := make([]ledger.RowKey, min(t.parked.Len(), limit))
 	for i := range keys {
 		keys[i], _, _ = t.parked.GetOldest()
-		t.parked.Get(keys[i]) // which makes it the last
+		t.parked.Get(keys[i]) // moves the key to the end
 	}
 	return keys
 }
 
-// answered ends a look, and plans the next.
+// answered ends a load, and schedules the next one.
 func (t *tracker) answered(next time.Time) { t.asked, t.next = false, next }
 
-// parkedBeforeLoad reports whether an object has been parked since before the last look. The
-// engine knows other objects better than the answer.
+// parkedBeforeLoad reports whether an object was already parked when the last load was
+// requested. For other objects, the answer may be out of date.
 func (t *tracker) parkedBeforeLoad(key ledger.RowKey) bool {
 	loads, parked := t.parked.Peek(key)
 	return parked && loads < t.loads
 }
 
-// drop forgets a parked object.
+// drop removes a parked object.
 func (t *tracker) drop(key ledger.RowKey) { t.parked.Remove(key) }

@@ -2,13 +2,13 @@ package engine
 
 import "github.com/pawlhq/pawl/ledger"
 
-// Unsettled returns how many objects that deliveries named are neither settled
-// nor dead. An engine that never sweeps gives up those that it cannot settle.
+// Unsettled returns the number of delivered objects that are neither settled nor dead. An
+// engine without sweeps does not count objects that it returned.
 func (e *Engine) Unsettled() int { return e.tracker.unsettled() }
 
-// AllSettled reports that every delivery is answered, and every object that one
-// named settled or dead. Objects that only sweeps brought do not count. After
-// [SweepOnce] it reports instead that every due row was read and processed.
+// AllSettled reports whether every delivery is answered and every delivered object is
+// settled or dead. Objects that only sweeps returned do not count. After [SweepOnce] it
+// reports whether every due row was read and processed.
 func (e *Engine) AllSettled() bool {
 	if e.sweepOnce {
 		return e.sweptOnce()
@@ -16,8 +16,8 @@ func (e *Engine) AllSettled() bool {
 	return e.Unsettled() == 0 && len(e.deliveries) == 0
 }
 
-// park keeps the key of an unsettled object whose entry is dropped. An engine that never
-// sweeps gives the object up.
+// park tracks an unsettled object whose entry is dropped. An engine without sweeps stops
+// tracking it.
 func (e *Engine) park(en *entry) {
 	if e.cfg.SweepInterval > 0 {
 		e.tracker.park(en)
@@ -27,16 +27,15 @@ func (e *Engine) park(en *entry) {
 
 func (e *Engine) loadsParked() bool { return !e.draining && e.tracker.wantsLoad(e.cfg.Cache) }
 
-// look asks for a batch of the parked rows.
+// loadParked requests a batch of parked rows.
 func (e *Engine) loadParked() {
 	if e.loadsParked() && !e.tracker.next.After(e.now) {
 		e.emit(Load{Keys: e.tracker.nextKeys(e.cfg.Batch)})
 	}
 }
 
-// looked takes the rows of parked objects. If something has happened to an object
-// since the look was asked for, the engine knows it better. A key without a row was
-// purged, which happens to settled rows only.
+// loaded handles the rows of parked objects. It ignores objects that changed after the
+// request. A missing row was purged, so it was settled.
 func (e *Engine) loaded(in *Loaded) {
 	e.tracker.answered(e.jittered())
 	rows := make(map[ledger.RowKey]*ledger.Row, len(in.Rows))
