@@ -10,12 +10,11 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// cycleEvents is how many objects one round of BenchmarkCycle is about.
+// cycleEvents is the number of objects in one round of BenchmarkCycle.
 const cycleEvents = 500
 
-// BenchmarkCycle is what the engine itself costs: messages of ten events, each of
-// an object never heard of, observed, claimed, and completed, by a ledger that
-// applies everything at once.
+// BenchmarkCycle measures the engine alone: messages of ten events about new objects are
+// observed, claimed and completed. The ledger applies every swap at once.
 //
 //	go test ./engine -run '^$' -bench Cycle -benchmem
 func BenchmarkCycle(b *testing.B) {
@@ -61,7 +60,7 @@ func cycleMessages(b *testing.B) []engine.Deliver {
 	return messages
 }
 
-// cycle takes all messages of round n through the engine.
+// cycle passes all messages of round n through the engine.
 func cycle(b *testing.B, e *engine.Engine, messages []engine.Deliver, n int) {
 	inputs := make([]engine.Input, len(messages))
 	for i, m := range messages {

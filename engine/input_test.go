@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// parseKey reads "key" or "pipeline/key".
+// parseKey parses "key" or "pipeline/key".
 func parseKey(text string) ledger.RowKey {
 	pipeline, key, ok := strings.Cut(text, "/")
 	if !ok {
@@ -17,7 +17,7 @@ func parseKey(text string) ledger.RowKey {
 	return ledger.RowKey{Pipeline: pipeline, Bucket: "b", Key: key}
 }
 
-// item reads KEY and what the event says.
+// item parses KEY and the options of an event.
 func (s *script) item(words []string) engine.Item {
 	key := parseKey(words[0])
 	ev := event.Event{Object: key.Object(), Kind: event.Created, Name: "Put", Time: s.world.now}
@@ -48,8 +48,8 @@ func (s *script) item(words []string) engine.Item {
 	return engine.Item{Key: key, Event: ev, Trusted: trusted}
 }
 
-// finished reads KEY, a result, and what the attempt knows of itself. The fence
-// is that of the task which runs, or else given.
+// finished parses KEY, a result, and its options. The default fence is that of the running
+// task.
 func (s *script) finished(w *worker, words []string) engine.Finished {
 	key := parseKey(words[0])
 	in := engine.Finished{Key: key, Acted: true}

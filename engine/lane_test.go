@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// crowd delivers objects of a pipeline, has all that is written land, and returns
-// how many attempts of it run.
+// crowd delivers objects of a pipeline, commits all swaps, and returns the number of its
+// running attempts.
 func crowd(t *testing.T, a *worker, pipeline string, objects int) int {
 	t.Helper()
 	for i := range objects {
@@ -33,7 +33,7 @@ func crowd(t *testing.T, a *worker, pipeline string, objects int) int {
 	return n
 }
 
-// Freed slots go to the pipelines in turn, and not to the one with the longest queue.
+// Free slots go to the pipelines in turn, not to the one with the longest queue.
 func TestPipelinesTakeTurns(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{
@@ -56,8 +56,8 @@ func TestPipelinesTakeTurns(t *testing.T) {
 	}
 }
 
-// What waits for a slot beyond a pipeline's share of the room waits in the ledger,
-// and sweeps bring all of it.
+// Objects beyond a pipeline's share of the backlog wait in the ledger, and sweeps return
+// all of them.
 func TestSlowPipelineLeavesRoomInTheBacklog(t *testing.T) {
 	const objects, waiting = 60, 5
 	w := newWorld(t)
@@ -91,8 +91,8 @@ func TestSlowPipelineLeavesRoomInTheBacklog(t *testing.T) {
 	}
 }
 
-// An object that may be what kills the processes waits until nothing else runs, and
-// other pipelines begin no more only when its own has come to rest.
+// A quarantined object waits until nothing else runs. Other pipelines keep starting
+// attempts until its own pipeline is idle.
 func TestQuarantineWaitsForItsOwnPipelineFirst(t *testing.T) {
 	w := newWorld(t)
 	two := policy()
@@ -125,7 +125,7 @@ func TestQuarantineWaitsForItsOwnPipelineFirst(t *testing.T) {
 		t.Fatalf("%d attempts run beside the one of the lost worker", n)
 	}
 	pass(20 * time.Second)
-	pass(20 * time.Second) // the lost worker's lease is over
+	pass(20 * time.Second) // the lost worker's lease has expired
 	if n := crowd(t, a, "pp", 1); n != 1 {
 		t.Fatalf("%d attempts of the other pipeline run while the first is busy", n)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// TestNoncesAreUnique: what compare-and-swap compares must never repeat, so that all of a
-// nonce has to be random.
+// TestNoncesAreUnique checks that all bytes of a nonce are random, because
+// compare-and-swap needs unique nonces.
 func TestNoncesAreUnique(t *testing.T) {
 	const n = 1000
 	w := newWorld(t).newWorker(engine.Config{Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Swaps: 1, Batch: n}, 1)

@@ -15,7 +15,7 @@ func swapConfig() *Config {
 	return &Config{Owner: "a", Policy: ledger.DefaultPolicy(), Rand: rand.New(rand.NewPCG(1, 0))}
 }
 
-// claimed returns a row that a worker holds, and its claim.
+// claimed returns a leased row and its claim.
 func claimed(t *testing.T) (ledger.Row, *ledger.Claim) {
 	t.Helper()
 	p := &pendingSwap{next: ledger.Row{RowKey: objectKey("k")}}
@@ -97,7 +97,7 @@ func TestPendingSwapSupersededAfterLanding(t *testing.T) {
 	}
 }
 
-// TestRefusedClaimReleasesItsSlot has another worker claim the only due row first.
+// TestRefusedClaimReleasesItsSlot lets another worker claim the only due row first.
 func TestRefusedClaimReleasesItsSlot(t *testing.T) {
 	cfg := swapConfig()
 	cfg.Pipelines, cfg.Tasks, cfg.Swaps, cfg.Batch, cfg.SweepInterval = []string{"p"}, 1, 1, 1, time.Hour

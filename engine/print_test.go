@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// printer writes what a person wants to read of the engine's decisions.
+// printer prints the engine's actions.
 type printer struct {
 	strings.Builder
 	world *world
@@ -62,7 +62,7 @@ var kinds = map[engine.Kind]string{
 	engine.RowsWritten: "rows written", engine.RowsRefused: "rows refused",
 }
 
-// report prints how long something took where all is reported.
+// notice prints durations only if a worker of the transcript counts.
 func (p *printer) notice(r *engine.Notice) {
 	p.printf("notice")
 	switch r.Key {
@@ -92,7 +92,7 @@ func keyTexts(keys []ledger.RowKey) (texts []string) {
 	return texts
 }
 
-// swap prints what each change would do to its row.
+// swap prints the changes of each row.
 func (p *printer) swap(a *engine.Swap) {
 	p.printf("swap %d\n", a.Batch)
 	for _, c := range a.Changes {
@@ -105,8 +105,7 @@ func (p *printer) swap(a *engine.Swap) {
 	}
 }
 
-// whatChanged names the entries that a history got, oldest first. Only a
-// renewal leaves none.
+// whatChanged returns the new history entries, oldest first. Only a renewal adds none.
 func whatChanged(before, after []ledger.Entry) string {
 	n := 0
 	for n < len(after) && !slices.Equal(after[n:], before[:min(len(before), len(after)-n)]) {
@@ -188,7 +187,7 @@ func (p *printer) answer(a *engine.Answer) {
 	p.printf("\n")
 }
 
-// outcomes prints what the ledger said to a batch.
+// outcomes prints the ledger's answer to a batch.
 func (p *printer) outcomes(batch uint64, changes []ledger.Change, out []ledger.Outcome) {
 	p.printf("answer %d:", batch)
 	for i, o := range out {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// pure says what packages that only decide may use of imports which know the
-// time, roll dice or wait: time and randomness are their inputs.
+// pure has the permitted names of imports that know the time, produce random numbers or
+// block. Pure packages receive time and randomness as inputs.
 var pure = map[string]func(name string) bool{
 	"time": allBut("Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker",
 		"Local", "LoadLocation"),
@@ -35,11 +35,11 @@ func allBut(names ...string) func(string) bool {
 	return func(name string) bool { return !slices.Contains(names, name) }
 }
 
-// waits are the files that give pure rules to a store, and have to wait for it.
+// waits are the files that connect pure transitions to a store, and may block.
 var waits = []string{"ledger/ledger.go", "ledger/rows.go"}
 
-// TestEngineIsPure loads into the sources of event, ledger and engine for clocks,
-// global randomness, goroutines and channels.
+// TestEngineIsPure checks that the packages event, ledger and engine use no clock, global
+// randomness, goroutine or channel.
 func TestEngineIsPure(t *testing.T) {
 	for _, dir := range []string{"event", "ledger", "engine"} {
 		files, err := filepath.Glob("../" + dir + "/*.go")
@@ -57,7 +57,7 @@ func TestEngineIsPure(t *testing.T) {
 	}
 }
 
-// TestPurityCheckFindsViolations proves that TestEngineIsPure would see what it loads for.
+// TestPurityCheckFindsViolations checks the check of TestEngineIsPure.
 func TestPurityCheckFindsViolations(t *testing.T) {
 	const source = `package p
 import ("time"; r "math/rand/v2"; "os")
@@ -81,8 +81,7 @@ func f(x *r.Rand, d time.Duration) int {
 	}
 }
 
-// impurities parses a file, or source in its place, and names what it should
-// not use.
+// impurities parses a file, or the given source, and returns its forbidden uses.
 func impurities(t *testing.T, file string, source any) (faults []string) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -118,7 +117,7 @@ func impurities(t *testing.T, file string, source any) (faults []string) {
 	return faults
 }
 
-// importsOf returns the file's imports that matter, by the name they have there.
+// importsOf returns the restricted imports of a file by their local names.
 func importsOf(t *testing.T, f *ast.File) map[string]string {
 	t.Helper()
 	imports := map[string]string{}

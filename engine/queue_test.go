@@ -2,8 +2,8 @@ package engine
 
 import "testing"
 
-// TestQueueNeverEmpty keeps a queue from ever being empty, which must neither
-// disturb the order nor cost memory for what has left.
+// TestQueueNeverEmpty checks that a queue that is never empty keeps its order, and frees
+// the memory of popped entries.
 func TestQueueNeverEmpty(t *testing.T) {
 	q := queue{which: ready}
 	entries := make([]*entry, 10)
@@ -13,7 +13,7 @@ func TestQueueNeverEmpty(t *testing.T) {
 	push := func(i int) { q.push(entries[i%len(entries)]) }
 	for i := range 5 {
 		push(i)
-		push(i) // in it already
+		push(i) // is already queued
 	}
 	for i := range 10_000 {
 		push(i + 5)

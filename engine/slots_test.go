@@ -10,10 +10,10 @@ func TestSlotsPerPipeline(t *testing.T) {
 	for _, c := range []struct {
 		common   int
 		reserved [3]int
-		want     []int // slots that each pipeline gets, if they ask for all in this order
+		want     []int // slots that each pipeline gets if they request all slots in this order
 	}{
-		{8, [3]int{}, []int{6, 1, 1}},   // each is sure of one, and five go to the first
-		{16, [3]int{}, []int{12, 2, 2}}, // each is sure of two
+		{8, [3]int{}, []int{6, 1, 1}},   // one guaranteed slot each, and five more for the first
+		{16, [3]int{}, []int{12, 2, 2}}, // two guaranteed slots each
 		{1, [3]int{}, []int{1, 1, 1}},
 		{8, [3]int{3, 0, 0}, []int{3, 6, 2}},
 		{8, [3]int{20, 1, 2}, []int{20, 1, 2}},

@@ -11,10 +11,9 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestClockPutBack: a worker claimed an object after its back-off, its clock was
-// put back by an hour, and it renewed. When that lease expires, the back-off
-// seems to be still to come. The row is due, but cannot be claimed: the engine
-// must leave it alone, and not try for ever.
+// TestClockPutBack sets a worker's clock back by an hour between the claim of a failed
+// object and the renewal. When the lease expires, the back-off has not passed yet. The row
+// is due but not claimable, and the engine must not retry in a loop.
 func TestClockPutBack(t *testing.T) {
 	w := newWorld(t)
 	seq, err := event.ParseSequencer("01")
@@ -46,9 +45,9 @@ func TestClockPutBack(t *testing.T) {
 	}
 }
 
-// TestSweepDuringPendingSwap: an attempt has ended after its lease, and the
-// ledger takes its time to answer. All that is due is the attempt's own row: the
-// engine must not ask again and again until that is settled.
+// TestSweepDuringPendingSwap ends an attempt after its lease while the ledger is slow. The
+// only due row is the attempt's own. The engine must not sweep in a loop until the swap is
+// answered.
 func TestSweepDuringPendingSwap(t *testing.T) {
 	w := newWorld(t)
 	seq, err := event.ParseSequencer("01")
@@ -79,10 +78,9 @@ func TestSweepDuringPendingSwap(t *testing.T) {
 	}
 }
 
-// TestSweepFromOlderSnapshot: a store answers a sweep with rows as they were before
-// they were settled here. The engine knows better and writes nothing; nor does it
-// ask again at once. If the row has changed behind its back, the second sweep
-// finds it.
+// TestSweepFromOlderSnapshot answers a sweep with rows from before they were settled. The
+// engine writes nothing and does not sweep again at once. If another worker has changed
+// the row meanwhile, the second sweep finds it.
 func TestSweepFromOlderSnapshot(t *testing.T) {
 	w := newWorld(t)
 	seq, err := event.ParseSequencer("01")
@@ -122,8 +120,8 @@ func TestSweepFromOlderSnapshot(t *testing.T) {
 	}
 }
 
-// TestUnreadableRowsAreReportedOnce: rows that cannot be read are told of once, stand before no
-// other row, and hand back the events of their own object alone.
+// TestUnreadableRowsAreReportedOnce checks that unreadable rows are reported once, do not
+// hide other due rows, and return only the events of their own objects.
 func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{
@@ -162,8 +160,8 @@ func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableRowsDoNotBlockSweeps: where more rows cannot be read than a sweep passes by, the
-// engine asks at its usual pace, and tells of each once.
+// TestUnreadableRowsDoNotBlockSweeps checks that the engine keeps its sweep interval if a
+// sweep returns too many unreadable rows, and reports each row once.
 func TestUnreadableRowsDoNotBlockSweeps(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{

@@ -15,7 +15,7 @@ func objectKey(name string) ledger.RowKey {
 	return ledger.RowKey{Pipeline: "p", Bucket: "b", Key: name}
 }
 
-// parkObject parks an object that a delivery named.
+// parkObject parks a delivered object.
 func parkObject(t *tracker, key ledger.RowKey) {
 	en := &entry{key: key}
 	t.track(en)
@@ -25,7 +25,7 @@ func parkObject(t *tracker, key ledger.RowKey) {
 func TestTrackerParksAndResumes(t *testing.T) {
 	tr := newTracker()
 	en := &entry{key: objectKey("k")}
-	tr.park(en) // no delivery named it
+	tr.park(en) // was not delivered
 	tr.resume(en)
 	if tr.unsettled() != 0 || en.tracked {
 		t.Fatal("an object is counted that no delivery named")
@@ -80,7 +80,7 @@ func TestTrackerLoadsInTurn(t *testing.T) {
 	}
 }
 
-// TestLoadIgnoresResumedObjects also has a row in the answer that cannot be read.
+// TestLoadIgnoresResumedObjects also has an unreadable row in the answer.
 func TestLoadIgnoresResumedObjects(t *testing.T) {
 	e := New(Config{Owner: "a", Pipelines: []string{"p"}, Policy: ledger.DefaultPolicy(), Tasks: 1, Swaps: 1, Batch: 10, SweepInterval: time.Hour, Rand: rand.New(rand.NewPCG(1, 0))})
 	now := time.Unix(1000, 0)

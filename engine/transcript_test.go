@@ -16,16 +16,14 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestTranscripts plays the files in testdata. Each command is one of
-// script.commands, and its output is what the engine decided:
+// TestTranscripts runs the files in testdata. Each command is one of script.commands, and
+// prints the engine's actions. To record the current output, run
 //
 //	go test ./engine -run TestTranscripts -rewrite
 //
-// writes what happens now. Read the difference line by line.
-//
-// Time begins one second after 1970, so that fences, which are milliseconds,
-// are short: the first claim of all has fence 1000. Other times are printed
-// since then: +30s.
+// Time begins one second after 1970, so that fences, which are milliseconds, are short:
+// the first claim has fence 1000. Other times are printed relative to that, for example
+// +30s.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -33,7 +31,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			// In a bubble the ledger's waits between two loads take no time.
+			// In a synctest bubble, the ledger's retries take no time.
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{t: t, world: newWorld(t)}
 				datadriven.RunTest(t, file, s.run)
@@ -42,58 +40,58 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// script interprets the commands of one transcript.
+// script runs the commands of one transcript.
 type script struct {
 	t      *testing.T
 	d      *datadriven.TestData
 	world  *world
-	counts bool // some worker reports all
+	counts bool // a worker emits notices for metrics
 	printer
 }
 
 var commands = map[string]func(s *script){
 	// worker NAME [tasks= bytes= swaps= batch= cache= sweep= outage= attempts= pipelines=(p,q) ack-settled counts]
 	"worker": (*script).newWorker,
-	// clock +10s: time passes, and nobody is told.
+	// clock +10s: advances the time without a tick.
 	"clock": (*script).clock,
-	// skew NAME 3s: its clock is fast.
+	// skew NAME 3s: sets how far the worker's clock is ahead.
 	"skew": (*script).skew,
 	// tick NAME [+10s]
 	"tick": (*script).tick,
-	// deliver NAME ID KEY [seq=HEX | untrusted] [removed] [size= etag= time=+1s name=];
-	// or lines of ID ITEM, ITEM...: all in one step.
+	// deliver NAME ID KEY [seq=HEX | untrusted] [removed] [size= etag= time=+1s name=]; or
+	// lines of ID ITEM, ITEM..., all in one step.
 	"deliver": (*script).deliver,
-	// apply NAME: every swap that is out lands and is answered, one step each.
+	// apply NAME: commits and answers every pending swap, one step each.
 	"apply": (*script).apply,
-	// run NAME: apply, until nothing is out.
+	// run NAME: repeats apply until no swap is pending.
 	"run": (*script).runOut,
-	// lose NAME: every swap that is out lands, and the answers are lost.
+	// lose NAME: commits every pending swap, and loses the answers.
 	"lose": (*script).lose,
-	// answer NAME: ledger.Ledger makes out what became of every swap that is out.
+	// answer NAME: ledger.Ledger resolves every pending swap.
 	"answer": (*script).answer,
-	// hard NAME: the swaps that are out will never be answered.
+	// hard NAME: the pending swaps are never answered.
 	"hard": (*script).hard,
-	// finish NAME KEY completed|failed|permanent|released [nothing sent unsure after=5s shared=CAUSE:OBJECTS fence=]; or lines of that.
+	// finish NAME KEY completed|failed|permanent|released [nothing sent unsure after=5s
+	// shared=CAUSE:OBJECTS fence=]; or lines of that.
 	"finish": (*script).finish,
-	// swept NAME [failed]: answers the sweeps that are out.
+	// swept NAME [failed]: answers the pending sweeps.
 	"swept": (*script).swept,
-	// looked NAME [failed]: answers the look that is out, with what there was when
-	// it was asked for.
+	// loaded NAME [failed]: answers the pending load with the rows as of the request.
 	"loaded": (*script).loaded,
-	// no-more NAME: no delivery will follow.
+	// sources-ended NAME: no delivery follows.
 	"sources-ended": (*script).sourcesEnded,
 	"drain":         (*script).drain,
-	// redrive KEY [force]: an operator's write, behind the workers' backs.
+	// redrive KEY [force]: an operator's write.
 	"redrive": (*script).redrive,
 	// reset-order KEY
 	"reset-order": (*script).resetOrder,
 	// purge KEY
 	"purge": (*script).purge,
-	// row KEY: what stands in the ledger.
+	// row KEY: prints the row in the ledger.
 	"row": (*script).row,
-	// state NAME: what the engine says of itself.
+	// state NAME: prints the engine's state.
 	"state": (*script).state,
-	// unsettled NAME: what it has still to wait for.
+	// unsettled NAME: prints the number of unsettled objects.
 	"unsettled": (*script).unsettled,
 	// stats NAME
 	"stats": (*script).stats,
@@ -120,7 +118,7 @@ func (s *script) word(i int) string {
 	return ""
 }
 
-// worker returns the worker that the first argument names.
+// worker returns the worker in the first argument.
 func (s *script) worker() *worker {
 	w := s.world.workers[s.word(0)]
 	if w == nil {
@@ -129,7 +127,7 @@ func (s *script) worker() *worker {
 	return w
 }
 
-// lines returns the arguments from i on as one line, or else the input's lines.
+// lines returns the arguments from i on as one line, or the lines of the input.
 func (s *script) lines(i int) []string {
 	if len(s.d.CmdArgs) <= i {
 		return strings.Split(s.d.Input, "\n")

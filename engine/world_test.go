@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// start is when time begins.
+// start is the first time of a test.
 var start = time.UnixMilli(1000).UTC()
 
 func policy() ledger.Policy {
@@ -22,20 +22,21 @@ func policy() ledger.Policy {
 	}
 }
 
-// world is a real ledger, a clock that somebody moves, and workers that differ
-// from real ones in that nothing happens by itself.
+// world has a real ledger, a clock that tests advance, and workers that act only on
+// command.
 type world struct {
 	t       *testing.T
 	now     time.Time
 	store   *ledger.Rows
 	workers map[string]*worker
-	// proposed is every row that somebody wanted to write, so that it can be
-	// told what a write changes.
+	// proposed has every row of a requested write, by its nonce, to print the changes of
+	// the next write.
 	proposed map[ledger.Nonce]ledger.Row
 	nonces   *rand.Rand
 }
 
-// newRows returns a ledger in memory whose sweeps return the oldest rows, not a random run.
+// newRows returns a ledger in memory whose sweeps return the oldest rows, not a random
+// run.
 func newRows() *ledger.Rows {
 	rows := ledger.NewRows(memory.New())
 	rows.IntN = func(int) int { return 0 }
@@ -49,22 +50,22 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// worker is an engine, and what it asked for without getting an answer.
+// worker is an engine with its unanswered requests.
 type worker struct {
 	*engine.Engine
 	world  *world
 	skew   time.Duration
 	swaps  []*swap
 	sweeps []engine.Sweep
-	loads  []engine.Loaded // what the ledger had when it was asked
+	loads  []engine.Loaded // rows as of the request
 	cfg    engine.Config
-	tasks  map[ledger.RowKey]*ledger.Claim // the last one started
+	tasks  map[ledger.RowKey]*ledger.Claim // the last one of each object
 }
 
-// swap is a batch on its way.
+// swap is an unanswered batch.
 type swap struct {
 	engine.Swap
-	landed []ledger.Outcome // nil: not yet
+	landed []ledger.Outcome // nil: not committed yet
 }
 
 func (wd *world) newWorker(cfg engine.Config, seed uint64) *worker {
@@ -76,7 +77,7 @@ func (wd *world) newWorker(cfg engine.Config, seed uint64) *worker {
 
 func (w *worker) clock() time.Time { return w.world.now.Add(w.skew) }
 
-// step makes one step by the worker's own clock, and keeps what it asks for.
+// step makes one step with the worker's clock, and keeps the requests.
 func (w *worker) step(in ...engine.Input) []engine.Action {
 	out := w.Step(w.clock(), in...)
 	for _, a := range out {
@@ -101,7 +102,8 @@ func (w *worker) step(in ...engine.Input) []engine.Action {
 	return out
 }
 
-// checkSwap requires batches of at most Batch changes, at most Swaps of them, and no row in two.
+// checkSwap requires at most Batch changes in a swap, at most Swaps pending swaps, and
+// each row in at most one of them.
 func (w *worker) checkSwap(s *engine.Swap) {
 	if len(s.Changes) == 0 || len(s.Changes) > w.cfg.Batch || len(w.swaps) > w.cfg.Swaps {
 		w.world.t.Errorf("batch %d of %d changes, with %d batches out", s.Batch, len(s.Changes), len(w.swaps))
@@ -135,7 +137,7 @@ func (w *worker) takeLoads() []engine.Loaded {
 	return s
 }
 
-// land puts a batch into the ledger.
+// land commits a batch.
 func (w *worker) land(s *swap) { s.landed = w.world.swap(s.Changes) }
 
 // unsent is a ledger whose first swap does not arrive.
@@ -152,8 +154,8 @@ func (u *unsent) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Ou
 	return u.Store.Swap(ctx, changes)
 }
 
-// resolve has ledger.Ledger find out what became of a batch whose answer was
-// lost. It sends again what has not landed.
+// resolve lets ledger.Ledger resolve a batch with a lost answer. It resends changes that
+// have not landed.
 func (w *worker) resolve(s *swap) []ledger.Outcome {
 	faulty := &unsent{Store: w.world.store}
 	out, err := ledger.New(faulty).Swap(w.world.t.Context(), s.Changes)
@@ -171,7 +173,7 @@ func (wd *world) swap(changes []ledger.Change) []ledger.Outcome {
 	return out
 }
 
-// load returns the row that stands, or one with nothing but its key.
+// load returns the current row, or one with only its key.
 func (wd *world) load(key ledger.RowKey) ledger.Row {
 	rows := wd.rows([]ledger.RowKey{key})
 	if len(rows) == 0 {
@@ -180,7 +182,7 @@ func (wd *world) load(key ledger.RowKey) ledger.Row {
 	return rows[0]
 }
 
-// rows returns those that stand.
+// rows returns the existing rows.
 func (wd *world) rows(keys []ledger.RowKey) []ledger.Row {
 	rows, err := wd.store.Load(wd.t.Context(), keys)
 	if err != nil {
@@ -197,7 +199,7 @@ func (wd *world) due(a engine.Sweep) []ledger.Row {
 	return rows
 }
 
-// write is a write of somebody who is no worker.
+// write makes a write that no worker made.
 func (wd *world) write(row ledger.Row, expect ledger.Nonce) {
 	for i := range row.Nonce {
 		row.Nonce[i] = byte(wd.nonces.Uint32())
@@ -208,7 +210,7 @@ func (wd *world) write(row ledger.Row, expect ledger.Nonce) {
 	}
 }
 
-// unanswered are the outcomes of a batch that has no answer.
+// unanswered returns the outcomes of a batch without an answer.
 func unanswered(changes int, err error) []ledger.Outcome {
 	out := make([]ledger.Outcome, changes)
 	for i := range out {
