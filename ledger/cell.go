@@ -8,8 +8,7 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// Cell returns a register as a [cell.Cell], in which a lease of package lock can
-// be kept.
+// Cell returns a register as a [cell.Cell], for example for a lease of package lock.
 func Cell(r Registers, name string) cell.Cell { return &registerCell{r, name} }
 
 type registerCell struct {
@@ -37,7 +36,8 @@ func (c *registerCell) Write(ctx context.Context, version string, body []byte) (
 	return next, nil
 }
 
-// failed says of an error what a cell has to say; of others it is otherwise.
+// failed wraps an error with its cell error. Errors without a special meaning become
+// otherwise.
 func (c *registerCell) failed(err, otherwise error) error {
 	kind := otherwise
 	switch {
@@ -45,7 +45,7 @@ func (c *registerCell) failed(err, otherwise error) error {
 		kind = cell.ErrPrecondition
 	case errors.Is(err, ErrInvalidRegister), errors.Is(err, ErrRejected):
 		kind = cell.ErrRefused
-	case errors.Is(err, ErrUnusable) && otherwise == cell.ErrUnavailable: // of a read, which changes nothing
+	case errors.Is(err, ErrUnusable) && otherwise == cell.ErrUnavailable: // a read changes nothing, so no write is pending
 		kind = cell.ErrRefused
 	}
 	return fmt.Errorf("%w: %s: %w", kind, c, err)

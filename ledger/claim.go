@@ -5,43 +5,43 @@ import (
 	"time"
 )
 
-// Claim is the right to one attempt, as [Row.Claim] granted it, and what the row
-// said at that moment. It is the claimant's only memory of it: a crash forgets it.
+// Claim is the right to one attempt, with the facts of the row when [Row.Claim] granted
+// it. Only the claimant's memory has it, so it is lost in a crash.
 type Claim struct {
 	Key         RowKey
 	Fence       int64
 	Number      int     // 1 for the first attempt at this Want
-	Want        Version // at the claim: what a completion will have committed
+	Want        Version // at the claim; a completion sets Have to it
 	Have        Version
 	Doubt       bool      // of the row, before the claim
 	Forced      bool      // of the row
 	CreatedTime time.Time // of the row
-	// Verifying: the claim came because VerifyAt had passed. An output is
-	// compared with its source even where the row looks settled.
+	// Verifying: VerifyAt had passed. The attempt compares the output with its source,
+	// even if the row looks settled.
 	Verifying bool
-	// TakenOver: another's lease had expired.
+	// TakenOver: the claim replaced another worker's expired lease.
 	TakenOver bool
 	verifyAt  time.Time
 }
 
-// ClaimResult says whether a claim was granted, or why not.
+// ClaimResult is the result of a claim.
 type ClaimResult uint8
 
-// The results of a claim. Only Granted and Retired change the row.
+// Results of a claim. Only Granted and Retired change the row.
 const (
 	Granted  ClaimResult = iota + 1
 	NotDue               // settled, backing off, or unreadable
 	HeldLive             // another worker holds a live lease
-	IsDead               // dead already
-	Retired              // the attempts are used up: now dead
+	IsDead               // already dead
+	Retired              // no attempts left: the row is dead now
 )
 
-// Claim asks for the lease. The attempt is counted here and not where it ends,
-// because a poison that kills the process never gets there. At the limit the
-// row is retired instead.
+// Claim tries to acquire the lease. It counts the attempt now, because an object that
+// kills the process never reaches the end of its attempt. If no attempts are left, Claim
+// makes the row dead instead.
 //
-// A claim that takes over an expired lease asks for a verification, because
-// the former holder may yet write.
+// A claim that replaces an expired lease schedules a verification, because the former
+// holder may still write.
 func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimResult) {
 	switch {
 	case r.Dead:
@@ -76,7 +76,7 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimRes
 	return r, a, Granted
 }
 
-// claimable leaves dead rows and live leases to the caller.
+// claimable ignores death and live leases, which the caller checks.
 func (r *Row) claimable(now time.Time) bool {
 	if r.RetryAt.After(now) || r.Unreadable != nil {
 		return false
@@ -86,8 +86,8 @@ func (r *Row) claimable(now time.Time) bool {
 
 func (r *Row) verifyDue(now time.Time) bool { return !r.VerifyAt.IsZero() && !r.VerifyAt.After(now) }
 
-// raiseVerifyAt asks for a verification no earlier than at. A later one that is
-// already asked for serves both.
+// raiseVerifyAt schedules a verification no earlier than at. A later one that is already
+// scheduled suffices.
 func (r *Row) raiseVerifyAt(at time.Time) {
 	if at.After(r.VerifyAt) {
 		r.VerifyAt = at
@@ -104,10 +104,10 @@ func (r Row) retire(now time.Time) Row {
 	return r
 }
 
-// holds reports that the lease of a is still the row's, be it expired.
+// holds reports whether the row still has the lease of a, live or expired.
 func (r *Row) holds(a *Claim) bool { return r.Held() && r.Lease.Fence == a.Fence }
 
-// Renew prolongs the lease of a. It is refused when another has taken it over.
+// Renew extends the lease of a. It fails if the row has another lease or none.
 func (r Row) Renew(a *Claim, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false

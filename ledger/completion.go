@@ -9,25 +9,25 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ErrNotHeld says that an attempt has lost its lease to another, so that it must
-// not commit anything.
+// ErrNotHeld is returned when an attempt has lost its lease to another worker. The attempt
+// must not commit anything.
 var ErrNotHeld = errors.New("another worker has the lease: roll back")
 
-// Task is an attempt that can be completed in a transaction: a pawl.Task of a pipeline
-// that is declared transactional.
+// Task is an attempt that can be completed in a transaction, such as a pawl.Task of a
+// transactional pipeline.
 type Task interface {
 	Completion() (*Completion, error)
 }
 
-// Complete completes a task in the transaction of its handler, in the ledger's own
-// database. The handler's writes and Have are committed together, or neither is. So the
+// Complete completes a task in the handler's transaction, which must be in the ledger's
+// database. The handler's writes and Have are committed together or not at all, so the
 // effect happens exactly once.
 //
-// Call it last, and commit: it locks the row, and the lease cannot be renewed before the
-// transaction ends. After an error, roll back and return the error. [ErrNotHeld] is
-// returned when another worker has the object.
+// Call it last, then commit. It locks the row, so the lease cannot be renewed until the
+// transaction ends. After an error, roll back and return the error. The error matches
+// [ErrNotHeld] if another worker has the object.
 //
-// What a handler returns after the commit does not matter: the row shows whether the
+// The handler's return value does not matter after the commit. The row shows whether the
 // commit landed, even if its answer was lost.
 func Complete(ctx context.Context, tx store.Tx, t Task) error {
 	c, err := t.Completion()
@@ -56,24 +56,24 @@ func Complete(ctx context.Context, tx store.Tx, t Task) error {
 	return nil
 }
 
-// Completion is the end of an attempt that its handler writes itself, in the same
-// transaction as its effect: both are committed, or neither.
+// Completion is the end of an attempt, for a handler that writes it in the transaction of
+// its effect.
 type Completion struct {
 	Claim Claim
-	Body  int // the most bytes of a record's body
+	Body  int // maximum size of a record's body, in bytes
 	Read  Read
 	Now   time.Time
 	Nonce Nonce // fresh
 }
 
-// Apply returns the row that replaces the one that stands. It goes by the fence and
-// not by the nonce, because renewals go on meanwhile; [ErrNotHeld]: another has the
-// lease, or this attempt has ended already.
+// Apply returns the row that replaces the current one. It compares the fence and not the
+// nonce, because renewals continue meanwhile. It returns [ErrNotHeld] if another worker
+// has the lease, or if this attempt has already ended.
 func (c *Completion) Apply(row *Row) (Row, error) {
 	if row.Unreadable != nil {
 		return Row{}, row.Unreadable
 	}
-	next, ok := row.Complete(&c.Claim, &Ending{Read: c.Read}, true, &Policy{}, c.Now) // sure: no policy is needed
+	next, ok := row.Complete(&c.Claim, &Ending{Read: c.Read}, true, &Policy{}, c.Now) // without a doubtful ending, Complete needs no policy
 	if !ok {
 		return Row{}, ErrNotHeld
 	}
@@ -81,9 +81,9 @@ func (c *Completion) Apply(row *Row) (Row, error) {
 	return next, nil
 }
 
-// CommittedBy reports that the attempt of a has completed, whoever has changed the
-// row since without claiming it. Only its own completion ends a lease like that: one
-// that another worker ended by retiring the row leaves it dead, or Have behind.
+// CommittedBy reports whether the attempt of a has completed and no other worker has
+// claimed the row since. If another worker ended the lease instead, by retiring the row,
+// the row is dead or Have is behind.
 func (r *Row) CommittedBy(a *Claim) bool {
 	return !r.Held() && !r.Dead && r.Lease.Fence == a.Fence && r.Have.Compare(a.Want) >= 0
 }

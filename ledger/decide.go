@@ -6,16 +6,16 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Pinned is what an attempt saw of the output before it read the input.
+// Pinned is the state of the output that an attempt recorded before it read the input.
 type Pinned struct {
 	Exists bool
-	// Source is the identity that the output records of its source, empty
-	// where Pawl did not write it.
+	// Source is the source identity in the output's metadata. It is empty if Pawl did not
+	// write the output.
 	Source  string
 	ModTime time.Time
 }
 
-// Source returns what an output made from r records of its source.
+// Source returns the source identity that an output made from r records in its metadata.
 func (a *Claim) Source(r *Read) string {
 	if r.ByEvent {
 		return "order=" + a.Want.Order()
@@ -23,13 +23,14 @@ func (a *Claim) Source(r *Read) string {
 	return r.Identity.String()
 }
 
-// MustAct decides whether there is anything to do. out is nil for a pipeline
+// MustAct reports whether the attempt must perform the effect. out is nil for a pipeline
 // without an output.
 //
-// A forced attempt acts. Without a doubt, what was read is compared with Have by
-// identity alone. With a doubt, or when verifying, the output itself tells what it
-// was made from; without an output a doubt acts. So it does in event order, where an output
-// tells the event that it was made for, and not the content that was read then.
+// A forced attempt always acts. Without doubt, MustAct compares the identity that was read
+// with Have. With doubt, or when verifying, it compares the source in the output's
+// metadata with what was read. With doubt, an attempt without an output acts, and so does
+// an attempt in event order: there, the output names its event and not the content that
+// was read.
 func (a *Claim) MustAct(r *Read, out *Pinned) bool {
 	switch {
 	case a.Forced:
@@ -46,11 +47,11 @@ func (a *Claim) MustAct(r *Read, out *Pinned) bool {
 	return !out.Exists || out.Source != a.Source(r)
 }
 
-// MustCommit is MustAct for a handler that commits its effect and Have together: a
-// crash leaves no doubt of what it has done.
+// MustCommit is MustAct for a handler that commits its effect and Have in one transaction,
+// so that a crash leaves no doubt.
 func (a *Claim) MustCommit(r *Read) bool { return a.Forced || !a.isCommitted(r) }
 
-// isCommitted reports that what was read is what Have says is committed.
+// isCommitted reports whether Have is the version that was read.
 func (a *Claim) isCommitted(r *Read) bool {
 	if r.ByEvent {
 		return a.Want.Compare(a.Have) == 0
@@ -58,14 +59,14 @@ func (a *Claim) isCommitted(r *Read) bool {
 	return r.Kind == a.Have.Kind && (r.Kind == event.Removed || r.Identity.Same(a.Have.Identity))
 }
 
-// consistencyWindow is how long an eventually consistent store may hide an object.
+// consistencyWindow is the maximum time for which an eventually consistent store hides an
+// object.
 const consistencyWindow = time.Minute
 
-// NotFoundDelay returns how long "not found" may not be believed yet, on a store
-// declared eventually consistent: until the newest created event, Have and the
-// pinned output, which is no older than its source, are a minute old. Zero or
-// less: believe it. A clock that is ahead of ours delays that by a minute at
-// most.
+// NotFoundDelay returns how long an answer "not found" must not be treated as a removal,
+// on an eventually consistent store. The delay lasts until the newest created event, Have
+// and the pinned output are a minute old. Zero or less: no delay. A store clock ahead of
+// ours adds at most a minute.
 func (a *Claim) NotFoundDelay(out *Pinned, now time.Time) time.Duration {
 	newest := a.CreatedTime
 	if a.Have.Kind == event.Created && a.Have.Identity.ModTime.After(newest) {
@@ -80,14 +81,13 @@ func (a *Claim) NotFoundDelay(out *Pinned, now time.Time) time.Duration {
 	return min(newest.Add(consistencyWindow).Sub(now), consistencyWindow)
 }
 
-// IdempotencyKey names the effect: equal for every attempt at one version of
-// one object, and different for every other. A forced redrive is an effect of
-// its own.
+// IdempotencyKey identifies the effect. It is equal for all attempts at one version of one
+// object, and different for all others. A forced redrive has its own key.
 func (a *Claim) IdempotencyKey(r *Read) string {
 	version := a.Source(r)
 	if r.Kind == event.Removed || a.Forced {
-		// A removal has no identity, and what is forced is not what was had.
-		// What was had stays the same until one of them is completed.
+		// A removal has no identity, and a forced effect must differ from the committed
+		// one. Have stays the same until one attempt completes.
 		version += " after " + a.Have.Order()
 	}
 	return a.Key.digest(r.Kind.String(), version)

@@ -14,9 +14,9 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Decode restores what Encode wrote. A body that cannot be read, because another major
-// version of Pawl wrote it or because it is damaged, makes an [Row.Unreadable] row: it
-// must not stop other rows.
+// Decode decodes a row that Encode wrote. If the body cannot be read, because it is
+// damaged or another major version of Pawl wrote it, the result is an [Row.Unreadable]
+// row, so that it does not block other rows.
 func Decode(key RowKey, nonce Nonce, body string) Row {
 	r, err := decode(body)
 	if err != nil {
@@ -26,13 +26,13 @@ func Decode(key RowKey, nonce Nonce, body string) Row {
 	return r
 }
 
-// UnreadableRow is a stored row of which nothing but its key and nonce is known.
+// UnreadableRow returns a stored row of which only the key and the nonce are known.
 func UnreadableRow(key RowKey, nonce Nonce, why error) Row {
 	return Row{RowKey: key, Nonce: nonce, Unreadable: fmt.Errorf(
 		"the row of %s in the ledger cannot be read: %w; a newer Pawl wrote it, or it is damaged: upgrade this Pawl, or restore the ledger", key, why)}
 }
 
-// wireRow is the form that Encode describes.
+// wireRow is the stored form of a row; see Encode.
 type wireRow struct {
 	V  string  `json:"v"`
 	At instant `json:"at"`
@@ -68,7 +68,7 @@ type wireVersion struct {
 	Size    int64   `json:"size"`
 }
 
-// instant is a time as Encode writes it.
+// instant is an encoded time.
 type instant struct {
 	relative bool
 	ms       int64
@@ -98,7 +98,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-// decoder resolves times, and remembers the first that cannot be.
+// decoder resolves relative times, and keeps the last error.
 type decoder struct {
 	at     int64
 	failed error
@@ -111,7 +111,7 @@ func (d *decoder) time(i instant) time.Time {
 	return d.after(d.at, i.ms)
 }
 
-// The times of the years 0 to 9999, in milliseconds since 1970.
+// Bounds of the years 0 to 9999, in milliseconds since 1970.
 const firstMilli, lastMilli = -62167219200000, 253402300799999
 
 func (d *decoder) after(from, ms int64) time.Time {
@@ -134,7 +134,7 @@ func decode(body string) (r Row, err error) {
 		return r, errors.New(`"at" is not a full time`)
 	}
 	d := &decoder{at: w.At.full.UnixMilli()}
-	have := w.wireVersion // what is not in "have" is as in Want
+	have := w.wireVersion // members missing in "have" are equal to those of Want
 	switch w.Have.Kind() {
 	case 0:
 	case 'n':
@@ -199,7 +199,7 @@ func (d *decoder) history(lines []string, r *Row) []Entry {
 	return h
 }
 
-// expand replaces the abbreviations in a note. What begins like one and is none stays.
+// expand replaces the abbreviations in a note. It keeps unknown ones.
 func expand(note string, short []abbreviation) string {
 	if !strings.Contains(note, "~") {
 		return note

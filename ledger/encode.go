@@ -13,22 +13,24 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// bodyVersion is the version of the bodies that Encode writes. Decode reads those of the
-// same major version, and keeps the members that it does not know.
+// bodyVersion is the version of encoded rows. Decode reads all versions with the same
+// major number, and keeps unknown members.
 const bodyVersion = "1.0"
 
-// Encode returns the row as compact JSON, without key and nonce. It is written by hand,
-// because reflection takes most of the time of a swap.
+// Encode returns the row as compact JSON, without key and nonce. It does not use
+// reflection, which would take most of the time of a swap.
 //
-// The top level is Want, of the kind created if it names none, and "have" has only what
-// differs from it; no "have" means that it equals Want, and null that it is the zero
-// Version. "at" is UpdatedAt; the fence and other times are in milliseconds relative to it,
-// or full where they are no whole milliseconds. Without "created", CreatedTime equals
-// EventTime; under a lease, a row without "doubt" is in doubt, and one without "attempts"
-// has had one; without "since", CreatedAt is the time of the oldest line of the history. A
-// line is "MILLISECONDS WHAT: NOTE", relative to the line before it. In a note, ~w stands
-// for kind and order of Want, ~o for its order, ~f for the word fence and the fence, ~l
-// for these and the owner of the lease, and ~~ for ~.
+// The top level is Want; its default kind is created. "have" has the members of Have that
+// differ from Want. Without "have", Have equals Want; null is the zero Version. "at" is
+// UpdatedAt. The fence and other times are milliseconds relative to "at"; times that are
+// not whole milliseconds are written in full.
+//
+// Defaults: "created" is "event". Under a lease, "doubt" is true and "attempts" is 1.
+// "since" is the time of the oldest history entry.
+//
+// A history entry is "MILLISECONDS WHAT: NOTE", relative to the entry before it.
+// Abbreviations in a note: ~w is the kind and order of Want, ~o the order of Want, ~f the
+// word fence and the fence, ~l the same with the lease's owner, and ~~ is ~.
 func Encode(r *Row) (string, error) {
 	e := encoder{b: make([]byte, 0, 512), at: r.UpdatedAt.UnixMilli()}
 	e.short = abbreviations(r)
@@ -39,7 +41,7 @@ func Encode(r *Row) (string, error) {
 	e.have(r)
 	if r.Lease.Fence != 0 {
 		e.member("fence")
-		e.b = strconv.AppendInt(e.b, r.Lease.Fence-e.at, 10) // it may overflow, and does so back again
+		e.b = strconv.AppendInt(e.b, r.Lease.Fence-e.at, 10) // an overflow is undone when Decode adds it again
 	}
 	e.text("owner", r.Lease.Owner)
 	e.time("until", r.Lease.Until)
@@ -74,15 +76,15 @@ func Encode(r *Row) (string, error) {
 	return string(append(e.b, '}')), nil
 }
 
-// encoder appends members to an object.
+// encoder appends members to a JSON object.
 type encoder struct {
 	b      []byte
-	at     int64 // milliseconds since 1970 that times are relative to
+	at     int64 // base of relative times, in milliseconds since 1970
 	short  []abbreviation
 	failed error
 }
 
-// member begins a member, after a comma unless it is the object's first.
+// member appends a name, after a comma unless it is the first.
 func (e *encoder) member(name string) {
 	if e.b[len(e.b)-1] != '{' {
 		e.b = append(e.b, ',')
@@ -111,9 +113,9 @@ func (e *encoder) text(name, s string) {
 	}
 }
 
-// quote replaces invalid UTF-8, which a store's ETag or a worker's message may hold.
+// quote replaces invalid UTF-8, which a store's ETag or an error message may contain.
 func (e *encoder) quote(s string) {
-	e.b, _ = jsontext.AppendQuote(e.b, s) // the error says that UTF-8 was invalid
+	e.b, _ = jsontext.AppendQuote(e.b, s) // the error only reports invalid UTF-8
 }
 
 func (e *encoder) time(name string, t time.Time) {
@@ -123,7 +125,7 @@ func (e *encoder) time(name string, t time.Time) {
 	}
 }
 
-// timeOrEmpty is time that writes "" for the zero time.
+// timeOrEmpty is like time, but writes "" for the zero time.
 func (e *encoder) timeOrEmpty(name string, t time.Time) {
 	e.time(name, t)
 	if t.IsZero() {
@@ -132,7 +134,7 @@ func (e *encoder) timeOrEmpty(name string, t time.Time) {
 	}
 }
 
-// instant writes a time relative to that of the row.
+// instant writes a time relative to e.at.
 func (e *encoder) instant(t time.Time) {
 	if t.Nanosecond()%int(time.Millisecond) != 0 {
 		e.full(t)
@@ -155,7 +157,7 @@ func (e *encoder) check(t time.Time) {
 	}
 }
 
-// have writes what differs from Want.
+// have writes the differences between Have and Want.
 func (e *encoder) have(r *Row) {
 	switch zero := (Version{}); {
 	case same(&r.Have, &r.Want):
@@ -170,7 +172,7 @@ func (e *encoder) have(r *Row) {
 	}
 }
 
-// same compares all that is written of two versions.
+// same reports whether the encoded members of a and b are equal.
 func same(a, b *Version) bool {
 	return a.Sequencer.Raw() == b.Sequencer.Raw() && a.Generation == b.Generation && a.Kind == b.Kind && a.Identity.equal(&b.Identity)
 }
@@ -228,7 +230,7 @@ func (e *encoder) history(h []Entry) {
 	e.b = append(e.b, ']')
 }
 
-// line writes one line, and returns the time that the next one is relative to.
+// line writes a history entry, and returns its time, which is the base of the next entry.
 func (e *encoder) line(h *Entry, last int64) int64 {
 	var buf [256]byte
 	s := buf[:0]
@@ -246,7 +248,7 @@ func (e *encoder) line(h *Entry, last int64) int64 {
 	return h.At.UnixMilli()
 }
 
-// usualAttempts is what a row has that does not name its attempts.
+// usualAttempts returns the default of "attempts".
 func usualAttempts(l *Lease) int {
 	if l.Owner != "" {
 		return 1
@@ -254,14 +256,14 @@ func usualAttempts(l *Lease) int {
 	return 0
 }
 
-// abbreviation is what a note does not repeat, and the letter that stands for it.
+// abbreviation is a letter that stands for a frequent text in notes.
 type abbreviation struct {
 	letter byte
 	text   string
 }
 
-// abbreviations returns those of a row, longer texts before their parts. A text that is too
-// short to be worth it is left out.
+// abbreviations returns the abbreviations for a row, longer texts before their parts. It
+// omits texts that are too short.
 func abbreviations(r *Row) []abbreviation {
 	order, fence := r.Want.Order(), "fence "+strconv.FormatInt(r.Lease.Fence, 10)
 	return slices.DeleteFunc([]abbreviation{
@@ -269,10 +271,10 @@ func abbreviations(r *Row) []abbreviation {
 	}, func(a abbreviation) bool { return len(a.text) < minAbbreviated })
 }
 
-// minAbbreviated is the length from which a text is abbreviated.
+// minAbbreviated is the minimum length of an abbreviated text, in bytes.
 const minAbbreviated = 9
 
-// abbreviate appends a note with its abbreviations.
+// abbreviate appends a note, with abbreviations.
 func (e *encoder) abbreviate(b []byte, note string) []byte {
 next:
 	for note != "" {

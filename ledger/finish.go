@@ -6,29 +6,28 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Read is what an attempt found when it looked at the object.
+// Read is the state of the object that an attempt read.
 type Read struct {
-	Kind     event.Kind // zero: it did not get that far
+	Kind     event.Kind // zero: the attempt did not read the object
 	Identity Identity
-	// ByEvent: the object was not read; Identity is what the event reported.
+	// ByEvent: the attempt did not read the object; Identity comes from the event.
 	ByEvent bool
 }
 
-// Ending is what an attempt knows of itself when it ends.
+// Ending has what an attempt knows about its effects when it ends.
 type Ending struct {
 	Read Read
-	// Sent: something may have had an effect. A publish went out, or a
-	// handler without a fenced output began.
+	// Sent: there may be an effect, because a publish was sent, or a handler without a
+	// fenced output began.
 	Sent bool
-	// Unsure: some publish had no definite answer, and may yet land.
+	// Unsure: a publish had no definite answer, and may still land.
 	Unsure bool
 }
 
-// Complete commits: Have becomes what Want was at the claim, with the identity
-// that was read. It is refused unless the row still carries the attempt's
-// fence. acted is false where there was nothing to do.
+// Complete sets Have to the claimed Want, with the identity that was read. It fails if the
+// row does not have the attempt's fence. acted is false if there was nothing to do.
 //
-// Want may have moved on meanwhile; then the row is pending, and the same write
+// If Want was raised during the attempt, the row is pending afterwards, and the same write
 // may claim it again.
 func (r Row) Complete(a *Claim, e *Ending, acted bool, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
@@ -36,7 +35,7 @@ func (r Row) Complete(a *Claim, e *Ending, acted bool, p *Policy, now time.Time)
 	}
 	r.Have = Version{Sequencer: a.Want.Sequencer, Generation: a.Want.Generation, Kind: e.Read.Kind, Identity: e.Read.Identity}
 	r.Doubt = false
-	r.Forced = r.Forced && !r.Settled() // a redrive that came during this attempt still applies
+	r.Forced = r.Forced && !r.Settled() // a redrive during this attempt still applies
 	if a.Verifying && r.VerifyAt.Equal(a.verifyAt) {
 		r.VerifyAt = time.Time{}
 	}
@@ -50,23 +49,21 @@ func (r Row) Complete(a *Claim, e *Ending, acted bool, p *Policy, now time.Time)
 	return r, true
 }
 
-// Failure says why an attempt failed.
+// Failure is the reason of a failed attempt.
 type Failure struct {
 	Message   string
-	Permanent bool          // trying the same content again is useless
-	After     time.Duration // no sooner than this, when the other side said so
-	// Uncounted: the object is not at fault, because the store could not be asked,
-	// say, or this machine was short of something. The attempt is given back: an
-	// outage must not kill the objects it meets.
+	Permanent bool          // a retry with the same content is useless
+	After     time.Duration // minimum back-off
+	// Uncounted: the object is not the cause, but an outage of the store, for example. The
+	// attempt does not count, so that an outage leaves no dead objects.
 	Uncounted bool
 }
 
-// Fail ends an attempt that may be made again: after a back-off, or never where
-// the failure is permanent or the attempts are used up. Then the row is dead
-// and its Want names what was read, so that another content can be told from what
-// it died of, be it one that was heard of during the attempt. A permanent failure
-// of a version that Want has left behind kills nothing: it does not speak of the
-// new one.
+// Fail ends a failed attempt. The row backs off, or becomes dead if the failure is
+// permanent or no attempts are left. Want of a dead row names the content that was read,
+// so that another content, even one that arrived during the attempt, differs from it. A
+// permanent failure of an outdated version does not make the row dead, because it says
+// nothing about the new version.
 //
 // jitter is uniform in [0, 1).
 func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, now time.Time) (Row, bool) {
@@ -99,16 +96,16 @@ func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, no
 	return r, true
 }
 
-// uncountedBackoff is the number of failures that an uncounted one backs off like: half a
-// minute at most by default, which is kind to a store that comes back.
+// uncountedBackoff is the number of failures for the back-off of an uncounted one: by
+// default at most half a minute, to spare a store that recovers.
 const uncountedBackoff = 6
 
-// OutageBackoff returns the wait after so many probes of a service that is down.
+// OutageBackoff returns the back-off after the given number of failed probes.
 func (p *Policy) OutageBackoff(probes int, jitter float64) time.Duration {
 	return p.backoff(min(probes, uncountedBackoff), jitter)
 }
 
-// Release gives the lease and the attempt back: an orderly shutdown.
+// Release gives up the lease at shutdown. The attempt does not count.
 func (r Row) Release(a *Claim, e *Ending, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false
@@ -126,8 +123,7 @@ func (r *Row) restoreDoubt(a *Claim, e *Ending) {
 	}
 }
 
-// endLease keeps the fence, and asks for a verification where a write may land
-// late.
+// endLease keeps the fence, and schedules a verification if a write may still land.
 func (r *Row) endLease(e *Ending, p *Policy, now time.Time) {
 	r.Lease = Lease{Fence: r.Lease.Fence}
 	if e.Unsure {
@@ -135,8 +131,8 @@ func (r *Row) endLease(e *Ending, p *Policy, now time.Time) {
 	}
 }
 
-// ScheduleVerify asks for a verification on behalf of a worker that sent a publish and
-// then found its lease gone: no earlier than now and after the live lease.
+// ScheduleVerify schedules a verification for a worker that sent a publish and then lost
+// its lease. The verification follows the current live lease, if there is one.
 func (r Row) ScheduleVerify(e *Ending, p *Policy, now time.Time) Row {
 	at := now
 	if e.Unsure {

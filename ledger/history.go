@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// MaxHistory is how many entries a row keeps.
+// MaxHistory is the maximum number of history entries of a row.
 const MaxHistory = 16
 
-// maxNote bounds an entry's note and LastError, in bytes.
+// maxNote is the maximum size of a note and of LastError, in bytes.
 const maxNote = 512
 
-// Entry is one line of a row's history.
+// Entry is one entry of a row's history.
 type Entry struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
 	Note string    `json:"note,omitzero"`
 }
 
-// addEntry puts an entry in front. The old slice is left alone, for rows are
-// values.
+// addEntry prepends an entry. It copies the history, because rows are values.
 func (r *Row) addEntry(now time.Time, what, note string) {
 	n := min(len(r.History)+1, MaxHistory)
 	h := make([]Entry, n)
@@ -29,8 +28,8 @@ func (r *Row) addEntry(now time.Time, what, note string) {
 	r.UpdatedAt = now
 }
 
-// DiedAt returns when a row that is dead died, or a time after that: that of its
-// oldest entry, where the history has forgotten.
+// DiedAt returns when a dead row died. If the history no longer has that entry, it returns
+// the time of the oldest entry.
 func (r *Row) DiedAt() (at time.Time) {
 	for _, e := range r.History {
 		at = e.At
@@ -41,7 +40,7 @@ func (r *Row) DiedAt() (at time.Time) {
 	return at
 }
 
-// truncate bounds a text from outside and keeps it valid UTF-8.
+// truncate limits the size of a text, and replaces invalid UTF-8.
 func truncate(s string) string {
 	if len(s) > maxNote {
 		s = s[:maxNote] + "…"

@@ -13,15 +13,14 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Ledger is a Store whose swaps always have a clear answer: applied, or refused
-// by the row that stands there now.
+// Ledger is a Store that resolves unclear answers: each swap is either applied, or refused
+// by the current row.
 type Ledger struct {
 	Store
-	// Unclear, when set, is told of each request of a swap, or of a look at what
-	// became of it, that had no clear answer.
+	// Unclear, if set, is called for each request that had no clear answer.
 	Unclear func(err error)
-	// Wait passes the time between two tries. It returns early, with the
-	// cause, when ctx ends. A simulation has a time of its own.
+	// Wait waits between two tries. It returns the cause early if ctx ends. Simulations
+	// replace it.
 	Wait func(ctx context.Context, d time.Duration) error
 
 	traits Traits
@@ -30,30 +29,29 @@ type Ledger struct {
 // New returns a ledger over a store.
 func New(s Store) *Ledger { return &Ledger{Store: s, Wait: process.Sleep, traits: TraitsOf(s)} }
 
-// Traits are those of the store, but for Partial.
+// Traits returns the store's traits, with Partial false.
 func (l *Ledger) Traits() Traits {
 	t := l.traits
 	t.Partial = false
 	return t
 }
 
-// Swap is the store's, but where an answer is unclear it loads the rows and
-// compares. Our nonce means that the change landed; the expected nonce, that it
-// has not, and it is sent again; anything else refuses it. A caller who finds its
-// own fence in the refusing row knows that the change had landed before another
-// worker superseded it.
+// Swap commits changes. If an answer is unclear, it loads the rows and compares nonces. If
+// a row has the nonce of the change, the change landed. If it has the expected nonce, the
+// change has not landed, and Swap sends it again. Otherwise the row refuses the change. If
+// the refusing row has the caller's own fence, the change had landed before another worker
+// changed the row.
 //
-// A copy whose answer was lost may land later still. Its nonce refuses it, unless
-// it is of a first row and that row has been deleted meanwhile: then the old row
-// comes back, with a lease that has long expired, and is worked on once more.
+// A request whose answer was lost may land even later. The nonce then refuses it, except
+// for the first row of an object if that row was deleted meanwhile. In this case the old
+// row comes back with an expired lease, and another attempt processes it again.
 //
-// A batch may be larger than the store's: it is sent in parts.
+// Swap splits batches that are too large for the store. It resends throttled changes
+// without loading rows. A change that matches [ErrRejected] never lands; its Outcome has
+// the error, and other changes are not affected.
 //
-// A change that the store was too busy for is sent again without a look. One that matches
-// [ErrRejected] never lands: its Outcome says so, and the others are not affected.
-//
-// Swap tries until ctx ends or the store says [ErrUnusable]. Then nothing is known of the
-// changes whose Outcome has an Err. Swap returns an error if any Outcome has one.
+// Swap retries until ctx ends or the store returns [ErrUnusable]. A change whose Outcome
+// has an Err has an unknown result. Swap returns an error if any Outcome has one.
 func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
 	s := &swap{Ledger: l, changes: changes, out: make([]Outcome, len(changes)), ambiguous: make([]bool, len(changes))}
 	all := make([]int, len(changes))
@@ -79,19 +77,19 @@ func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) 
 	return s.out, errors.Join(err, s.rejected)
 }
 
-// swap is a call of Ledger.Swap under way.
+// swap is the state of one call of Ledger.Swap.
 type swap struct {
 	*Ledger
 	changes []Change
 	out     []Outcome
-	// doubt: a copy of the change had no clear answer, and may have landed.
+	// ambiguous: an earlier request of the change had no clear answer, and may have
+	// landed.
 	ambiguous []bool
-	rejected  error // of the last change that never lands
+	rejected  error // of the last rejected change
 }
 
-// resolve answers the open changes it can, sends those again that have not
-// landed, and returns the ones still open with the reason. Without an error there
-// are none.
+// resolve resolves the open changes that it can, resends those that have not landed, and
+// returns the changes that are still open, with the last error.
 func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	var keys []RowKey
 	for _, i := range open {
@@ -123,11 +121,10 @@ func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	return s.send(ctx, again)
 }
 
-// errChangedTwice is the answer to a change that the current row does not refuse any more.
+// errChangedTwice is returned for a refused change that the current row would not refuse.
 var errChangedTwice = fmt.Errorf("the row changed twice: %w", store.ErrThrottled)
 
-// send sends changes, in batches that the store takes, and returns those without
-// an answer with the reason of the last of them.
+// send sends changes in batches, and returns those without an answer, with the last error.
 func (s *swap) send(ctx context.Context, which []int) (open []int, err error) {
 	for part := range slices.Chunk(which, s.traits.Batch) {
 		batch := make([]Change, len(part))
@@ -156,8 +153,8 @@ func (s *swap) send(ctx context.Context, which []int) (open []int, err error) {
 	return open, err
 }
 
-// applyAnswer takes the answer to a change, or returns why it is none. A change in doubt may
-// be refused by its own first copy.
+// applyAnswer stores the answer to a change, or returns the reason for another try. The
+// refusal of an ambiguous change may come from its own first request.
 func (s *swap) applyAnswer(c int, o Outcome) error {
 	switch first, known := classify(&s.changes[c], o.Current); {
 	case o.Err != nil:
@@ -172,8 +169,8 @@ func (s *swap) applyAnswer(c int, o Outcome) error {
 	return nil
 }
 
-// classify compares the row that stands with a change of unknown result. known
-// is false where the change has not landed, and may be sent again.
+// classify derives the result of a change from the current row. known is false if the
+// change has not landed and may be sent again.
 func classify(c *Change, now *Row) (o Outcome, known bool) {
 	switch {
 	case c.Row == nil && now == nil:

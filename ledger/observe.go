@@ -6,15 +6,15 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Verdict is what the ledger says of an event.
+// Verdict is the ledger's judgement of an event.
 type Verdict uint8
 
-// The verdicts. Only Raised and Disordered change the row.
+// Verdicts. Only Raised and Disordered change the row.
 const (
 	Raised     Verdict = iota + 1
-	Duplicate          // heard before
-	Stale              // older than what was heard before
-	Disordered         // stale by its sequencer, and newer by its time: counted, no more
+	Duplicate          // seen before
+	Stale              // older than Want
+	Disordered         // stale by its sequencer but newer by its time; only counted
 )
 
 // String returns the verdict's name.
@@ -22,14 +22,13 @@ func (v Verdict) String() string {
 	return [...]string{"", "raised", "duplicate", "stale", "disordered"}[v]
 }
 
-// Observe takes note of an event. The row of an object never heard of is a Row
-// with nothing but its key.
+// Observe records an event. The row of a new object has only its key.
 //
-// A trusted sequencer decides alone: newer raises Want and gives the object
-// fresh attempts; anything else changes nothing. An untrusted one, or none,
-// always raises Want, by Generation, because it may be news; the attempts start
-// afresh only where it is sure to be, for else two copies of a poisonous event,
-// redelivered in turn, would keep each other alive.
+// A trusted sequencer decides alone. A newer one raises Want and resets the attempts;
+// otherwise nothing changes. An untrusted or missing sequencer always raises Want, by
+// Generation, because the event may be new. In this case the attempts reset only if the
+// event is newer than any seen before. Otherwise two redelivered copies of one poison
+// event would revive each other forever.
 func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict) {
 	fresh, at := true, plausibleTime(e.Time, now)
 	newest := !at.Before(r.EventTime)
@@ -50,7 +49,7 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 	if fresh {
 		r.Attempts, r.RetryAt, r.LastError, r.Dead = 0, time.Time{}, "", false
 	}
-	if newest && !r.Dead { // a dead row's Want goes on naming what it died of
+	if newest && !r.Dead { // Want of a dead row keeps the content that it died of
 		r.Want.Kind = e.Kind
 		r.Want.Identity = Identity{VersionID: e.Object.VersionID, ETag: e.ETag, Size: e.Size}
 	}
@@ -71,8 +70,9 @@ func (r *Row) noteEventTimes(e *event.Event, at time.Time) {
 	}
 }
 
-// disorderThreshold is by how much a stale event's time must be newer than all before
-// it, so that its sequencer is in doubt and not the clock. Once one was, any is.
+// disorderThreshold returns how much newer a stale event must be, by its time, to count as
+// disordered. The first time this allows for clock differences; after that, any newer
+// event counts.
 func (r *Row) disorderThreshold() time.Duration {
 	if r.Disorder > 0 {
 		return 0
@@ -80,14 +80,15 @@ func (r *Row) disorderThreshold() time.Duration {
 	return 15 * time.Second
 }
 
-// isVersionRemoval reports that the event is about the removal of one version: of an old one,
-// perhaps, whose place in the order it has on some stores, however late it comes.
+// isVersionRemoval reports whether the event is about the removal of one version. Some
+// stores give the removal of an old version that version's place in the order, however
+// late it happens.
 func isVersionRemoval(e *event.Event) bool {
 	return e.Kind == event.Removed && e.Object.VersionID != ""
 }
 
-// disordered takes note of an event that its sequencer calls stale. Nobody can tell
-// which of the two is wrong, so Want stays; a person can, and resets the order.
+// disordered records a stale event with a newer time. Pawl cannot know which of the two is
+// wrong, so Want stays. An operator can reset the order.
 func (r Row) disordered(e *event.Event, at, now time.Time) Row {
 	r.Disorder++
 	r.noteEventTimes(e, at)
@@ -95,16 +96,14 @@ func (r Row) disordered(e *event.Event, at, now time.Time) Row {
 	return r
 }
 
-// Raise takes note that an audit has looked at the object and found it to differ
-// from what the row knows. id is the identity that it saw, and none for a
-// removal. As for Observe, an object never heard of has a Row with nothing but
+// Raise records that an audit read the object and found a difference from the row. id is
+// the identity that the audit saw, zero for a removal. The row of a new object has only
 // its key.
 //
-// It raises Want by Generation, so that a real event still outranks it, and
-// gives the object fresh attempts. They end, for it happens once: a row that
-// dies of what was seen names it. EventTime stays, for no event was seen. The
-// caller must have found that nobody holds the row: the end of an attempt under
-// way would clear the doubt.
+// Raise raises Want by Generation, so that a later event still outranks it, and resets the
+// attempts. The loop ends, because a row that dies names the content that it died of.
+// EventTime stays, because there was no event. The caller must check that no worker holds
+// the row. Otherwise the end of its attempt would clear Doubt.
 func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 	r.Want.Generation++
 	r.Want.Kind, r.Want.Identity = kind, id
@@ -120,11 +119,11 @@ func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 	return r
 }
 
-// maxAhead is how far a store's clock may be ahead of ours.
+// maxAhead is the maximum accepted lead of a store's clock.
 const maxAhead = 15 * time.Minute
 
-// plausibleTime returns a store's time, or none where it lies in the future: it
-// would make every true time after it look old.
+// plausibleTime returns a store's time, or zero if it is in the future. A future time
+// would make all real times after it look old.
 func plausibleTime(t, now time.Time) time.Time {
 	if t.After(now.Add(maxAhead)) {
 		return time.Time{}
@@ -132,8 +131,8 @@ func plausibleTime(t, now time.Time) time.Time {
 	return t
 }
 
-// ChangesShape reports that the event's sequencer is written differently from
-// the row's, which makes the order of a trusted sequencer doubtful: an alarm.
+// ChangesShape reports whether the event's sequencer has another format than the row's. If
+// so, the order of trusted sequencers is doubtful.
 func (r *Row) ChangesShape(e *event.Event) bool {
 	return !e.Sequencer.SameShape(r.Want.Sequencer)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Redrive gives a dead or failing row fresh attempts. With force it also
-// demands the effect again where it is committed already.
+// Redrive resets the attempts of a dead or failing row. With force, the effect is repeated
+// even if it is committed.
 func (r Row) Redrive(force bool, now time.Time) Row {
 	r.Dead, r.Attempts, r.RetryAt = false, 0, time.Time{}
 	note := ""
@@ -20,14 +20,14 @@ func (r Row) Redrive(force bool, now time.Time) Row {
 	return r
 }
 
-// ResetOrder drops the sequencers, where a forged event, or a store whose clock was
-// put back, has left one that no real event outranks. The next event counts,
-// whatever its sequencer is, and the object is looked at now. The caller must have
-// found that nobody holds the row: the end of an attempt would bring the sequencer
-// back.
+// ResetOrder removes the sequencers of a row. It is the remedy if a forged event, or a
+// store whose clock was set back, has left a sequencer that no real event outranks. The
+// next event then counts regardless of its sequencer, and the next attempt reads the
+// object now. The caller must check that no worker holds the row, because the end of its
+// attempt would restore the sequencer.
 //
-// The new generations are times, so that no version before had the same order: it
-// is a part of idempotency keys.
+// The new generations are times, so that no earlier version had the same order, which is
+// part of idempotency keys.
 func (r Row) ResetOrder(now time.Time) Row {
 	next := max(uint64(max(now.UnixMilli(), 0)), r.Want.Generation+2)
 	r.Want.Sequencer, r.Want.Generation = event.Sequencer{}, next
@@ -39,9 +39,9 @@ func (r Row) ResetOrder(now time.Time) Row {
 	return r
 }
 
-// Purgeable reports whether the row may be dropped: a removal, or whatever p gives up,
-// settled longer ago than the retention, that nobody holds or is to verify, and
-// whose fence is so old that one granted after it is sure to be larger.
+// Purgeable reports whether the row may be deleted. It must be the row of a removal, or
+// PurgeSettled is set; it must have settled longer ago than the retention, with no lease
+// and no verification. Its fence must be so old that any later fence is larger.
 func (r *Row) Purgeable(p *Policy, now time.Time) bool {
 	return r.Settled() && (r.Have.Kind == event.Removed || p.PurgeSettled) && r.Unreadable == nil && !r.Dead && !r.Held() && r.VerifyAt.IsZero() &&
 		r.UpdatedAt.Before(now.Add(-p.RowRetention)) && r.Lease.Fence < now.Add(-p.Skew).UnixMilli()

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Policy holds the times and counts that the transitions go by. The zero Policy
-// is of no use: start from [DefaultPolicy].
+// Policy has the times and counts of the transitions. The zero Policy is invalid; start
+// from [DefaultPolicy].
 type Policy struct {
-	TTL             time.Duration // how long a lease lasts without renewal
-	LeaseEnd        time.Time     // when every lease ends instead, if set
-	Skew            time.Duration // how far two machines' clocks may be apart
+	TTL             time.Duration // duration of a lease without renewal
+	LeaseEnd        time.Time     // fixed end of every lease; zero: TTL applies
+	Skew            time.Duration // maximum difference between the clocks of two machines
 	Attempts        int           // claims before a row is dead
 	Base            time.Duration // first back-off; it doubles with each attempt
-	Max             time.Duration // longest back-off
-	LateWriteWindow time.Duration // how late a write may land
-	RowRetention    time.Duration // how long a settled removal is kept
+	Max             time.Duration // maximum back-off
+	LateWriteWindow time.Duration // how late a write may land after its attempt
+	RowRetention    time.Duration // retention of settled removals
 
-	// PurgeSettled: Purgeable gives up what is settled and exists, as well. What is
-	// lost about such an object later stays lost.
+	// PurgeSettled makes settled rows of existing objects purgeable too. Losses about such
+	// objects are not found afterwards.
 	PurgeSettled bool
 }
 
@@ -35,8 +35,8 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// LeaseUntil returns when a lease ends for its holder if it is claimed or renewed at now.
-// For other workers it ends Skew later.
+// LeaseUntil returns the end of a lease that is claimed or renewed at now, for its holder.
+// For other workers the lease ends Skew later.
 func (p *Policy) LeaseUntil(now time.Time) time.Time {
 	if !p.LeaseEnd.IsZero() {
 		return p.LeaseEnd
@@ -44,10 +44,10 @@ func (p *Policy) LeaseUntil(now time.Time) time.Time {
 	return now.Add(p.TTL)
 }
 
-// backoff returns a random wait before the next attempt: full jitter over an
-// exponential ceiling. jitter is uniform in [0, 1).
+// backoff returns a random back-off: full jitter under an exponential ceiling. jitter is
+// uniform in [0, 1).
 // https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/
 func (p *Policy) backoff(attempts int, jitter float64) time.Duration {
-	ceiling := math.Ldexp(float64(p.Base), max(attempts, 1)-1) // perhaps infinite
+	ceiling := math.Ldexp(float64(p.Base), max(attempts, 1)-1) // may be infinite
 	return time.Duration(jitter * min(ceiling, float64(p.Max)))
 }

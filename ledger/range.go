@@ -2,7 +2,7 @@ package ledger
 
 import "strings"
 
-// Range selects rows for Scan. The zero Range is everything.
+// Range selects rows for Scan. The zero Range selects all rows.
 type Range struct {
 	Pipeline string // empty: all
 	Bucket   string // empty: all; needs Pipeline

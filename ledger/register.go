@@ -11,26 +11,25 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Registers are named values beside the rows, each changed alone by compare-and-swap.
-// They hold what the workers of one ledger share and no row can: leases, cursors and
-// reports of audits and archives. [Rows] has them.
+// Registers are named values beside the rows, each changed by its own compare-and-swap.
+// They hold shared state of a ledger's workers: leases, and the cursors and reports of
+// audits and archives. [Rows] implements them.
 type Registers interface {
 	// ReadRegister returns a register, without a Version if it does not exist.
 	ReadRegister(ctx context.Context, name string) (Register, error)
-	// WriteRegister writes value if the register still carries version; the empty
-	// version demands that it does not exist. It returns the new version, which
-	// no register has carried before. Invalid UTF-8 in the value is replaced.
+	// WriteRegister writes value if the register still has the given version. The empty
+	// version requires that the register does not exist. WriteRegister returns the new
+	// version, which no register has had before. It replaces invalid UTF-8.
 	//
-	// ErrRegisterChanged says that the condition did not hold, and that this
-	// request writes nothing; ErrInvalidRegister that it was refused for good. After any
-	// other error, ErrUnusable too, the value may have been written, or may yet be.
+	// ErrRegisterChanged means that the condition was false and nothing was written.
+	// ErrInvalidRegister means that the write can never succeed. After any other error,
+	// including ErrUnusable, the value may have been written or may still be.
 	WriteRegister(ctx context.Context, name, version string, value []byte) (next string, err error)
-	// RemoveRegister removes a register if it still carries version. Its errors are
+	// RemoveRegister removes a register if it still has the given version. Its errors are
 	// those of WriteRegister.
 	RemoveRegister(ctx context.Context, name, version string) error
-	// ListRegisters yields the registers whose names begin with prefix, in the
-	// order of their names, byte by byte. It sees concurrent writes or not. An
-	// error ends it.
+	// ListRegisters yields the registers whose names begin with prefix, ordered by name,
+	// byte by byte. It may miss concurrent writes. An error ends it.
 	ListRegisters(ctx context.Context, prefix string) iter.Seq2[Register, error]
 }
 
@@ -38,25 +37,25 @@ type Registers interface {
 type Register struct {
 	Name    string
 	Version string // changes with every write; empty: the register does not exist
-	Value   []byte // the caller's own copy
+	Value   []byte // owned by the caller
 }
 
-// What a register may be.
+// Limits of a register.
 const (
 	MaxRegister     = 64 << 10 // bytes of a value
 	MaxRegisterName = 256      // bytes of a name
 )
 
 var (
-	// ErrRegisterChanged: the register does not carry the expected version.
+	// ErrRegisterChanged means that the register does not have the expected version.
 	ErrRegisterChanged = errors.New("the register has changed")
-	// ErrInvalidRegister: the name or the value cannot be a register's.
+	// ErrInvalidRegister means that the name or the value is not allowed.
 	ErrInvalidRegister = errors.New("invalid register")
 )
 
-// CheckRegister returns an error that matches ErrInvalidRegister for what no ledger accepts: a
-// name that is not 1 to MaxRegisterName bytes of printable ASCII without spaces, or a
-// value of more than MaxRegister bytes.
+// CheckRegister returns an error that matches ErrInvalidRegister if the name is not 1 to
+// MaxRegisterName bytes of printable ASCII without spaces, or if the value has more than
+// MaxRegister bytes.
 func CheckRegister(name string, value []byte) error {
 	if name == "" || len(name) > MaxRegisterName {
 		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", ErrInvalidRegister, len(name), MaxRegisterName)
@@ -115,12 +114,12 @@ func (s *Rows) RemoveRegister(ctx context.Context, name, version string) error {
 	return s.changeRegister(ctx, &store.Change{Key: store.Key{Space: registerSpace, Name: name}}, version)
 }
 
-// changeRegister makes a change of a register that has a version.
+// changeRegister writes or removes a register that has the given version.
 func (s *Rows) changeRegister(ctx context.Context, c *store.Change, version string) error {
 	if version != "" {
 		b, err := hex.DecodeString(version)
 		if err != nil || len(b) != len(c.Expect) {
-			return ErrRegisterChanged // no register has carried it
+			return ErrRegisterChanged // no register has had it
 		}
 		c.Expect = store.Nonce(b)
 	}

@@ -11,77 +11,76 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// RowKey names a row: one object for one pipeline.
+// RowKey identifies a row: one object in one pipeline.
 type RowKey struct {
 	Pipeline string
 	Bucket   string
 	Key      string
-	// VersionID is set only for pipelines that treat every version of an
-	// object as a thing of its own.
+	// VersionID is set only for pipelines that process each version of an object
+	// separately.
 	VersionID string
 }
 
-// Object returns the object that the row is about.
+// Object returns the row's object.
 func (k RowKey) Object() event.Object {
 	return event.Object{Bucket: k.Bucket, Key: k.Key, VersionID: k.VersionID}
 }
 
-// Compare orders keys by pipeline, bucket, key and version id, each byte by
-// byte.
+// Compare orders keys by pipeline, bucket, key and version ID, each byte by byte.
 func (k RowKey) Compare(o RowKey) int {
 	return cmp.Or(
 		cmp.Compare(k.Pipeline, o.Pipeline), cmp.Compare(k.Bucket, o.Bucket),
 		cmp.Compare(k.Key, o.Key), cmp.Compare(k.VersionID, o.VersionID))
 }
 
-// String prints pipeline and object, quoted where needed.
+// String returns pipeline and object, quoted if needed.
 func (k RowKey) String() string { return event.Quote(k.Pipeline) + " " + k.Object().String() }
 
-// Digest names the row in 32 printable characters, where the key itself is too long.
+// Digest returns a hash of the key in 32 hexadecimal digits.
 func (k RowKey) Digest() string { return k.digest() }
 
 func (k RowKey) digest(more ...string) string {
 	b := make([]byte, 0, 512)
 	for _, s := range append([]string{k.Pipeline, k.Bucket, k.Key, k.VersionID}, more...) {
-		b = strconv.AppendInt(b, int64(len(s)), 10) // so that no two lists read alike
+		b = strconv.AppendInt(b, int64(len(s)), 10) // the lengths make different lists distinct
 		b = append(append(b, ':'), s...)
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
 }
 
-// Nonce is what compare-and-swap compares. The zero Nonce stands for "no row".
+// Nonce is the value that compare-and-swap compares. The zero Nonce means "no row".
 type Nonce = store.Nonce
 
-// Lease is one worker's exclusive right to act on an object.
+// Lease is one worker's exclusive right to process an object.
 type Lease struct {
-	Owner string // empty: nobody holds it
-	// Fence is the fencing token. It rises with every claim, also across
-	// purge and re-creation of the row, and stays when the lease ends.
+	Owner string // empty: no worker holds the lease
+	// Fence is the fencing token. It rises with every claim, even if the row is purged and
+	// created again, and stays when the lease ends.
 	Fence int64
-	// Until is when others may take over: the holder's time-out plus the
-	// margin for clock skew. The holder stops before that.
+	// Until is the time from which other workers may take over: the holder's deadline plus
+	// the clock skew.
 	Until time.Time
 }
 
-// Row is all that Pawl knows of one object in one pipeline. [Encode] writes its stored form.
+// Row is the state of one object in one pipeline. [Encode] defines its stored form.
 //
-// A Row is a value: History is never changed in place, so a copy is safe.
+// A Row is a value: no method changes History in place, so copies are safe.
 type Row struct {
 	RowKey
 	Nonce Nonce
-	// Unreadable says why the stored row cannot be read. Then only its key and
-	// nonce are known. It is never claimed, settled or due; the callers of the other
-	// transitions leave it alone.
+	// Unreadable is the reason why the stored row cannot be read, or nil. Of an unreadable
+	// row, only key and nonce are known. It is never claimed, settled or due, and callers
+	// must not apply other transitions to it.
 	Unreadable error
 
 	Want  Version
 	Have  Version
 	Lease Lease
-	// Doubt: an attempt that did not complete may have sent something. The next
-	// one must not trust Have when it decides that there is nothing to do.
+	// Doubt: an earlier attempt may have had an effect without completing, so the next
+	// attempt must not rely on Have alone.
 	Doubt bool
-	// Forced: an operator demands the effect again, even where it is committed.
+	// Forced: an operator requests the effect again, even if it is committed.
 	Forced    bool
 	Attempts  int
 	RetryAt   time.Time
@@ -89,32 +88,31 @@ type Row struct {
 	Dead      bool
 	VerifyAt  time.Time
 	EventTime time.Time
-	// Disorder counts the events since Want's sequencer that it made stale, though
-	// their own time was newer than that of all before them.
+	// Disorder counts disordered events since Want's sequencer: stale events whose time
+	// was newer than that of all events before.
 	Disorder int
-	// CreatedTime is that of the newest created event seen, or of the object
-	// itself where an audit saw it.
+	// CreatedTime is the time of the newest created event, or of the object as an audit
+	// saw it.
 	CreatedTime time.Time
 	History     []Entry
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	// Unknown is a JSON object with the members of the stored row that a newer Pawl wrote
-	// and this one does not know. They are written back.
+	// Unknown is a JSON object with the stored members that a newer Pawl wrote and this
+	// one does not know. They are kept.
 	Unknown string
 }
 
-// Settled reports that the wanted version's effect is committed.
+// Settled reports whether the effect of the wanted version is committed.
 func (r *Row) Settled() bool { return r.Unreadable == nil && r.Want.Compare(r.Have) == 0 }
 
-// Held reports that a worker has a lease, live or expired.
+// Held reports whether a worker has a lease, live or expired.
 func (r *Row) Held() bool { return r.Lease.Owner != "" }
 
-// Live reports that somebody has a lease that has not expired.
+// Live reports whether a worker has a lease that has not expired.
 func (r *Row) Live(now time.Time) bool { return r.Held() && now.Before(r.Lease.Until) }
 
-// Due returns when a worker should next look at the row, rounded up to a millisecond: at a
-// retry, a lease's expiry or a verification. The zero time means never, until something
-// raises Want.
+// Due returns when a worker should process the row: at a retry, a lease's expiry or a
+// verification, rounded up to a millisecond. Zero: not before Want is raised.
 func (r *Row) Due() time.Time {
 	due := r.dueTime()
 	if ms := due.Truncate(time.Millisecond); !ms.Equal(due) {
@@ -139,26 +137,26 @@ func (r *Row) dueTime() time.Time {
 	return r.VerifyAt
 }
 
-// State is what a row amounts to, for people.
+// State summarizes a row for people.
 type State string
 
-// The states. A dead row's Have may lag for good; all others settle by
-// themselves.
+// States of a row. All but the dead and unreadable ones end in settled without an
+// operator.
 const (
 	StateSettled    State = "settled"
 	StatePending    State = "pending"
 	StateProcessing State = "processing"
-	StateStuck      State = "stuck"  // its lease expired
+	StateStuck      State = "stuck"  // under an expired lease
 	StateFailed     State = "failed" // backing off
 	StateDead       State = "dead"
-	// StateUnreadable: a newer Pawl wrote the row, or it is damaged.
+	// StateUnreadable: the row is damaged, or a newer Pawl wrote it.
 	StateUnreadable State = "unreadable"
 )
 
-// States lists every state.
+// States lists all states.
 var States = []State{StateSettled, StatePending, StateProcessing, StateStuck, StateFailed, StateDead, StateUnreadable}
 
-// State derives the row's state.
+// State returns the row's state at the given time.
 func (r *Row) State(now time.Time) State {
 	switch {
 	case r.Unreadable != nil:

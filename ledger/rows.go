@@ -12,16 +12,16 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Rows keeps rows and registers in a record store. It is a [Store] and a [Registers].
+// Rows keeps rows and registers in a record store. It implements [Store] and [Registers].
 //
-// A row is a record of the space row/PIPELINE, whose name is bucket, key and version ID.
+// A row is a record in the space row/PIPELINE, named by bucket, key and version ID.
 type Rows struct {
 	// IntN returns a random number below n; default [rand.IntN].
 	IntN func(n int) int
 
 	records        store.Store
 	traits         store.Traits
-	knownPipelines sync.Map // pipelines that have a record of their name
+	knownPipelines sync.Map // pipelines that have a pipeline record
 }
 
 var (
@@ -30,10 +30,10 @@ var (
 	_ Declarer  = (*Rows)(nil)
 )
 
-// NewRows returns the rows and registers in a record store, and takes it over: Close closes it.
+// NewRows returns the rows and registers in a record store. Close also closes the store.
 func NewRows(s store.Store) *Rows { return &Rows{IntN: rand.IntN, records: s, traits: s.Traits()} }
 
-// Traits are those of the record store.
+// Traits returns the record store's traits.
 func (s *Rows) Traits() Traits { return s.traits }
 
 // Records returns the record store.
@@ -44,7 +44,7 @@ func (s *Rows) Close() error { return s.records.Close() }
 
 const (
 	rowSpace      = "row/"
-	pipelineSpace = "pipeline" // a record for each pipeline that has had a row
+	pipelineSpace = "pipeline" // one record for each pipeline that has had a row
 )
 
 func recordKey(k RowKey) store.Key {
@@ -55,8 +55,8 @@ func recordKey(k RowKey) store.Key {
 	return store.Key{Space: rowSpace + k.Pipeline, Name: name}
 }
 
-// ParseKey returns the key of the row in a record. It is an error if the record is none of
-// a row.
+// ParseKey returns the row key of a record. It returns an error if the record is not a
+// row.
 func ParseKey(k store.Key) (RowKey, error) {
 	parts, err := store.Split(k.Name)
 	pipeline, ours := strings.CutPrefix(k.Space, rowSpace)
@@ -70,10 +70,11 @@ func ParseKey(k store.Key) (RowKey, error) {
 	return row, nil
 }
 
-// dueNever is when a dead row is due, so that dead and failed rows are found without a scan.
+// dueNever is the due time of dead rows, so that dead and failed rows are found without a
+// scan.
 var dueNever = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// recordOf encodes a row. Its history is cut until the body has at most limit bytes.
+// recordOf encodes a row. It shortens the history until the body has at most limit bytes.
 func recordOf(r *Row, limit int) (*store.Record, error) {
 	next := &store.Record{Key: recordKey(r.RowKey), Nonce: r.Nonce, Due: r.Due()}
 	if r.Dead {
@@ -98,8 +99,7 @@ func rowOf(r *store.Record) (Row, error) {
 	return Decode(key, r.Nonce, r.Body), nil
 }
 
-// rowsOf decodes records. One that is not named as a row is an error, because nothing
-// could be said about it.
+// rowsOf decodes records. A record whose name is not that of a row is an error.
 func rowsOf(records []store.Record) ([]Row, error) {
 	rows := make([]Row, len(records))
 	for i := range records {
@@ -147,7 +147,7 @@ func (s *Rows) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
 	return out, nil
 }
 
-// ensurePipeline writes the record that names a pipeline before the pipeline's first row.
+// ensurePipeline writes the pipeline record before the pipeline's first row.
 func (s *Rows) ensurePipeline(ctx context.Context, c *Change) error {
 	if !c.Expect.IsZero() {
 		return nil
@@ -179,13 +179,13 @@ func (s *Rows) Load(ctx context.Context, keys []RowKey) ([]Row, error) {
 	return rowsOf(found)
 }
 
-// dueRuns is in how many runs of the limit the oldest due rows are shared out, so that
-// workers that ask at the same time seldom race for the same rows.
+// dueRuns is the number of limit-sized runs among which workers choose, so that concurrent
+// sweeps rarely get the same rows.
 const dueRuns = 100
 
 // Due implements [Store]. If more rows are due than the limit, it returns a random run of
-// the oldest. It does not know how many are due: where it has skipped too many, it skips
-// fewer.
+// the oldest. It does not know the number of due rows, so it halves the offset's range if
+// a run is incomplete.
 func (s *Rows) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]Row, error) {
 	r := store.DueRange{Space: rowSpace + pipeline, Before: before, Limit: limit}
 	oldest, err := s.records.Due(ctx, r)
@@ -227,7 +227,7 @@ func (s *Rows) Scan(ctx context.Context, r Range) iter.Seq2[Row, error] {
 	}
 }
 
-// pipelines yields the names of the pipelines of a range, in order.
+// pipelines yields the names of the pipelines in a range, in order.
 func (s *Rows) pipelines(ctx context.Context, r *Range) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if r.Pipeline != "" {
@@ -274,14 +274,14 @@ func (s *Rows) scan(ctx context.Context, pipeline string, r *Range) iter.Seq2[Ro
 	}
 }
 
-// lowerBound returns a name that is before prefix and after nearly all names before it.
-// Range.Match leaves out those that are not.
+// lowerBound returns a name before prefix that excludes nearly all names before it.
+// Range.Match excludes the remaining ones.
 func lowerBound(prefix string) string {
 	last := len(prefix) - 1
 	return prefix[:last] + string([]byte{prefix[last] - 1}) + strings.Repeat("\xff", 8)
 }
 
-// Pipelines returns the names of the pipelines that a store has had rows of, sorted.
+// Pipelines returns the names of all pipelines that have had rows in a store, sorted.
 func Pipelines(ctx context.Context, s Store) (names []string, err error) {
 	for after := (RowKey{}); ; {
 		name, ok, err := firstPipeline(ctx, s, after)
@@ -293,7 +293,7 @@ func Pipelines(ctx context.Context, s Store) (names []string, err error) {
 	}
 }
 
-// beyondBuckets is larger than the name of any bucket.
+// beyondBuckets sorts after the name of any bucket.
 const beyondBuckets = "\xff\xff\xff\xff"
 
 func firstPipeline(ctx context.Context, s Store, after RowKey) (name string, ok bool, err error) {

@@ -2,10 +2,10 @@ package ledger
 
 import "github.com/pawlhq/pawl/store"
 
-// Traits says what a ledger does and how much it takes: see [store.Traits].
+// Traits are the properties and limits of a ledger; see [store.Traits].
 type Traits = store.Traits
 
-// DefaultBatch is how many changes one Swap takes, unless the traits say otherwise.
+// DefaultBatch is the default limit of changes in one Swap.
 const DefaultBatch = 1000
 
 // Declarer is implemented by stores whose traits are not all zero.
@@ -13,7 +13,7 @@ type Declarer interface {
 	Traits() Traits
 }
 
-// TraitsOf returns the traits of a store, with defaults in place of zero limits.
+// TraitsOf returns the traits of a store. Zero limits are replaced by defaults.
 func TraitsOf(s Store) Traits {
 	var t Traits
 	if d, ok := s.(Declarer); ok {

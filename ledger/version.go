@@ -9,42 +9,39 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Version is one state of one object.
+// Version is one state of an object.
 type Version struct {
 	Sequencer event.Sequencer `json:"seq,omitzero"`
-	// Generation raises a version without inventing a sequencer: an untrusted
-	// event, an audit or an operator asks for another look. It never outranks
-	// a later sequencer.
+	// Generation raises a version without a new sequencer: for an untrusted event, an
+	// audit or an operator. A later sequencer outranks any generation.
 	Generation uint64     `json:"gen,omitzero"`
 	Kind       event.Kind `json:"kind,omitzero"`
 	Identity   Identity   `json:"id,omitzero"`
 }
 
-// Compare orders two versions of one object by sequencer, then generation. What
-// they hold does not count.
+// Compare orders two versions of one object by sequencer, then generation.
 func (v Version) Compare(w Version) int {
 	return cmp.Or(v.Sequencer.CompareSameKey(w.Sequencer), cmp.Compare(v.Generation, w.Generation))
 }
 
-// Order returns the version's place in the order, as text for people and for
-// output metadata.
+// Order returns the version's sequencer and generation as text, for people and for output
+// metadata.
 func (v Version) Order() string {
 	return v.Sequencer.String() + "." + strconv.FormatUint(v.Generation, 10)
 }
 
-// Identity tells two contents of one object apart by what the store says of
-// them. Two rewrites within one second with equal content and equal metadata
-// are one identity on an unversioned bucket.
+// Identity is what the store reports about one content. In an unversioned bucket, two
+// rewrites within one second with equal content and metadata have the same identity.
 type Identity struct {
 	VersionID string    `json:"version,omitzero"`
 	ETag      string    `json:"etag,omitzero"`
 	ModTime   time.Time `json:"mtime,omitzero"` // whole seconds
-	Meta      string    `json:"meta,omitzero"`  // digest of the returned metadata
+	Meta      string    `json:"meta,omitzero"`  // digest of the metadata
 	Size      int64     `json:"size,omitzero"`
 }
 
-// Same reports whether i and j are one content: of one version id where both
-// have it, or else with equal ETag, modification time, metadata and size.
+// Same reports whether i and j are the same content. It compares version IDs if either has
+// one, otherwise ETag, modification time, metadata and size.
 func (i Identity) Same(j Identity) bool {
 	if i.VersionID != "" || j.VersionID != "" {
 		return i.VersionID == j.VersionID
@@ -52,10 +49,9 @@ func (i Identity) Same(j Identity) bool {
 	return i.ETag == j.ETag && i.ModTime.Equal(j.ModTime) && i.Meta == j.Meta && i.Size == j.Size
 }
 
-// CompatibleWith reports whether what a look has shown may be the content that i names.
-// Where i comes from an event it lacks the modification time and the metadata,
-// and may lack more: only what it records is compared. Two version ids decide
-// alone.
+// CompatibleWith reports whether seen, which was read, may be the content of i. An i from
+// an event lacks the modification time and the metadata, and perhaps more, so only members
+// that i has are compared. If both have a version ID, only the IDs are compared.
 func (i Identity) CompatibleWith(seen Identity) bool {
 	if i.VersionID != "" && seen.VersionID != "" {
 		return i.VersionID == seen.VersionID
@@ -66,9 +62,8 @@ func (i Identity) CompatibleWith(seen Identity) bool {
 		(i.Size == 0 || i.Size == seen.Size)
 }
 
-// String returns the identity in printable ASCII, equal for equal identities
-// and different for different ones. It is what an output object records of its
-// source.
+// String returns the identity in printable ASCII. Different identities have different
+// texts. Outputs record it as their source.
 func (i Identity) String() string {
 	if i.VersionID != "" {
 		return "version=" + url.QueryEscape(i.VersionID)
