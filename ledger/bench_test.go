@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// settledRow is a row as most are: settled, with three lines of history.
+// settledRow returns a typical row: settled, with three history entries.
 func settledRow(b *testing.B) *ledger.Row {
 	b.Helper()
 	p := ledger.DefaultPolicy()

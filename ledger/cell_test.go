@@ -25,7 +25,7 @@ func (a answering) WriteRegister(context.Context, string, string, []byte) (strin
 	return "", a.err
 }
 
-// TestCellErrors says in a cell's words what a register answers.
+// TestCellErrors checks the cell errors of register errors.
 func TestCellErrors(t *testing.T) {
 	kinds := []error{cell.ErrPrecondition, cell.ErrConflict, cell.ErrRefused, cell.ErrUnclear, cell.ErrUnavailable, cell.ErrUnsent}
 	for _, c := range []struct{ answer, read, write error }{

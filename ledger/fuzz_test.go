@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// FuzzDecode checks that a row that can be read, whoever wrote it, is written
-// back as it was, and that every transition goes on from it.
+// FuzzDecode checks that a readable row is encoded again unchanged, and that every
+// transition accepts it.
 func FuzzDecode(f *testing.F) {
 	const head = `{"v":"1.0","at":"2026-01-01T00:00:00.000001Z",`
 	for _, seed := range []string{
@@ -23,7 +23,7 @@ func FuzzDecode(f *testing.F) {
 			`"event":-1,"log":["0 raised: n","5 order reset","2026-01-01T00:00:00.000001Z claimed"],"since":0}`,
 		head + `"gen":18446744073709551615,"attempts":-9223372036854775808,"verify":"9999-12-31T23:59:59.999999999Z","have":null}`,
 		head + `"owner":"w","fence":9223372036854775806,"until":"0000-01-01T00:00:00-23:59","mood":[1,{"a":null}]}`,
-		head + `"owner":"w","fence":9,"until":251635190399999}`, // others may never have it
+		head + `"owner":"w","fence":9,"until":251635190399999}`, // other workers may never get it
 		head + `"kind":"none","etag":"e","mtime":-1000,"size":5,"have":{"mtime":"","etag":"","size":0}}`,
 		head + `"log":[` + strings.Repeat(`"1 x",`, 40) + `"-5 "],"error":"` + strings.Repeat("é", 4000) + `"}`,
 		head + `"owner":"\ud800"}`, head + `"seq":"xyz"}`, head + `"doubt":"certain"}`, head + `"attempts":1,"attempts":2}`, head + `"have":{"Gen":1}}`,
@@ -51,8 +51,8 @@ func FuzzDecode(f *testing.F) {
 
 var sequencers = cmp.Comparer(func(a, b event.Sequencer) bool { return a.Raw() == b.Raw() })
 
-// checkComesBack checks that what is written is read as it was, and written
-// again as it stands.
+// checkComesBack checks that an encoded row decodes to an equal row, and encodes to the
+// same body.
 func checkComesBack(t *testing.T, row *ledger.Row) {
 	t.Helper()
 	body, err := ledger.Encode(row)
@@ -71,8 +71,8 @@ func checkComesBack(t *testing.T, row *ledger.Row) {
 	}
 }
 
-// checkGoesOn checks that an operator, an event and a worker can make the object
-// settle, whatever its row says.
+// checkGoesOn checks that an operator, an event and a worker can settle the object, in any
+// state of its row.
 func checkGoesOn(t *testing.T, row *ledger.Row) {
 	t.Helper()
 	p := ledger.DefaultPolicy()
@@ -84,13 +84,13 @@ func checkGoesOn(t *testing.T, row *ledger.Row) {
 
 	next, _ := row.Redrive(false, now).Observe(&event.Event{Kind: event.Created, Time: now, ETag: "e"}, false, now)
 	if next.Settled() || next.Have.Compare(next.Want) > 0 {
-		return // no Pawl wrote that: Have was ahead
+		return // not written by Pawl: Have is ahead of Want
 	}
 	if next.Live(now) || next.RetryAt.After(now) {
-		now = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Add(-time.Hour) // whatever it waits for has passed
+		now = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Add(-time.Hour) // after all waits of the row
 	}
 	if next.Live(now) || next.RetryAt.After(now) {
-		return // no Pawl wrote that: it waits for the last hour of what can be written
+		return // not written by Pawl: it waits for the last encodable hour
 	}
 	next, a, why := next.Claim("w", &p, now)
 	if why != ledger.Granted || a.Fence <= row.Lease.Fence && row.Lease.Fence < math.MaxInt64 {

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// An event from the future must not make every true event after it look old:
-// the correction of a bad upload would never revive the object.
+// An event from the future must not make real events look old. Otherwise the correction of
+// a bad upload would never revive the object.
 func TestEventsFromTheFuture(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -32,8 +32,8 @@ func TestEventsFromTheFuture(t *testing.T) {
 	}
 }
 
-// An attempt that could not ask the store is given back, and backs off as if
-// there had been several.
+// An attempt that could not reach the store is not counted, and backs off as after several
+// failures.
 func TestUncountedFailures(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

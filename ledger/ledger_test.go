@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/store/storetest"
 )
 
-// A Ledger finds out what became of swaps whose answers were lost.
+// Tests of Ledger.Swap with lost answers.
 
 func aRow(n byte) *ledger.Row {
 	return &ledger.Row{
@@ -24,11 +24,11 @@ func aRow(n byte) *ledger.Row {
 	}
 }
 
-// faulty is a ledger whose answers are lost by a plan.
+// faulty is a ledger that loses answers by a plan.
 type faulty struct {
 	*ledger.Rows
 	lossy *storetest.Faulty
-	named int // calls until the pipeline had its name
+	named int // calls until the pipeline record was written
 }
 
 func faultyRows(s store.Store, plan func(call int) storetest.Fault) *faulty {
@@ -62,7 +62,7 @@ func swap(t *testing.T, l *ledger.Ledger, changes ...ledger.Change) []ledger.Out
 	return out
 }
 
-// A clear answer is passed on, and nobody is told.
+// A clear answer is returned, and Unclear is not called.
 func TestSwapResolvesUnclearAnswers(t *testing.T) {
 	l := ledger.New(ledger.NewRows(memory.New()))
 	l.Unclear = func(err error) { t.Errorf("unclear: %v", err) }
@@ -75,7 +75,7 @@ func TestSwapResolvesUnclearAnswers(t *testing.T) {
 	}
 }
 
-// mute answers a part of what it is asked.
+// mute answers only some of the changes.
 type mute struct {
 	ledger.Store
 	calls int
@@ -89,7 +89,7 @@ func (m *mute) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 	return out, err
 }
 
-// A store that answers fewer changes than it got has not answered.
+// An answer with too few outcomes is no answer.
 func TestSwapRejectsMissingOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New(&mute{Store: ledger.NewRows(memory.New())})
@@ -103,8 +103,8 @@ func TestSwapRejectsMissingOutcomes(t *testing.T) {
 	})
 }
 
-// While nobody answers, the waits grow to seconds: a store that is down is not
-// hammered by those who wait for it.
+// Without answers, the waits grow to seconds, so that waiting workers do not overload a
+// store that is down.
 func TestSwapBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lossy := faultyRows(memory.New(), func(int) storetest.Fault { return storetest.Unsent })
@@ -122,10 +122,10 @@ func TestSwapBacksOff(t *testing.T) {
 	})
 }
 
-// limited is a store that takes two changes at a time.
+// limited is a store that accepts two changes per call.
 type limited struct {
 	ledger.Store
-	fail int // fails from this call of Swap on; 0: never
+	fail int // first call of Swap that fails; 0: none
 	n    int
 }
 
@@ -148,7 +148,8 @@ func (s *limited) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row,
 	return s.Store.Load(ctx, keys)
 }
 
-// A ledger sends a batch in the parts that its store takes. When it gives up, what was answered stays answered.
+// A ledger splits a batch into the sizes that its store accepts. When it gives up, it
+// keeps the answers that it has.
 func TestSwapSplitsLargeBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := &limited{Store: ledger.NewRows(memory.New())}
@@ -179,8 +180,8 @@ func TestSwapSplitsLargeBatches(t *testing.T) {
 	})
 }
 
-// The answer to a claim was lost, and somebody has written since. Who finds his
-// own fence in the row that refuses him knows that the claim had landed.
+// The answer to a claim is lost, and another worker writes the row. The refusing row has
+// the caller's fence, so the caller knows that its claim landed.
 func TestSwapReportsSupersededChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())
@@ -203,8 +204,7 @@ func TestSwapReportsSupersededChange(t *testing.T) {
 	})
 }
 
-// Whatever becomes of the calls, an insert, an update and a delete end as they
-// would have.
+// An insert, an update and a delete have the correct result whichever calls fail.
 func TestSwapLoadsOnlyAmbiguousRows(t *testing.T) {
 	for _, plan := range [][]storetest.Fault{
 		{storetest.Lost}, {storetest.Unsent}, {storetest.Unsent, storetest.Unsent}, {storetest.Late}, {storetest.Later},
@@ -212,7 +212,7 @@ func TestSwapLoadsOnlyAmbiguousRows(t *testing.T) {
 	} {
 		for blind := range 2 {
 			synctest.Test(t, func(t *testing.T) {
-				started := 0 // the call that the plan counts from
+				started := 0 // first call of the plan
 				lossy := faultyRows(memory.New(), func(call int) storetest.Fault {
 					if call-started < len(plan) {
 						return plan[call-started]
@@ -239,7 +239,7 @@ func TestSwapLoadsOnlyAmbiguousRows(t *testing.T) {
 	}
 }
 
-// A batch is made out change by change, wherever in it the calls broke off.
+// A batch is resolved change by change, wherever the calls fail.
 func TestSwapResolvesBatches(t *testing.T) {
 	for _, plan := range [][]storetest.Fault{
 		{storetest.Unsent}, {storetest.Torn}, {storetest.Torn, storetest.Torn}, {storetest.Torn, storetest.Unsent}, {storetest.Lost},
@@ -252,7 +252,7 @@ func TestSwapResolvesBatches(t *testing.T) {
 				r.Key = string(rune('a' + i))
 				changes[i] = ledger.Change{Key: r.RowKey, Row: r}
 			}
-			// The last but one is another's already.
+			// Another worker has already written the last row but one.
 			other := *changes[4].Row
 			other.Nonce = ledger.Nonce{9}
 			swap(t, ledger.New(rows), ledger.Change{Key: other.RowKey, Row: &other})
@@ -275,7 +275,7 @@ func TestSwapResolvesBatches(t *testing.T) {
 	}
 }
 
-// What the row that stands refuses is not sent again.
+// A change that the current row refuses is not sent again.
 func TestSwapStopsWhenResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())
@@ -308,7 +308,7 @@ func TestSwapReportsRejectedChanges(t *testing.T) {
 	}
 }
 
-// What a store was too busy for is sent again without a look.
+// Throttled changes are sent again without loading rows.
 func TestSwapRetriesThrottledChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lossy := faultyRows(memory.New(), func(call int) storetest.Fault {
@@ -325,8 +325,7 @@ func TestSwapRetriesThrottledChanges(t *testing.T) {
 	})
 }
 
-// shifting refuses the first swap by a row that has the expected nonce by the time that
-// it is loaded.
+// shifting refuses the first swap, by a row that has the expected nonce when it is loaded.
 type shifting struct {
 	ledger.Store
 	current *ledger.Row
@@ -341,7 +340,7 @@ func (s *shifting) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.
 	return out, nil
 }
 
-// A change is sent again if the row that stands does not refuse it.
+// A change is sent again if the current row does not refuse it.
 func TestSwapRetriesIfRowChangedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())

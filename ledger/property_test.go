@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestTransitions drives one row through random transitions by three workers
-// whose clocks differ, and checks after each what must always hold.
+// TestTransitions applies random transitions of three workers with different clocks to one
+// row, and checks the invariants after each one.
 func TestTransitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
@@ -29,15 +29,15 @@ func TestTransitions(t *testing.T) {
 	})
 }
 
-// machine is the row, and what is known of its past.
+// machine is the row with its history.
 type machine struct {
 	policy   ledger.Policy
 	row      ledger.Row
 	now      time.Time        // the true time
 	skews    [3]time.Duration // of the workers' clocks
-	attempts []ledger.Claim   // granted, the newest last
-	fence    int64            // the largest ever granted
-	held     *ledger.Claim    // whose lease the row must carry
+	attempts []ledger.Claim   // granted, newest last
+	fence    int64            // the largest one ever granted
+	held     *ledger.Claim    // whose lease the row must have
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -51,8 +51,8 @@ func newMachine(t *rapid.T) *machine {
 	return m
 }
 
-// apply replaces the row, and checks that the transition has not touched the old
-// one or the history that both may share.
+// apply replaces the row. It checks that the transition has not modified the old row or
+// the shared history.
 func (m *machine) apply(t *rapid.T, transition func(ledger.Row) ledger.Row) {
 	t.Helper()
 	before := m.row
@@ -72,7 +72,7 @@ func (m *machine) apply(t *rapid.T, transition func(ledger.Row) ledger.Row) {
 
 var opaque = cmp.Comparer(func(a, b event.Sequencer) bool { return a.Raw() == b.Raw() })
 
-// unchanged fails unless the transition gave back the row as it was.
+// unchanged fails unless the transition returned the same row.
 func (m *machine) unchanged(t *rapid.T, what string, next ledger.Row) {
 	t.Helper()
 	if !reflect.DeepEqual(m.row, next) {
@@ -187,8 +187,8 @@ func (m *machine) claim(t *rapid.T) {
 	}
 }
 
-// attempt draws any attempt ever granted: most have lost their lease. Where none
-// was, it is one that nobody granted.
+// attempt draws any granted attempt. Most have lost their lease. If none was granted, it
+// returns an invented one.
 func (m *machine) attempt(t *rapid.T) *ledger.Claim {
 	if len(m.attempts) == 0 {
 		return &ledger.Claim{Key: m.row.RowKey}
@@ -209,8 +209,8 @@ func (m *machine) ending(t *rapid.T) *ledger.Ending {
 	}
 }
 
-// finish checks that a transition is granted to the holder of the lease alone,
-// and ends it.
+// finish checks that a transition succeeds only for the holder of the lease, and ends the
+// lease.
 func (m *machine) finish(t *rapid.T, a *ledger.Claim, transition func(ledger.Row) (ledger.Row, bool)) {
 	t.Helper()
 	was := m.row
@@ -307,7 +307,7 @@ func (m *machine) resetOrder(t *rapid.T) {
 	}
 	_, now := m.clock(t)
 	was := m.row
-	m.row = was.ResetOrder(now) // Want may go back: that is the purpose
+	m.row = was.ResetOrder(now) // the purpose of a reset is to lower Want
 	switch r := &m.row; {
 	case !r.Want.Sequencer.IsZero() || !r.Have.Sequencer.IsZero():
 		t.Fatalf("reset to %s and %s", r.Want.Order(), r.Have.Order())
@@ -318,8 +318,8 @@ func (m *machine) resetOrder(t *rapid.T) {
 	}
 }
 
-// forget purges the row if it may; the next event makes it anew. That is where
-// Want and Have begin again, and the fence must not.
+// purge deletes the row if it is purgeable, and the next event creates it again. Want and
+// Have restart, but the fence must not.
 func (m *machine) purge(t *rapid.T) {
 	_, now := m.clock(t)
 	m.policy.PurgeSettled = rapid.Bool().Draw(t, "settled")
@@ -333,7 +333,7 @@ func (m *machine) purge(t *rapid.T) {
 	m.held = nil
 }
 
-// check holds after every step.
+// check checks the invariants after every step.
 func (m *machine) check(t *rapid.T) {
 	r := &m.row
 	if len(r.History) > ledger.MaxHistory {
@@ -355,9 +355,9 @@ func (m *machine) check(t *rapid.T) {
 	m.checkEncoding(t)
 }
 
-// checkDue: what is due can be claimed or is retired, and what is not cannot.
-// For a pending row that holds from its last change on: a clock that is behind
-// may claim it earlier.
+// checkDue checks that a due row can be claimed or retired, and that other rows cannot. A
+// pending row is due from its last change, but a worker with a slow clock may claim it
+// earlier.
 func (m *machine) checkDue(t *rapid.T) {
 	r := m.row
 	due := r.Due()

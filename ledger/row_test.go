@@ -59,7 +59,7 @@ func TestRangeMatch(t *testing.T) {
 	}
 }
 
-// Rows outlive the program that wrote them: this is their form.
+// Other versions of Pawl read rows, so their form must not change.
 func TestEncodedForm(t *testing.T) {
 	const want = `{"v":"1.0","at":"2026-01-01T00:00:00.000001Z","seq":"0055aE0","gen":2,"kind":"removed",` +
 		`"have":{"seq":"0054","gen":0,"kind":"created","version":"v","etag":"e","meta":"m","mtime":0,"size":7},` +
@@ -122,7 +122,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// What comes from outside into a row is bounded, and valid text.
+// Texts from outside are truncated, and valid UTF-8.
 func TestHistoryNotesAreTruncated(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	r, _ := ledger.Row{}.Observe(&event.Event{Kind: event.Created, Time: epoch, Name: strings.Repeat("N\xff", 10_000)}, false, epoch)
@@ -149,7 +149,7 @@ func TestHistoryNotesAreTruncated(t *testing.T) {
 	}
 }
 
-// The back-off stays within its bounds, however many attempts and however long.
+// The back-off stays within its bounds for any number of attempts.
 func TestBackoffBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := ledger.DefaultPolicy()
@@ -177,7 +177,7 @@ func TestDiedAt(t *testing.T) {
 	}{
 		{nil, time.Time{}},
 		{[]ledger.Entry{entry(9, "raised"), entry(8, "dead"), entry(7, "claimed"), entry(5, "dead")}, time.Unix(8, 0)},
-		{[]ledger.Entry{entry(9, "raised"), entry(8, "raised")}, time.Unix(8, 0)}, // forgotten
+		{[]ledger.Entry{entry(9, "raised"), entry(8, "raised")}, time.Unix(8, 0)}, // the entry is no longer in the history
 	} {
 		if got := (&ledger.Row{Dead: true, History: test.history}).DiedAt(); !got.Equal(test.want) {
 			t.Errorf("%v of %v, want %v", got, test.history, test.want)

@@ -39,8 +39,8 @@ func scan(t *testing.T, s ledger.Store, r ledger.Range) (keys []ledger.RowKey) {
 	return keys
 }
 
-// A scan of any range yields its rows in the order of pipeline, bucket, key and version,
-// where names begin alike.
+// A scan yields the rows of any range in the order of pipeline, bucket, key and version,
+// even if names share prefixes.
 func TestScanRanges(t *testing.T) {
 	s := ledger.NewRows(memory.New())
 	var all []ledger.RowKey
@@ -292,7 +292,7 @@ type aTask ledger.Completion
 
 func (t *aTask) Completion() (*ledger.Completion, error) { return (*ledger.Completion)(t), nil }
 
-// A task is completed over the row that holds its fence, whatever its nonce is by now.
+// A task is completed in the row that has its fence, whatever the row's nonce is.
 func TestComplete(t *testing.T) {
 	p, records := ledger.DefaultPolicy(), memory.New()
 	s := ledger.NewRows(records)

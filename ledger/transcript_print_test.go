@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// describe prints all of a row but its history, leaving out what is empty.
+// describe prints a row without its history and without empty fields.
 func (s *story) describe(r *ledger.Row) string {
 	var b strings.Builder
 	line := func(format string, a ...any) { fmt.Fprintf(&b, "  "+format+"\n", a...) }
@@ -87,7 +87,7 @@ func fence(f int64) string { return fmt.Sprintf("%+d", f-epoch.UnixMilli()) }
 
 var fences = regexp.MustCompile(`fence \d+`)
 
-// relative prints the fences in a text as the rest of the transcript does.
+// relative prints the fences in a text relative to the start.
 func (s *story) relative(text string) string {
 	return fences.ReplaceAllStringFunc(text, func(m string) string {
 		n, err := strconv.ParseInt(m[len("fence "):], 10, 64)
@@ -98,8 +98,8 @@ func (s *story) relative(text string) string {
 	})
 }
 
-// pinned reads pinned=absent, or source=.. with the output's source's age;
-// without both there is no output.
+// pinned parses pinned=absent, or source=.. with the modification time of the output's
+// source. The default is no output.
 func (s *story) pinned(a args) (*ledger.Pinned, error) {
 	switch {
 	case a.has("pinned"):
@@ -111,8 +111,8 @@ func (s *story) pinned(a args) (*ledger.Pinned, error) {
 	return nil, nil
 }
 
-// must-act prints, without and with a doubt, and forced, and for each output that could be
-// pinned, whether there is anything to do. had: what was read is what Have says.
+// must-act prints the decisions of MustAct for each kind of pinned output: without doubt,
+// with doubt, and forced. had=yes: Have is the version that was read.
 func (s *story) mustAct(a args) (string, error) {
 	kind, err := a.kind("read", "created")
 	if err != nil {

@@ -15,14 +15,12 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// The transcripts in testdata tell in text what the transitions do to a row,
-// and why. After a change:
+// The transcripts in testdata show what the transitions do to a row, and why. To record
+// the current output, run
 //
 //	go test ./ledger -run TestTranscripts -rewrite
 //
-// and then read the difference line by line.
-//
-// Times count from the start of the story, fences in milliseconds from it.
+// Times count from the start of the transcript; fences are milliseconds since then.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -49,10 +47,10 @@ func tell(t *testing.T, path string) {
 	})
 }
 
-// epoch is when every story begins.
+// epoch is the start of every transcript.
 var epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// story is the world of one transcript: rows, and the attempts of its workers.
+// story is the state of one transcript: rows, and the attempts of its workers.
 type story struct {
 	policy   ledger.Policy
 	rows     map[ledger.RowKey]*ledger.Row
@@ -67,7 +65,7 @@ func newStory() *story {
 	}
 }
 
-// run performs one command. An argument at= moves the clock first.
+// run performs one command. The argument at= advances the clock first.
 func (s *story) run(d *datadriven.TestData) (string, error) {
 	commands := map[string]func(args) (string, error){
 		"policy": s.setPolicy, "show": s.show, "crash": s.crash,
@@ -103,7 +101,7 @@ func (s *story) run(d *datadriven.TestData) (string, error) {
 	return out, nil
 }
 
-// args are a command's arguments: name=value, or a name alone.
+// args has a command's arguments: name=value, or a name alone.
 type args struct {
 	values map[string]string
 	used   map[string]bool
@@ -127,7 +125,7 @@ func (a args) duration(name string) (time.Duration, error) {
 	return time.ParseDuration(a.text(name, "0s"))
 }
 
-// key reads on=bucket/key; the default is photos/cat.jpg.
+// key parses on=bucket/key; the default is photos/cat.jpg.
 func (a args) key() ledger.RowKey {
 	bucket, key, _ := strings.Cut(a.text("on", "photos/cat.jpg"), "/")
 	return ledger.RowKey{Pipeline: "gray", Bucket: bucket, Key: key}
@@ -138,7 +136,7 @@ func (a args) kind(name, otherwise string) (k event.Kind, err error) {
 	return k, err
 }
 
-// time reads a time as a distance from the start; absent, it is the zero time.
+// time parses a time as the distance from the start. The default is the zero time.
 func (a args) time(name string) (time.Time, error) {
 	if !a.has(name) {
 		return time.Time{}, nil
@@ -152,7 +150,7 @@ func (a args) identity() (ledger.Identity, error) {
 	return ledger.Identity{VersionID: a.text("version", ""), ETag: a.text("etag", ""), Meta: a.text("meta", ""), ModTime: at}, err
 }
 
-// row returns the row, or an empty one of that key.
+// row returns the row, or a new row with that key.
 func (s *story) row(k ledger.RowKey) ledger.Row {
 	if r := s.rows[k]; r != nil {
 		return *r
@@ -160,13 +158,13 @@ func (s *story) row(k ledger.RowKey) ledger.Row {
 	return ledger.Row{RowKey: k}
 }
 
-// store keeps the row and describes it, as what happened goes before.
+// store stores the row, and returns a message and its description.
 func (s *story) store(r ledger.Row, format string, a ...any) (string, error) {
 	s.rows[r.RowKey] = &r
 	return fmt.Sprintf(format, a...) + "\n" + s.describe(&r), nil
 }
 
-// unchanged is an error unless the transition left the row alone.
+// unchanged returns an error if the transition changed the row.
 func (s *story) unchanged(r ledger.Row, format string, a ...any) (string, error) {
 	if was := s.row(r.RowKey); !reflect.DeepEqual(was, r) {
 		return "", fmt.Errorf("%s: the row was changed to\n%s", fmt.Sprintf(format, a...), s.describe(&r))

@@ -31,8 +31,8 @@ func drawIdentity() *rapid.Generator[ledger.Identity] {
 	})
 }
 
-// An output records its source as text: two identities are one text exactly
-// where they are one content.
+// An output records its source as text. Two texts are equal if and only if the identities
+// are the same content.
 func TestIdentityText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i, j := drawIdentity().Draw(t, "i"), drawIdentity().Draw(t, "j")
@@ -50,8 +50,8 @@ func TestIdentityText(t *testing.T) {
 	})
 }
 
-// A version id tells versions apart whatever else is known; without one, all
-// that the store said counts.
+// Version IDs distinguish versions regardless of other members. Without version IDs, all
+// other members count.
 func TestIdentitySame(t *testing.T) {
 	base := ledger.Identity{ETag: "e", ModTime: epoch, Meta: "m", Size: 1}
 	edit := func(f func(*ledger.Identity)) ledger.Identity {
@@ -81,8 +81,7 @@ func TestIdentitySame(t *testing.T) {
 	}
 }
 
-// What an event has named is compared as far as it goes, and never the other way
-// round: a look shows all.
+// Only the members that an event has are compared with what was read.
 func TestCompatibleWith(t *testing.T) {
 	seen := ledger.Identity{ETag: "e", ModTime: epoch, Meta: "m", Size: 7}
 	versioned := seen
@@ -129,8 +128,7 @@ func TestCompatibleWith(t *testing.T) {
 	}
 }
 
-// The key is one for all attempts at a version, and differs in everything that
-// makes the effect another one.
+// The key is equal for all attempts at a version, and different for any other effect.
 func TestIdempotencyKey(t *testing.T) {
 	type effect struct {
 		key  ledger.RowKey
