@@ -69,8 +69,8 @@ type Lease struct {
 type Row struct {
 	RowKey
 	Nonce Nonce
-	// Unreadable is the reason why the stored row cannot be read, or nil. Of an unreadable
-	// row, only key and nonce are known. It is never claimed, settled or due, and callers
+	// Unreadable is the reason why the stored row cannot be read, or nil. Only the key and
+	// the nonce of such a row are known. It is never claimed, settled or due, and callers
 	// must not apply other transitions to it.
 	Unreadable error
 

@@ -292,7 +292,7 @@ type aTask ledger.Completion
 
 func (t *aTask) Completion() (*ledger.Completion, error) { return (*ledger.Completion)(t), nil }
 
-// A task is completed in the row that has its fence, whatever the row's nonce is.
+// A task is completed in the row that has its fence, with any nonce.
 func TestComplete(t *testing.T) {
 	p, records := ledger.DefaultPolicy(), memory.New()
 	s := ledger.NewRows(records)
