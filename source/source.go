@@ -1,6 +1,6 @@
-// Package source brings notifications in. A [Source] reads messages from
-// somewhere, parses them and hands them to a [Sink]; it acknowledges a message
-// only when the sink has said what became of it.
+// Package source defines how notifications enter Pawl. A [Source] receives messages, parses them,
+// and delivers their events to a [Sink]. It acknowledges a message only after the sink has
+// reported its [Outcome].
 package source
 
 import (
@@ -11,72 +11,66 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Source reads messages until ctx ends or, for a finite source, until it has
-// none left. Run returns only when everything it started has ended, and nil
-// for an orderly end.
+// Source receives messages until ctx ends or, if it is finite, until it has no more. Run returns
+// after all its goroutines have returned. It returns nil after an orderly shutdown.
 type Source interface {
 	Run(ctx context.Context, sink Sink) error
 }
 
-// Declarer is a Source that knows beforehand which dialect it will bring, and
-// whether its sequencer is to be trusted. Pipelines that go by event order need
-// one.
+// Declarer is a Source that knows the dialect of its notifications in advance, and whether to
+// trust their sequencers. Pipelines in event order need it.
 type Declarer interface {
 	Declares() (d event.Dialect, trustSequencer bool)
 }
 
-// Delivery is one message: all its events succeed or fail together.
+// Delivery is one message. Its events succeed or fail together.
 type Delivery struct {
 	Events []event.Event
-	// TrustSequencer: believe the order of a dialect that is not trusted by
-	// default, because whoever set the source up vouches for the store.
+	// TrustSequencer accepts the order of a dialect that is not trusted by default, because the
+	// user vouches for the store.
 	TrustSequencer bool
-	// Done is called exactly once for a delivery that the sink took, from
-	// any goroutine, and must not block. The call may come after the context
-	// of the source's Run has ended, because the sink finishes what it has:
-	// Run waits for it, as long as the source's grace allows, and
-	// acknowledges the message. It may even come after Run has returned,
-	// and then is of no effect: the message comes again.
+	// Done is called exactly once for each accepted delivery, from any goroutine. It must not
+	// block. The sink may call it after the context of the source's Run has ended: Run waits for
+	// it up to the source's grace period, and then acknowledges the message. A call after Run has
+	// returned has no effect; the message is delivered again.
 	Done func(Outcome)
 }
 
-// Outcome is what became of a delivery.
+// Outcome is the result of a delivery.
 type Outcome struct {
-	// Ack: every event is safe in the ledger, or needs nothing. The message
-	// may be forgotten. Otherwise it must come again.
+	// Ack reports that the ledger has every event, or that no pipeline needs it. The message may
+	// be deleted. Without Ack it must be delivered again.
 	Ack bool
-	// RetryAfter is when a message that was not acknowledged is worth
-	// delivering again.
+	// RetryAfter is the time to wait before a message without Ack is delivered again.
 	RetryAfter time.Duration
-	// Verdicts counts the events by what the ledger said of them.
+	// Verdicts counts the events by the ledger's decision.
 	Verdicts Verdicts
-	// Err says why a delivery was not acknowledged.
+	// Err is the reason for a delivery without Ack.
 	Err error
 }
 
-// Verdicts counts events by the ledger's answer, once for every pipeline that
-// an event matches.
+// Verdicts counts events by the ledger's decision, once for each matching pipeline.
 type Verdicts struct {
-	Raised    int `json:"raised"`    // news
-	Duplicate int `json:"duplicate"` // heard before
-	Stale     int `json:"stale"`     // older than what was heard before
-	Unmatched int `json:"unmatched"` // no pipeline wants it
+	Raised    int `json:"raised"`    // newer than the ledger's Want
+	Duplicate int `json:"duplicate"` // known already
+	Stale     int `json:"stale"`     // older than the ledger's Want
+	Unmatched int `json:"unmatched"` // matched by no pipeline
 }
 
-// Sink takes deliveries.
+// Sink accepts deliveries.
 type Sink interface {
-	// Deliver hands d over, waiting while the sink is full. An error (ctx's,
-	// or ErrClosed) means that the sink did not take it: Done is not called.
+	// Deliver accepts d, and blocks while the sink is full. On an error (ctx's, ErrClosed or
+	// ErrUntrusted) the sink has not accepted d and does not call Done.
 	Deliver(ctx context.Context, d Delivery) error
-	// TryDeliver is Deliver that answers ErrFull instead of waiting.
+	// TryDeliver is Deliver without blocking: it returns ErrFull if the sink is full.
 	TryDeliver(d Delivery) error
 }
 
-// Why a sink did not take a delivery.
+// Reasons for which a sink does not accept a delivery.
 var (
 	ErrFull   = errors.New("too much work in flight")
 	ErrClosed = errors.New("shutting down")
-	// ErrUntrusted: a pipeline goes by event order, and the event's dialect
-	// has no sequencer that can be trusted.
+	// ErrUntrusted is returned if a matching pipeline uses event order, but the event has no
+	// trusted sequencer.
 	ErrUntrusted = errors.New("event order needs a trusted sequencer")
 )

@@ -11,16 +11,16 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// minSecret is the shortest secret accepted, in bytes: the shortest that the
-// Standard Webhooks specification allows.
+// minSecretBytes is the minimum length of a secret that the Standard Webhooks specification
+// allows.
 const minSecretBytes = 24
 
-// gate says who may post.
+// authenticator decides whether a sender may post.
 type authenticator struct {
-	// tokens are digests of the Authorization headers that are let in. All
-	// digests have one length, so comparing them tells nothing of a token's.
+	// tokens are digests of the accepted Authorization headers. All digests have the same length,
+	// so the comparison does not leak the token's length.
 	tokens    [][sha256.Size]byte
-	signature *standardwebhooks.Webhook // nil without a secret
+	signature *standardwebhooks.Webhook // nil if no secret is configured
 }
 
 func newAuthenticator(token, secret string) (authenticator, error) {
@@ -44,9 +44,9 @@ func newAuthenticator(token, secret string) (authenticator, error) {
 	return auth, nil
 }
 
-// authorizations are the Authorization headers that a token stands for. MinIO
-// sends a token of two words as it is, puts "Bearer " before one word, and
-// sends no header at all for three: internal/event/target/webhook.go, send.
+// acceptedHeaders returns the Authorization headers that match a token. MinIO sends a token of
+// two words unchanged, puts "Bearer " before a token of one word, and sends no header for a token
+// of three words: internal/event/target/webhook.go, send.
 func acceptedHeaders(token string) ([]string, error) {
 	for _, c := range []byte(token) {
 		if c < ' ' || c > '~' {
@@ -71,10 +71,10 @@ func newSignature(secret string) (*standardwebhooks.Webhook, error) {
 	return standardwebhooks.NewWebhookRaw(key)
 }
 
-// open reports that everyone is let in.
+// allowsAll reports whether neither a token nor a secret is configured.
 func (a *authenticator) allowsAll() bool { return a.tokens == nil && a.signature == nil }
 
-// byHeader lets a request in by its header alone. It takes equally long for
+// checkHeader reports whether the Authorization header is accepted. It takes the same time for
 // every wrong token.
 func (a *authenticator) checkHeader(h http.Header) bool {
 	if a.allowsAll() {
@@ -88,13 +88,12 @@ func (a *authenticator) checkHeader(h http.Header) bool {
 	return match == 1
 }
 
-// signed reports that a request claims a signature, so that its body is worth
-// reading.
+// hasSignature reports whether a request has a signature, so that its body must be read.
 func (a *authenticator) hasSignature(h http.Header) bool {
 	return a.signature != nil && h.Get(standardwebhooks.HeaderWebhookSignature) != ""
 }
 
-// bySignature lets a request in by the signature of its body.
+// checkSignature reports whether the signature of the body is valid.
 func (a *authenticator) checkSignature(h http.Header, body []byte) bool {
 	return a.signature != nil && a.signature.Verify(body, h) == nil
 }

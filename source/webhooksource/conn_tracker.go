@@ -12,47 +12,46 @@ import (
 	"sync/atomic"
 )
 
-// maxBodies bounds the bodies that are being read, in bytes: all together.
+// maxBodyBytes bounds the total size of the bodies that are being read.
 const maxBodyBytes = 16 << 20
 
-// maxConnections returns how many connections may be open: a quarter of the
+// maxConnections returns the maximum number of open connections: a quarter of the file
 // descriptors, because the ledger, the object store and commands need some too.
 func maxConnections(descriptors int) int { return min(max(descriptors/4, 8), 1000) }
 
-// conns knows every connection of a server, and bounds what they cost. No new
-// connection waits for room: a stranger's, whose sender has proven nothing yet, is
-// ended for it. A good sender proves itself within milliseconds, and so is not the
-// one that has been there the longest, or has the largest body.
+// connTracker tracks the connections of a server and bounds their number and their bodies. At a
+// limit it closes a connection that has not been authenticated: the oldest one, or the one with
+// the largest body. A legitimate sender authenticates within milliseconds, so it is rarely
+// chosen.
 //
-// It also ends them. The server's own Shutdown gives a connection that has sent
-// nothing yet five seconds, and Close does not wait for handlers to return: this
-// does both.
+// It also closes connections at shutdown. Server.Shutdown waits five seconds for a connection
+// that has sent nothing, and Server.Close does not wait for handlers to return.
 type connTracker struct {
 	max      int
 	maxBytes int64
-	onEvict  func(why string) // reports each connection that is ended for want of room
+	onEvict  func(why string) // called for each evicted connection, with the reason
 
-	bytes atomic.Int64 // of all visitors
+	bytes atomic.Int64 // sum over all connections
 
 	mu          sync.Mutex
 	all         map[net.Conn]*connection
-	evictedOpen int // of all
+	evictedOpen int // evicted connections that are still in all
 	draining    bool
 	ended       sync.WaitGroup
 
-	// Those that may be ended for want of room, the longest waiting first.
+	// Connections that may be evicted, the oldest first.
 	unauthenticated, idle list.List
 }
 
-// visitor is a connection. Its atomic fields are read and written without a lock,
-// because thousands of senders may send a byte at a time.
+// connection is the state of one connection. Its atomic fields need no lock, because thousands of
+// senders may send one byte at a time.
 type connection struct {
 	conn          net.Conn
 	bytes         atomic.Int64 // of the body that is being read
 	evicted       atomic.Bool
-	unused        bool       // nothing was sent yet
-	authenticated bool       // its sender has proven itself
-	list          *list.List // strangers, idle or nil
+	unused        bool       // the client has sent nothing yet
+	authenticated bool       // the sender of the current request is authenticated
+	list          *list.List // unauthenticated, idle or nil
 	element       *list.Element
 }
 
@@ -62,8 +61,8 @@ func newConnTracker(max int, maxBytes int64, onEvict func(why string)) *connTrac
 
 type connectionKey struct{}
 
-// context is the server's ConnContext hook, which is called before a connection is
-// reported new: by it a request finds its visitor.
+// connContext is the server's ConnContext hook. The server calls it before it reports the
+// connection as new. The context carries the connection to the request.
 func (c *connTracker) connContext(ctx context.Context, conn net.Conn) context.Context {
 	v := &connection{conn: conn, unused: true}
 	c.mu.Lock()
@@ -72,14 +71,14 @@ func (c *connTracker) connContext(ctx context.Context, conn net.Conn) context.Co
 	return context.WithValue(ctx, connectionKey{}, v)
 }
 
-// visitorOf returns the visitor of a request, or nil if it came over no connection.
+// connectionOf returns the connection of a request, or nil if the request has none (in tests).
 func connectionOf(r *http.Request) *connection {
 	v, _ := r.Context().Value(connectionKey{}).(*connection)
 	return v
 }
 
-// track is the server's ConnState hook. A connection is reported new before
-// Serve returns, and closed after its handler has returned.
+// connState is the server's ConnState hook. The server reports a connection as new before Serve
+// returns, and as closed after its handler has returned.
 func (c *connTracker) connState(conn net.Conn, state http.ConnState) {
 	var evicted []*connection
 	c.mu.Lock()
@@ -90,11 +89,11 @@ func (c *connTracker) connState(conn net.Conn, state http.ConnState) {
 		v.moveTo(&c.unauthenticated)
 		evicted = c.evictForConnection(v)
 		if c.draining {
-			_ = conn.Close() // nothing was said on it
+			_ = conn.Close()
 		}
 	case http.StateActive:
 		v.unused = false
-		if v.list == &c.idle { // a proxy may send the next request for another client, which has proven nothing
+		if v.list == &c.idle { // behind a proxy, the next request may come from another client
 			v.authenticated = false
 			v.moveTo(&c.unauthenticated)
 		}
@@ -126,8 +125,8 @@ func (v *connection) unlist() {
 	}
 }
 
-// makeRoom evicts connections while there are too many: strangers, then idle ones,
-// and only if all others are at work the newest itself.
+// evictForConnection evicts connections while there are too many: unauthenticated ones first,
+// then idle ones, and the newest itself if all others have an authenticated request.
 func (c *connTracker) evictForConnection(newest *connection) (evicted []*connection) {
 	for len(c.all)-c.evictedOpen > c.max {
 		v := c.unauthenticated.Front().Value.(*connection)
@@ -140,7 +139,8 @@ func (c *connTracker) evictForConnection(newest *connection) (evicted []*connect
 	return evicted
 }
 
-// evict takes a connection out of all counts. The caller ends it, without the lock.
+// evict removes a connection from all counts. The caller closes it after it has released the
+// lock.
 func (c *connTracker) evict(v *connection) {
 	v.unlist()
 	v.evicted.Store(true)
@@ -148,15 +148,15 @@ func (c *connTracker) evict(v *connection) {
 	c.bytes.Add(-v.bytes.Swap(0))
 }
 
-// end closes connections that were evicted, which waits for those who read from them.
+// closeAll closes evicted connections. Closing waits for their readers.
 func (c *connTracker) closeAll(evicted []*connection, why string) {
 	for _, v := range evicted {
-		_ = v.conn.Close() // its sender has to connect again
+		_ = v.conn.Close() // the sender must connect again
 		c.onEvict(why)
 	}
 }
 
-// admit notes that the sender of a request has proven itself.
+// markAuthenticated records that the sender of a request is authenticated.
 func (c *connTracker) markAuthenticated(r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,9 +166,8 @@ func (c *connTracker) markAuthenticated(r *http.Request) {
 	}
 }
 
-// reserve counts bytes of a request's body. It returns false if there is no room
-// for them: known senders fill it, or the request is itself of a stranger that had
-// to make room.
+// reserve counts n more bytes of a request's body. It returns false if the limit is reached by
+// bodies of authenticated senders, or if the request's own connection was evicted.
 func (c *connTracker) reserve(r *http.Request, n int) bool {
 	v := connectionOf(r)
 	if v == nil {
@@ -184,13 +183,13 @@ func (c *connTracker) reserve(r *http.Request, n int) bool {
 	return !v.evicted.Load() && c.bytes.Load() <= c.maxBytes
 }
 
-// makeRoomForBodies evicts the strangers with the largest bodies, until a quarter of
-// the room is free.
+// evictForBodies evicts the unauthenticated connections with the largest bodies, until a quarter
+// of the limit is free.
 func (c *connTracker) evictForBodies() (evicted []*connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bytes.Load() <= c.maxBytes {
-		return nil // another has made room
+		return nil // another call has evicted enough
 	}
 	var largest []*connection
 	for e := c.unauthenticated.Front(); e != nil; e = e.Next() {
@@ -207,15 +206,15 @@ func (c *connTracker) evictForBodies() (evicted []*connection) {
 	return evicted
 }
 
-// release forgets the bytes of a request's body.
+// release subtracts the bytes of a request's body.
 func (c *connTracker) release(r *http.Request) {
 	if v := connectionOf(r); v != nil {
 		c.bytes.Add(-v.bytes.Swap(0))
 	}
 }
 
-// body returns the body of a request, whose bytes are counted. Its Read fails with
-// errCrowded where there is no room for them.
+// countedBody returns the body of a request and counts its bytes. Read returns errBodiesFull if
+// reserve fails.
 func (c *connTracker) countedBody(r *http.Request) io.Reader {
 	return readerFunc(func(b []byte) (int, error) {
 		n, err := r.Body.Read(b)
@@ -230,14 +229,15 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// refuse closes the connections on which nothing was sent, now and later.
+// closeUnused closes the connections on which the client has sent nothing, and closes new ones at
+// once.
 func (c *connTracker) closeUnused() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.draining = true
 	for conn, v := range c.all {
 		if v.unused {
-			_ = conn.Close() // nothing was said on it
+			_ = conn.Close()
 		}
 	}
 }
@@ -248,6 +248,5 @@ func (c *connTracker) count() int {
 	return len(c.all)
 }
 
-// wait returns when all connections have ended. The server must have stopped
-// accepting.
+// wait returns when all connections are closed. The server must have stopped accepting.
 func (c *connTracker) wait() { c.ended.Wait() }

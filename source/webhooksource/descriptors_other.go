@@ -2,6 +2,6 @@
 
 package webhooksource
 
-// descriptors returns how many connections and files this process may have open:
-// there is no such limit here.
+// descriptors returns the maximum number of open connections and files of this process. This
+// system has no limit.
 func descriptors() int { return 1 << 20 }

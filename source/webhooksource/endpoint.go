@@ -12,17 +12,16 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// endpoint answers requests.
+// endpoint is the HTTP handler.
 type endpoint struct {
 	*Source
-	stopping <-chan struct{} // closed when the source is to end
+	stopping <-chan struct{} // closed when the source shuts down
 	sink     source.Sink
 	conns    *connTracker
 }
 
-// ServeHTTP sorts requests by path and method. HEAD tells a store that probes
-// its target that someone is there, and needs no authorization: it says nothing
-// else.
+// ServeHTTP handles POST and HEAD on the configured path. HEAD needs no authentication: stores
+// use it to check that the target is up, and the response has no body.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path != e.cfg.Path:
@@ -37,7 +36,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post takes one notification and returns the answer to it.
+// post processes one notification and returns the response.
 func (e *endpoint) post(r *http.Request) response {
 	batch, rejected := e.readBatch(r)
 	if rejected.status != 0 {
@@ -52,8 +51,8 @@ func (e *endpoint) post(r *http.Request) response {
 	return e.deliver(r, batch)
 }
 
-// take reads a notification from someone who may post. Its body takes up room until
-// it is parsed.
+// readBatch authenticates the sender, and reads and parses the notification. The body counts
+// toward the limit until it is parsed.
 func (e *endpoint) readBatch(r *http.Request) (event.Batch, response) {
 	defer e.conns.release(r)
 	body, rejected := e.authenticate(r)
@@ -68,8 +67,8 @@ func (e *endpoint) readBatch(r *http.Request) (event.Batch, response) {
 	return batch, response{}
 }
 
-// unreadable refuses a notification that came from someone who may post, so the
-// log may show how it begins: the sender's owner finds it by that.
+// parseErrorResponse rejects a notification that cannot be parsed. Its sender is authenticated,
+// so the log may contain the beginning of the notification, which helps to find its origin.
 func (e *endpoint) parseErrorResponse(r *http.Request, body []byte, err error) response {
 	status, warning := http.StatusBadRequest, e.warnings.malformed
 	switch {
@@ -78,21 +77,22 @@ func (e *endpoint) parseErrorResponse(r *http.Request, body []byte, err error) r
 	case errors.Is(err, event.ErrUnknownDialect):
 		warning = e.warnings.unknownDialect
 	}
-	// event keeps its errors short and quoted.
+	// Errors of package event are short and quoted.
 	return e.rejectUnreadable(r, warning, status, err.Error(), "bytes", len(body), "payload", excerpt(body))
 }
 
-// refuse logs why a notification is refused, and what else is known of it.
+// rejectUnreadable logs the reason and args, and returns the response.
 func (e *endpoint) rejectUnreadable(r *http.Request, warning *logthrottle.Warning, status int, reason string, args ...any) response {
 	args = append([]any{"from", r.RemoteAddr, "status", status, "reason", reason}, args...)
 	warning.Log(r.Context(), "rejected a notification that cannot be read", args...)
 	return errorResponse(status, reason)
 }
 
-// admit reads the body of a request that may post.
+// authenticate checks the sender and returns the request's body.
 func (e *endpoint) authenticate(r *http.Request) ([]byte, response) {
-	// A page in a browser on this machine can post here too; under a name of
-	// its own that it lets point here, where nothing else proves the sender.
+	// A web page in a browser on this machine can reach the endpoint. Check rejects its
+	// cross-origin requests. A page can also point its own host name to this machine, so without
+	// a token the Host header must name this machine.
 	if err := crossOrigin.Check(r); err != nil || e.auth.allowsAll() && !namesLoopback(r.Host) {
 		const reason = "requests from web pages of another origin are not accepted"
 		e.warnings.crossOrigin.Log(r.Context(), "rejected a notification: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
@@ -127,11 +127,11 @@ func (e *endpoint) unauthorized(r *http.Request) response {
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// errCrowded: the bodies that are being read have as many bytes as they may.
+// errBodiesFull is returned when the bodies that are being read have reached maxBodyBytes.
 var errBodiesFull = errors.New("too many unfinished notifications at a time")
 
-// read reads a body of at most event.MaxPayload bytes. Who sent it may not be
-// known yet, so none of it is logged.
+// readBody reads a body of at most event.MaxPayload bytes. The sender may not be authenticated
+// yet, so nothing of the body is logged.
 func (e *endpoint) readBody(r *http.Request) ([]byte, response) {
 	tooLarge := func() response {
 		reason := fmt.Sprintf("the notification is larger than %d bytes", event.MaxPayload)
@@ -152,12 +152,11 @@ func (e *endpoint) readBody(r *http.Request) ([]byte, response) {
 	return body, response{}
 }
 
-// deliver hands the events over and waits for what becomes of them. When the
-// client goes away meanwhile, or has waited for long, the sink keeps them all the
-// same.
+// deliver passes the events to the sink and waits for the outcome. If the client disconnects or
+// the wait takes too long, the sink keeps the events.
 func (e *endpoint) deliver(r *http.Request, batch event.Batch) response {
 	select {
-	case <-e.stopping: // what is posted again must not begin anew
+	case <-e.stopping: // a notification that is posted again must not start new work
 		return retryResponse(http.StatusServiceUnavailable, source.ErrClosed.Error(), retryWhenClosed)
 	default:
 	}

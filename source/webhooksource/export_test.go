@@ -8,21 +8,21 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// SetReadTimeout shortens the time that a request may take to arrive.
+// SetReadTimeout sets the time limit for reading a request.
 func (s *Source) SetReadTimeout(d time.Duration) { s.limits.readHeader, s.limits.read = d, d }
 
-// Handler answers requests without a connection in between.
+// Handler returns the HTTP handler, without connections.
 func (s *Source) Handler(sink source.Sink) http.Handler {
 	return &endpoint{Source: s, sink: sink, conns: newConnTracker(1, 1, func(string) {})}
 }
 
-// SetLimits bounds connections and the bytes of bodies that are being read.
+// SetLimits sets the limits for connections and for bytes of bodies.
 func (s *Source) SetLimits(conns int, bodies int64) {
 	s.limits.maxConns, s.limits.maxBodyBytes = conns, bodies
 }
 
-// SetAnswerTimeout shortens the time that a post may wait for the sink.
+// SetAnswerTimeout sets how long a post waits for its outcome.
 func (s *Source) SetAnswerTimeout(d time.Duration) { s.limits.outcome = d }
 
-// ServerLog is where package net/http writes what it has to say of a server.
+// ServerLog returns the error log of the HTTP server.
 func (s *Source) ServerLog() io.Writer { return s.warnings }

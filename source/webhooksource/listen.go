@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// isLoopback reports that host is reached from this machine only. A name other
-// than localhost is not looked up: what it means may change.
+// isLoopback reports whether host is a loopback address or "localhost". It does not resolve other
+// names, because their addresses may change.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -22,11 +22,11 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// namesLoopback reports that a Host header names this machine itself.
+// namesLoopback reports whether a Host header names this machine.
 func namesLoopback(host string) bool {
 	if name, port, err := net.SplitHostPort(host); err == nil {
 		if strings.Trim(port, "0123456789") != "" {
-			return false // it names nothing
+			return false // invalid
 		}
 		host = name
 	}
@@ -45,7 +45,7 @@ func (s *Source) listen(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("webhook: cannot listen on %s: %s: %w", event.Quote(s.cfg.Listen), listenHint(err), err)
 	}
-	// "localhost" means what the machine's host table says.
+	// The hosts file may map "localhost" to another address.
 	if tcp, ok := l.Addr().(*net.TCPAddr); s.auth.allowsAll() && (!ok || !tcp.IP.IsLoopback()) {
 		return nil, errors.Join(errExposed(l.Addr().String()), l.Close())
 	}

@@ -9,27 +9,27 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// When to post again: work in flight ends soon, a restart takes a while.
+// Values of Retry-After: a full sink has room again soon, a restart takes longer.
 const (
 	retryWhenFull   = time.Second
 	retryWhenClosed = 5 * time.Second
 )
 
-// answer is what a request is told.
+// response is the answer to a request.
 type response struct {
 	status     int
-	retryAfter time.Duration // Retry-After, if positive
-	body       any           // as JSON
-	closeConn  bool          // the request's body is read no further
+	retryAfter time.Duration // sent as Retry-After if positive
+	body       any           // encoded as JSON
+	closeConn  bool          // stop reading the request body, and close the connection
 }
 
-// settledBody is the body of a 200.
+// okBody is the body of a 200.
 type okBody struct {
 	source.Verdicts
-	Ignored int `json:"ignored"` // records that say nothing about content
+	Ignored int `json:"ignored"` // records that do not change an object's content
 }
 
-// refusalBody is the body of everything else.
+// errorBody is the body of all other responses.
 type errorBody struct {
 	Error string `json:"error"`
 }
@@ -42,7 +42,7 @@ func errorResponse(status int, reason string) response {
 	return response{status: status, body: errorBody{reason}}
 }
 
-// later asks for the same post after d, and never sooner than in a second.
+// retryResponse asks the sender to post again after d, at least one second.
 func retryResponse(status int, reason string, d time.Duration) response {
 	return response{status: status, retryAfter: max(d, time.Second), body: errorBody{reason}}
 }
@@ -56,7 +56,8 @@ func (e *endpoint) respond(w http.ResponseWriter, a response) {
 	}
 	control := http.NewResponseController(w)
 	if a.closeConn {
-		// Otherwise the server waits for the body, both before and after its answer.
+		// Without this the server waits for the rest of the body, both before and after its
+		// response.
 		h.Set("Connection", "close")
 		_ = control.SetReadDeadline(time.Now())
 	}
@@ -71,8 +72,8 @@ func (e *endpoint) respond(w http.ResponseWriter, a response) {
 		http.Error(w, "cannot encode the response", http.StatusInternalServerError)
 		return
 	}
-	// From here on the client is the slow one. An answer that does not get
-	// through is a post that comes again: harmless, and not worth a line.
+	// A response that does not arrive makes the sender post again, which is harmless and not
+	// worth a log line.
 	_ = control.SetWriteDeadline(time.Now().Add(e.limits.write))
 	w.WriteHeader(a.status)
 	_, _ = w.Write(append(body, '\n'))

@@ -11,13 +11,12 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// maxHeader bounds a request's header, in bytes. Senders need a tenth of it.
+// maxHeaderBytes bounds the header of a request. Senders need a tenth of it.
 const maxHeaderBytes = 16 << 10
 
-// Run listens and serves until ctx ends. Then it stops taking connections,
-// waits for the posts that the sink has and answers them, as long as the grace
-// allows; what is left unanswered the sender has to post again. A source runs
-// once.
+// Run listens and serves until ctx ends. Then it stops accepting connections and waits up to the
+// grace period for the outcomes of accepted posts. Senders must post again if they get no
+// response. Run may be called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
 		return errors.New("webhook: Run was called twice: create a new source")
@@ -30,7 +29,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	close(s.ready)
 	s.cfg.Logger.Info("listening for notifications", "address", s.addr.String(), "path", s.cfg.Path)
 
-	// Requests outlive ctx: they end with an answer, or with the grace.
+	// Requests outlive ctx. They end with a response or with the grace period.
 	requests, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelRequests()
 	conns := newConnTracker(s.limits.maxConns, s.limits.maxBodyBytes, func(why string) {
@@ -67,8 +66,8 @@ func (s *Source) server(ctx, requests context.Context, conns *connTracker, sink 
 	}
 }
 
-// drain ends every connection: those with a request once it is answered or the
-// grace is over.
+// shutDown closes every connection. A connection with a request is closed after its response or
+// after the grace period.
 func (s *Source) shutDown(requests context.Context, cancelRequests func(), server *http.Server, conns *connTracker) {
 	conns.closeUnused()
 	grace, cancel := context.WithTimeout(requests, s.cfg.ShutdownTimeout)
@@ -78,5 +77,5 @@ func (s *Source) shutDown(requests context.Context, cancelRequests func(), serve
 	}
 	s.cfg.Logger.Warn("the grace period is over: closing connections without a response; their senders must post again", "connections", conns.count())
 	cancelRequests()
-	_ = server.Close() // the connections are given up: nothing to report
+	_ = server.Close() // nothing to report for abandoned connections
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/internal/logthrottle"
 )
 
-// journal holds the warnings that senders can provoke: one for each reason, so
-// that none keeps another from being logged.
+// warnings has one throttled warning for each reason, so that frequent warnings do not suppress
+// others.
 type warnings struct {
 	malformed, unknownDialect, cutOff, tooLarge, compressed       *logthrottle.Warning
 	crossOrigin, unauthorized, notAcknowledged, timedOut, evicted *logthrottle.Warning
@@ -25,8 +25,8 @@ func newWarnings(l *slog.Logger) *warnings {
 	}
 }
 
-// Write implements [io.Writer] for what package net/http says of a server: a line
-// for each call. It repeats a failed accept once a second.
+// Write implements [io.Writer] for the error log of net/http, which calls it once per line. It
+// logs failed accepts separately, because net/http repeats them every second.
 func (ws *warnings) Write(line []byte) (int, error) {
 	msg, w := strings.TrimSpace(string(line)), ws.server
 	if strings.HasPrefix(msg, "http: Accept error") {
@@ -36,8 +36,7 @@ func (ws *warnings) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// excerpt is the beginning of a payload, for a person to know it by: on one
-// line, and with nothing in it that could drive a terminal.
+// excerpt returns the beginning of a payload as one line without control characters.
 func excerpt(payload []byte) string {
 	const most = 200
 	cut := len(payload) > most

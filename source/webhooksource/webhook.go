@@ -1,24 +1,22 @@
-// Package webhooksource takes notifications that stores post over HTTP.
+// Package webhooksource receives notifications that stores post over HTTP.
 //
-// A post is answered 200 only when the ledger has answered for every event in
-// it. Anything else asks the sender to post again: 429 while there is too much
-// work, 503 when the outcome is open after half a minute or the process is going
-// down, 400 for what cannot be read. Two stores differ in what they make of that:
+// The response is 200 after the ledger has every event of the notification. Other responses ask
+// the sender to post again: 429 while the sink is full, 503 if the outcome is unknown after 30
+// seconds or the process shuts down. 400 means that the notification cannot be read. Stores react
+// differently:
 //
-//   - MinIO tries again every three seconds if the target has a queue_dir, and
-//     gives a refused notification up if it has none: set one. With a queue_dir
-//     a notification that cannot be read is offered for ever, and holds up
-//     those behind it: the log says how it begins.
-//   - versitygw waits three seconds for an answer, ignores it and never tries
-//     again. What is lost so an audit finds.
+//   - MinIO retries every three seconds if the target has a queue_dir, and drops a rejected
+//     notification otherwise. Always set a queue_dir. A notification that cannot be read is then
+//     posted forever and blocks later ones; the log shows how it begins.
+//   - versitygw waits three seconds for a response, ignores it, and never retries. An audit
+//     finds the lost notifications.
 //
-// At most 1,000 connections are open at a time, or a quarter of the descriptors
-// that the process may have, and the bodies that are being read have at most 16 MiB
-// together. When there is no room for another, the connection that has waited the
-// longest without proving its sender is closed, or the one with the largest body.
+// At most 1,000 connections are open at a time, or a quarter of the process's file descriptors,
+// and the bodies that are being read have at most 16 MiB in total. At the limit, the source
+// closes the oldest unauthenticated connection, or the one with the largest body.
 //
-// Connections are plain HTTP. Beyond one machine, put something that speaks TLS
-// in front: a token travels as it is.
+// Connections use plain HTTP, which does not protect the token. Beyond one machine, put a TLS
+// proxy in front.
 package webhooksource
 
 import (
@@ -37,33 +35,30 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Config says where to listen and whom to believe. The zero value listens on
-// this machine only and believes everyone on it.
+// Config configures a source. The zero value listens on loopback and accepts every local sender.
 type Config struct {
-	// Listen is host:port; default 127.0.0.1:8081. Port 0 takes a free one,
-	// see [Source.Addr]. A host beyond loopback needs a Token or a Secret.
+	// Listen is host:port; default 127.0.0.1:8081. Port 0 selects a free port, see [Source.Addr].
+	// A host other than loopback requires a Token or a Secret.
 	Listen string
-	// Path of the endpoint; default /events.
+	// Path is the path of the endpoint; default /events.
 	Path string
-	// Token is what the Authorization header has to carry: a scheme and a
-	// word ("Bearer x"), compared as it is, or one word, which is accepted
-	// alone and after "Bearer ". MinIO's auth_token, given the same text,
-	// sends just that; versitygw sends "Basic …" if its webhook URL has
-	// user:password@ in it.
+	// Token is the expected Authorization header: a scheme and a word ("Bearer x"), compared
+	// exactly, or one word, which is accepted alone and after "Bearer ". MinIO sends the right
+	// header if its auth_token is the same text. versitygw sends "Basic …" if its webhook URL
+	// contains user:password@.
 	Token string
-	// Secret is a Standard Webhooks secret, whsec_ and base64, of at least
-	// 24 bytes; signatures older or newer than five minutes are refused.
-	// A sender proves itself by the token or by the secret, where both are
-	// set: no store knows both. https://www.standardwebhooks.com
+	// Secret is a Standard Webhooks secret: whsec_ and at least 24 bytes in base64. Signatures
+	// older or newer than five minutes are rejected. If both Token and Secret are set, a sender
+	// needs one of them, because no store supports both. https://www.standardwebhooks.com
 	Secret string
-	// Dialect of the notifications; default: told from each payload.
+	// Dialect is the dialect of the notifications; by default it is detected for each payload.
 	Dialect event.Dialect
-	// TrustSequencer vouches for the store's order; see source.Delivery.
+	// TrustSequencer accepts the store's order; see [source.Delivery].
 	TrustSequencer bool
-	// ShutdownTimeout is how long Run, when its context has ended, waits for posts
-	// that the sink has not answered; default 10 s.
+	// ShutdownTimeout is how long Run waits for the outcomes of accepted posts after its context has ended;
+	// default 10 s.
 	ShutdownTimeout time.Duration
-	// Logger's default is slog.Default().
+	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 }
 
@@ -71,7 +66,7 @@ type Config struct {
 type Source struct {
 	cfg  Config
 	auth authenticator
-	// exposed: the address may be reached from other machines.
+	// exposed reports that other machines may reach the address.
 	exposed  bool
 	warnings *warnings
 	limits   limits
@@ -86,18 +81,18 @@ var (
 	_ source.Declarer = (*Source)(nil)
 )
 
-// limits bound what a slow or hostile client costs.
+// limits bound the cost of slow or hostile clients.
 type limits struct {
-	readHeader   time.Duration // for a request's header
-	read         time.Duration // for a request as a whole
-	write        time.Duration // for its answer, once there is one
+	readHeader   time.Duration // to read a request's header
+	read         time.Duration // to read a whole request
+	write        time.Duration // to write a response
 	idle         time.Duration // between two requests
-	outcome      time.Duration // for what becomes of a notification
+	outcome      time.Duration // to wait for the outcome of a delivery
 	maxConns     int           // open connections
-	maxBodyBytes int64         // bytes of bodies that are being read
+	maxBodyBytes int64         // total bytes of the bodies that are being read
 }
 
-// New checks cfg. It does not listen yet: [Source.Run] does.
+// New checks cfg. It does not listen; [Source.Run] does.
 func New(cfg Config) (*Source, error) {
 	cfg.Listen = cmp.Or(cfg.Listen, "127.0.0.1:8081")
 	cfg.Path = cmp.Or(cfg.Path, "/events")
@@ -138,12 +133,12 @@ func New(cfg Config) (*Source, error) {
 	return s, nil
 }
 
-// Ready is closed once the source listens. A Run that fails before never
-// closes it.
+// Ready returns a channel that is closed when the source listens. It stays open if Run fails
+// before.
 func (s *Source) Ready() <-chan struct{} { return s.ready }
 
-// Addr is the address listened on: with a true port where the configuration
-// has 0. Nil before [Source.Ready].
+// Addr returns the address that the source listens on, with the actual port if the configuration
+// has 0. It returns nil before [Source.Ready].
 func (s *Source) Addr() net.Addr {
 	select {
 	case <-s.ready:
