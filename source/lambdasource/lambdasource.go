@@ -19,38 +19,37 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Config says how a payload is read.
+// Config configures a source. The zero value is usable.
 type Config struct {
 	Dialect        event.Dialect // of the notifications; default [event.Detect]
 	TrustSequencer bool          // see [source.Delivery]
 	Logger         *slog.Logger  // default slog.Default()
 }
 
-// Source is the payload of one invocation. Its Run ends when it has delivered every
-// message.
+// Source is the payload of one invocation. Run returns when it has delivered every message.
 type Source struct {
 	cfg      Config
 	messages []*message
-	isQueue  bool // the messages are of SQS, and each is answered alone
+	isQueue  bool // the payload is from SQS, so the response lists failed messages
 	fifo     bool
 
 	mu sync.Mutex // guards the answers
 }
 
-// message is one notification and its answer.
+// message is one notification and its outcome.
 type message struct {
 	id, body     string
-	acknowledged bool  // it may be forgotten
-	err          error // why not
+	acknowledged bool  // the message may be deleted
+	err          error // the reason if it is not acknowledged
 }
 
 // ErrPayload is returned for a payload that is not an event of SQS, S3, SNS or EventBridge.
 var ErrPayload = errors.New("the invocation's payload is not an event of SQS, S3, SNS or EventBridge")
 
-// errUnanswered is the reason of a message that got no answer before the invocation ended.
+// errUnanswered is the error of a message without an outcome at the end of the invocation.
 var errUnanswered = errors.New("the invocation ended before the ledger had stored the notification")
 
-// New returns the source of a payload. Its error matches [ErrPayload].
+// New returns the source for a payload. Its error matches [ErrPayload].
 func New(payload []byte, cfg Config) (*Source, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -113,7 +112,7 @@ func (s *Source) readTopic(payload []byte) error {
 // Declares implements [source.Declarer].
 func (s *Source) Declares() (event.Dialect, bool) { return s.cfg.Dialect, s.cfg.TrustSequencer }
 
-// Run implements [source.Source]. A message that cannot be read is logged and fails.
+// Run implements [source.Source]. A message that cannot be read fails.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	for _, m := range s.messages {
 		if err := s.deliver(ctx, m, sink); err != nil {
@@ -138,7 +137,7 @@ func (s *Source) deliver(ctx context.Context, m *message, sink source.Sink) erro
 		s.answer(m, source.Outcome{Err: err})
 		return nil
 	case ctx.Err() != nil, errors.Is(err, source.ErrClosed):
-		return nil // this message and the rest fail
+		return nil // this message and all later ones fail
 	}
 	return err
 }
@@ -149,11 +148,11 @@ func (s *Source) answer(m *message, o source.Outcome) {
 	m.acknowledged, m.err = o.Ack, o.Err
 }
 
-// Response returns what the invocation answers. From a queue, it lists the messages that
-// must come again: those that were not acknowledged and, in a FIFO queue, every message
-// after the first of them. For other payloads it returns an error if anything was not
-// acknowledged, and Lambda invokes the function again. Call it after the sink has answered
-// every delivery.
+// Response returns the response of the invocation. For a queue, it lists the messages that SQS
+// must deliver again: those without an acknowledgement and, in a FIFO queue, all messages after
+// the first one of them. For other payloads it returns an error if a message was not
+// acknowledged; Lambda then invokes the function again. Call it after the sink has reported every
+// outcome.
 func (s *Source) Response(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +177,7 @@ func (s *Source) Response(ctx context.Context) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// shown is the number of bytes of an unreadable message that the log contains.
+// maxLogged is the maximum number of bytes of an unreadable message in the log.
 const maxLogged = 200
 
 func (s *Source) log(ctx context.Context, m *message) {

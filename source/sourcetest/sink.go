@@ -1,5 +1,5 @@
-// Package sourcetest holds what a source has to obey: [Test] runs the rules on
-// one, and [Sink] is a sink whose test decides what becomes of a delivery.
+// Package sourcetest is the conformance suite for sources. [Test] runs it, and [Sink] is a sink
+// whose deliveries the test controls.
 package sourcetest
 
 import (
@@ -10,11 +10,11 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// patience is how long a test waits for what has to happen.
+// waitTimeout bounds every wait of a test.
 const waitTimeout = 20 * time.Second
 
-// Sink is a source.Sink with a given room. It is full when that many deliveries
-// wait for the test to take them by [Sink.Next].
+// Sink is a [source.Sink] with a fixed capacity. It is full while that many deliveries wait for
+// [Sink.Next].
 type Sink struct {
 	deliveries chan source.Delivery
 	closed     chan struct{}
@@ -23,8 +23,8 @@ type Sink struct {
 
 var _ source.Sink = (*Sink)(nil)
 
-// NewSink makes a sink with room for so many deliveries. With none, a delivery
-// is taken only while the test waits for it.
+// NewSink returns a sink with capacity for room deliveries. With 0, a delivery is accepted only
+// while the test waits in [Sink.Next].
 func NewSink(room int) *Sink {
 	return &Sink{
 		deliveries: make(chan source.Delivery, room),
@@ -73,22 +73,22 @@ func (s *Sink) noteRefusal() {
 	}
 }
 
-// Close makes the sink answer ErrClosed from now on. Call it once.
+// Close makes the sink return ErrClosed. Call it once.
 func (s *Sink) Close() { close(s.closed) }
 
-// Next takes the next delivery.
+// Next returns the next delivery.
 func (s *Sink) Next(t testing.TB) source.Delivery {
 	t.Helper()
 	return Wait(t, s.deliveries, "a delivery")
 }
 
-// Refused waits until the sink was full or closed for a delivery.
+// Refused waits until the sink has refused a delivery because it was full or closed.
 func (s *Sink) Refused(t testing.TB) {
 	t.Helper()
 	Wait(t, s.refused, "a delivery that finds no room")
 }
 
-// Wait receives from c, or fails the test when nothing comes.
+// Wait receives from c. It fails the test after 20 seconds.
 func Wait[T any](t testing.TB, c <-chan T, what string) T {
 	t.Helper()
 	select {

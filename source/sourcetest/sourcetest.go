@@ -12,26 +12,24 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Running is a source at work.
+// Running is a running source.
 type Running struct {
 	Source source.Source
-	// Cancel ends the context of its Run.
+	// Cancel cancels the context of Run.
 	Cancel func()
-	// Ended yields what Run returned.
+	// Ended receives the result of Run.
 	Ended <-chan error
-	// Acknowledged is closed when all payloads are acknowledged, as far as
-	// their sender can tell.
+	// Acknowledged is closed when all payloads are acknowledged from the sender's point of view.
 	Acknowledged <-chan struct{}
 }
 
-// Start makes a new source, runs it on sink and offers the payloads to it, in
-// any order, each again until it is acknowledged. The source's grace is grace.
-// What Start starts apart from Run must end with the test.
+// Start creates a source with the given grace period, runs it on sink, and sends the payloads to
+// it, in any order, each one until it is acknowledged. All goroutines that Start starts must end
+// with the test.
 type Start func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *Running
 
-// Test runs the rules of package source on a source. Call it from an external
-// test package: goroutines that run code of the source's own count as left
-// behind.
+// Test runs the rules of package source. Call it from an external test package, because
+// goroutines that run code of the source's package count as leaked.
 func Test(t *testing.T, start Start) {
 	rules := []struct {
 		name string
@@ -104,7 +102,7 @@ func doesNotAcknowledgeForClosedSink(t *testing.T, start Start) {
 	run := start(t, sink, longGrace, payloads(1))
 	sink.Refused(t)
 	run.Cancel()
-	Wait(t, run.Ended, "the end of Run") // nil, or ErrClosed if that came first
+	Wait(t, run.Ended, "the end of Run") // nil or ErrClosed
 	run.mustNotBeAcknowledged(t)
 	run.mustLeaveNoGoroutines(t)
 }
@@ -124,8 +122,8 @@ func waitsAtShutdown(t *testing.T, start Start) {
 	run.mustEnd(t)
 }
 
-// endsWithRefusals hands one of two deliveries back and takes the other, both
-// after the source's context has ended.
+// deliversNothingDuringShutdown rejects one of two deliveries and acknowledges the other, both
+// after the context of Run has ended.
 func deliversNothingDuringShutdown(t *testing.T, start Start) {
 	sink := NewSink(2)
 	run := start(t, sink, longGrace, payloads(2))
@@ -148,7 +146,7 @@ func waitsNoLongerThanGrace(t *testing.T, start Start) {
 	held := sink.Next(t)
 	run.mustEnd(t)
 	run.mustNotBeAcknowledged(t)
-	held.Done(source.Outcome{Ack: true}) // late, and of no use to anyone: must not block
+	held.Done(source.Outcome{Ack: true}) // too late; must not block
 	run.mustLeaveNoGoroutines(t)
 }
 
@@ -161,7 +159,7 @@ func (r *Running) mustNotBeAcknowledged(t *testing.T) {
 	}
 }
 
-// mustEnd cancels the source and checks that it ends in good order.
+// mustEnd cancels the source and checks that Run returns nil.
 func (r *Running) mustEnd(t *testing.T) {
 	t.Helper()
 	r.Cancel()
@@ -171,8 +169,8 @@ func (r *Running) mustEnd(t *testing.T) {
 	r.mustLeaveNoGoroutines(t)
 }
 
-// mustLeaveNothing waits until no goroutine runs code of the source's package.
-// One that has just told Run that it is done may still be on its last line.
+// mustLeaveNoGoroutines waits until no goroutine runs code of the source's package. A goroutine
+// that has just signalled Run may still be returning.
 func (r *Running) mustLeaveNoGoroutines(t *testing.T) {
 	t.Helper()
 	pkg := reflect.TypeOf(r.Source).Elem().PkgPath()
@@ -192,8 +190,8 @@ func (r *Running) mustLeaveNoGoroutines(t *testing.T) {
 	}
 }
 
-// goroutines returns the stack of a goroutine that was started by the package
-// or runs its code, or nothing.
+// goroutines returns the stack of one goroutine that runs code of the package or was started by
+// it, or "".
 func goroutines(pkg string) string {
 	buf := make([]byte, 1<<20)
 	stacks := string(buf[:runtime.Stack(buf, true)])
@@ -205,7 +203,7 @@ func goroutines(pkg string) string {
 	return ""
 }
 
-// payloads makes n notifications of different objects.
+// payloads returns n notifications about different objects.
 func payloads(n int) []string {
 	made := make([]string, n)
 	for i := range made {
@@ -214,8 +212,8 @@ func payloads(n int) []string {
 	return made
 }
 
-// Payload is a notification, in Amazon's dialect, that the object of that key
-// was written. The key needs no encoding.
+// Payload returns an AWS notification that the object with the given key was created. The key
+// must need no encoding.
 func Payload(key string) string {
 	return `{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"eu-west-1",` +
 		`"eventTime":"2026-01-02T03:04:05.678Z","eventName":"ObjectCreated:Put",` +

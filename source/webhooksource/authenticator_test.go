@@ -31,10 +31,10 @@ func TestToken(t *testing.T) {
 		{"Bearer t0ken", "bearer t0ken", 401},
 		{"Bearer t0ken", "t0ken", 401},
 		{"Bearer t0ken", "", 401},
-		{"t0ken", "Bearer t0ken", 200}, // as MinIO sends one word
+		{"t0ken", "Bearer t0ken", 200}, // MinIO's header for one word
 		{"t0ken", "t0ken", 200},
 		{"t0ken", "Basic t0ken", 401},
-		{"Splunk  t0ken", "Splunk  t0ken", 200}, // as MinIO sends two words
+		{"Splunk  t0ken", "Splunk  t0ken", 200}, // MinIO's header for two words
 		{"", "Bearer whatever", 200},
 	}
 	for _, tt := range tests {
@@ -51,7 +51,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// sign makes the headers of a Standard Webhooks message.
+// sign returns the headers of a signed Standard Webhooks message.
 func sign(t *testing.T, secret, body string, at time.Time) []string {
 	t.Helper()
 	hook, err := standardwebhooks.NewWebhook(secret)
@@ -100,8 +100,8 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// What is logged of refusals has no secrets, no payload but of those that cannot
-// be read and come from who may post, and is not repeated by every refusal.
+// The log of rejections has no secrets, quotes only payloads of authenticated senders that cannot
+// be read, and does not repeat every rejection.
 func TestLogHasNoSecretsAndNoRepeats(t *testing.T) {
 	var log bytes.Buffer
 	cfg := webhooksource.Config{Token: "Bearer t0ken", Secret: secret, Logger: slog.New(slog.NewTextHandler(&log, nil))}

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// BenchmarkPost compares a notification with a handler that only reads what is
-// posted, over the same client.
+// BenchmarkPost compares the endpoint with a handler that only reads the body, with the same
+// client.
 func BenchmarkPost(b *testing.B) {
 	b.Run("webhook", func(b *testing.B) {
 		e := serve(b, webhooksource.Config{Token: "Bearer t0ken"}, ackAll{})

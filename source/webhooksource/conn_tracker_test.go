@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// crowd is a set of connections by their names, and what became of them.
+// trackerTest is a connTracker with named connections. closed lists the connections that it
+// closed.
 type trackerTest struct {
 	*connTracker
 	t      *testing.T
@@ -32,7 +33,7 @@ func newTrackerTest(t *testing.T, max int, maxBytes int64) *trackerTest {
 	return c
 }
 
-// arrive returns a request on a new connection.
+// connect opens a connection and returns it with a request on it.
 func (c *trackerTest) connect(name string) (*http.Request, net.Conn) {
 	conn := &namedConn{name: name, c: c}
 	r, err := http.NewRequestWithContext(c.connContext(context.Background(), conn), http.MethodPost, "/", nil)
@@ -50,8 +51,8 @@ func (c *trackerTest) wantClosed(names ...string) {
 	}
 }
 
-// Strangers make room first, the longest waiting before others; then those that
-// are idle; one that is at work never does.
+// Unauthenticated connections are evicted first, the oldest before others; then idle ones. A
+// connection with an authenticated request is never evicted.
 func TestConnectionEvictionOrder(t *testing.T) {
 	c := newTrackerTest(t, 3, 1000)
 	idle, idleConn := c.connect("idle")
@@ -70,7 +71,7 @@ func TestConnectionEvictionOrder(t *testing.T) {
 	s4, _ := c.connect("stranger 4")
 	c.markAuthenticated(s4)
 	c.wantClosed("stranger 1", "stranger 2", "idle")
-	c.connect("stranger 5") // all others are at work
+	c.connect("stranger 5") // all others have an authenticated request
 	c.wantClosed("stranger 1", "stranger 2", "idle", "stranger 5")
 	c.connState(idleConn, http.StateClosed)
 	if n := c.count(); n != 6 || c.evictedOpen != 3 {
@@ -78,8 +79,8 @@ func TestConnectionEvictionOrder(t *testing.T) {
 	}
 }
 
-// An idle connection that is used again has to prove itself again: behind a proxy
-// the next request may be somebody else's.
+// The next request on an idle connection must authenticate again, because behind a proxy it may
+// come from another client.
 func TestEachRequestMustAuthenticate(t *testing.T) {
 	for _, proven := range []bool{true, false} {
 		c := newTrackerTest(t, 1, 1000)
@@ -95,7 +96,8 @@ func TestEachRequestMustAuthenticate(t *testing.T) {
 	}
 }
 
-// The stranger with the largest body makes room for others, also for itself.
+// The unauthenticated connection with the largest body is evicted, even if it is the one that
+// needs the bytes.
 func TestBodyEvictionOrder(t *testing.T) {
 	c := newTrackerTest(t, 10, 1000)
 	known, _ := c.connect("known")
@@ -108,11 +110,11 @@ func TestBodyEvictionOrder(t *testing.T) {
 		want bool
 	}{
 		{known, 500, true}, {small, 100, true}, {large, 390, true},
-		{small, 20, true},          // large makes room
-		{large, 1, false},          // too late
-		{small, 390, false},        // for want of others
-		{known, 500, true},         // to the last byte
-		{known, 1, false},          // and no further
+		{small, 20, true},          // large is evicted
+		{large, 1, false},          // was evicted
+		{small, 390, false},        // no other connection can be evicted
+		{known, 500, true},         // reaches the limit exactly
+		{known, 1, false},          // exceeds the limit
 		{&http.Request{}, 9, true}, // without a connection
 	} {
 		if got := c.reserve(s.r, s.n); got != s.want {

@@ -20,11 +20,9 @@ import (
 
 var flood = flag.Int("flood", 400, "hostile connections in TestFlood")
 
-// The race detector slows the flood down, and the good sender with it: CI, which
-// has the detector, leaves this to the night.
-//
-// A good sender is served beside thousands of connections that send nothing, a
-// byte at a time, or a body without end.
+// A legitimate sender is served while thousands of connections send nothing, one byte at a time,
+// or a body without end. The race detector slows down the legitimate sender too much, so CI does
+// not run this test; the nightly run does.
 func TestFlood(t *testing.T) {
 	const unfinished = "POST /in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\nWebhook-Id: x\r\nWebhook-Timestamp: 1\r\nWebhook-Signature: v1,x\r\n\r\n"
 	header := "POST /in HTTP/1.1\r\nHost: localhost\r\n"
@@ -43,7 +41,7 @@ func TestFlood(t *testing.T) {
 				refused := 0
 				began := time.Now()
 				for i := 0; i < 50; {
-					client.CloseIdleConnections() // each post comes as a stranger
+					client.CloseIdleConnections() // each post uses a new, unauthenticated connection
 					if status := validPost(t, client, e.url, cfg); status == http.StatusOK {
 						i++
 					} else if refused++; refused > 200 {
@@ -59,11 +57,11 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// hostile is what a connection sends: a beginning, and then more and more.
+// hostile is what a connection sends: begin once, then more repeatedly.
 type hostile struct{ begin, more string }
 
-// attack keeps so many connections open until the test ends: those that the server
-// ends come again.
+// attack keeps the given number of connections open until the test ends. It reopens connections
+// that the server closes.
 func (h hostile) attack(t *testing.T, e *endpoint, connections int) {
 	t.Helper()
 	const attackers = 4
@@ -99,7 +97,7 @@ func (h hostile) attack(t *testing.T, e *endpoint, connections int) {
 	all.Wait()
 }
 
-// push sends more, on a new connection if the old one has ended.
+// sendMore sends more bytes, on a new connection if the server has closed the old one.
 func (h hostile) sendMore(c net.Conn, address string) net.Conn {
 	text := h.more
 	if c != nil {
@@ -124,8 +122,8 @@ func (h hostile) sendMore(c net.Conn, address string) net.Conn {
 	return c
 }
 
-// goodPost posts a notification as a good sender does, and returns the status, or
-// 0 without an answer.
+// validPost posts an authenticated notification and returns the status, or 0 if there is no
+// response.
 func validPost(t *testing.T, client *http.Client, url string, cfg webhooksource.Config) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(payload))
@@ -146,8 +144,7 @@ func validPost(t *testing.T, client *http.Client, url string, cfg webhooksource.
 	return res.StatusCode
 }
 
-// watchMemory returns a function that returns the most memory that this process
-// has had in use since.
+// watchMemory returns a function that returns the peak memory use of this process since the call.
 func watchMemory(t *testing.T) func() uint64 {
 	t.Helper()
 	var mu sync.Mutex

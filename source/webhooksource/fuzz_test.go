@@ -26,20 +26,20 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// request is what a stranger may choose.
+// request is everything that a sender controls.
 type request struct {
-	auth                      uint8 // which proofs the source asks for
+	auth                      uint8 // bit 0: a token is configured; bit 1: a secret is configured
 	method, path, host, fetch string
 	authorization, encoding   string
-	id, timestamp, signature  string // as sent, where it is not signed
-	signed                    uint8  // how it is signed: see sign
-	age                       int64  // of that signature, in seconds
+	id, timestamp, signature  string // the headers as sent, if signed is notSigned
+	signed                    uint8  // how the request is signed: see sign
+	age                       int64  // of the signature, in seconds
 	body                      []byte
-	declared                  int64 // the length that is claimed
-	outcome                   uint8 // what the sink makes of it
+	declared                  int64 // Content-Length
+	outcome                   uint8 // the sink's reaction
 }
 
-// How a request may be signed.
+// Ways to sign a request.
 const (
 	notSigned    = iota
 	wellSigned   // by the secret
@@ -49,8 +49,7 @@ const (
 	signings
 )
 
-// FuzzPost holds a source to what its documentation says of who may post, and of
-// what is acknowledged.
+// FuzzPost checks the documented rules for authentication and acknowledgement.
 func FuzzPost(f *testing.F) {
 	captures, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(captures) == 0 {
@@ -68,7 +67,7 @@ func FuzzPost(f *testing.F) {
 		n := uint8(i)
 		f.Add(n, "POST", "/events", "127.0.0.1:8081", "", "Bearer t0ken", "", "msg_1", "1763700000", "v1,bm90IHRoaXMgb25l v1a,x", n, int64(i*60), b, uint8(0), int64(-1), n)
 	}
-	for n := range uint8(16) { // each gate and each outcome, by the token and by a signature
+	for n := range uint8(16) { // each combination of authentication and outcome, with the token and with a signature
 		f.Add(n%4, "POST", "/events", "localhost", "", "Bearer t0ken", "", "", "", "", uint8(notSigned), int64(0), bodies[0], uint8(0), int64(-1), n/4)
 		f.Add(n%4, "POST", "/events", "localhost", "", "", "", "", "", "", n/4, int64(0), bodies[0], uint8(0), int64(-1), uint8(acks))
 	}
@@ -88,16 +87,16 @@ func FuzzPost(f *testing.F) {
 			body: padded(body, padding), declared: declared, outcome: outcome % 4,
 		}
 		if square := q.age * q.age; square >= 290*290 && square <= 310*310 {
-			return // the tolerance of five minutes, give or take
+			return // too close to the tolerance of five minutes
 		}
 		if !q.hasLoopbackHost() && (strings.ContainsAny(host, "[]%") || strings.Count(host, ":") > 1) {
-			return // no host that a browser would send
+			return // not a Host header that a browser sends
 		}
 		q.check(t)
 	})
 }
 
-// play posts the request and checks the answer.
+// check posts the request and checks the response.
 func (q *request) check(t *testing.T) {
 	log := &logRecorder{}
 	cfg := webhooksource.Config{Logger: slog.New(log)}
@@ -138,7 +137,7 @@ func (q *request) check(t *testing.T) {
 	log.check(t)
 }
 
-// make makes the request, whose body counts what is read of it.
+// httpRequest returns the request. Its body counts the bytes that are read.
 func (q *request) httpRequest(t *testing.T, body *countedBody) *http.Request {
 	body.Reader = bytes.NewReader(q.body)
 	r := &http.Request{
@@ -160,7 +159,7 @@ func (q *request) httpRequest(t *testing.T, body *countedBody) *http.Request {
 	return r.WithContext(t.Context())
 }
 
-// padded appends spaces to a body, about as many as are accepted.
+// padded appends spaces to a body, up to a length near or above the limit.
 func padded(body []byte, padding uint8) []byte {
 	size := len(body)
 	switch padding {
@@ -174,7 +173,7 @@ func padded(body []byte, padding uint8) []byte {
 	return append(bytes.Clone(body), bytes.Repeat([]byte{' '}, max(0, size-len(body)))...)
 }
 
-// sign makes the headers of a signature that is right but for what signed says.
+// sign returns the headers of a signature that is valid except for the fault that signed selects.
 func (q *request) sign(t *testing.T) (id, timestamp, signature string) {
 	key, body, at := secret, q.body, time.Now().Add(-time.Duration(q.age)*time.Second)
 	id = "msg_1"
@@ -202,14 +201,15 @@ func (q *request) bySignature() bool {
 	return q.auth&2 != 0 && q.signed == wellSigned && -300 < q.age && q.age < 300
 }
 
-// fromHere reports that the request was sent to a name of this machine itself.
+// hasLoopbackHost reports whether the Host header names this machine.
 func (q *request) hasLoopbackHost() bool {
 	host := (&url.URL{Host: q.host}).Hostname()
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkAnswer checks what the sender is told, be it a stranger.
+// checkResponse checks that the response is short JSON, reveals no secret, and has Retry-After
+// exactly when it asks for a retry.
 func checkResponse(t *testing.T, w *httptest.ResponseRecorder) {
 	said := w.Body.String()
 	if w.Body.Len() > 0 && (!json.Valid(w.Body.Bytes()) || w.Header().Get("Content-Type") != "application/json") || w.Body.Len() > 4096 {
@@ -224,7 +224,7 @@ func checkResponse(t *testing.T, w *httptest.ResponseRecorder) {
 	}
 }
 
-// counted is a body that counts what is read of it.
+// countedBody is a body that counts the bytes that are read.
 type countedBody struct {
 	*bytes.Reader
 	read int
@@ -238,7 +238,7 @@ func (c *countedBody) Read(p []byte) (int, error) {
 
 func (*countedBody) Close() error { return nil }
 
-// What a sink makes of a delivery.
+// Reactions of the sink to a delivery.
 const (
 	acks = iota
 	nacks
@@ -246,7 +246,7 @@ const (
 	isClosed
 )
 
-// verdicts is a sink that does what it is told.
+// fixedSink is a sink whose reaction is fixed by outcome.
 type fixedSink struct {
 	outcome uint8
 	calls   int
@@ -268,7 +268,7 @@ func (v *fixedSink) TryDeliver(d source.Delivery) error {
 	return nil
 }
 
-// lines is a log handler that keeps what is said.
+// logRecorder is a log handler that records attributes.
 type logRecorder struct{ attrs []string }
 
 func (l *logRecorder) Enabled(context.Context, slog.Level) bool { return true }
@@ -283,8 +283,7 @@ func (l *logRecorder) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// check checks that nothing in the log could drive a terminal, and that it is
-// short.
+// check checks that every attribute is short and has no control characters.
 func (l *logRecorder) check(t *testing.T) {
 	for _, s := range l.attrs {
 		if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) || len(s) > 2048 {

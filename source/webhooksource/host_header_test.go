@@ -8,8 +8,8 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// A page can let a name of its own point to this machine; then a post to it is
-// of the same origin. Without a token the Host header has to name this machine.
+// A web page can point its own host name to this machine; a post to that name is not
+// cross-origin. Without a token the Host header must name this machine.
 func TestForeignHostNamesAreRejected(t *testing.T) {
 	for _, c := range []struct {
 		token, host string

@@ -19,7 +19,7 @@ import (
 
 func longReadTimeout(s *webhooksource.Source) { s.SetReadTimeout(time.Hour) }
 
-// statusOf reads the answer to what was said on a connection.
+// statusOf reads the status of the response on a connection.
 func statusOf(t *testing.T, conn net.Conn) int {
 	t.Helper()
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -30,8 +30,7 @@ func statusOf(t *testing.T, conn net.Conn) int {
 	return res.StatusCode
 }
 
-// The third connection of two makes an end of the first, which could stay for an
-// hour otherwise; the log tells.
+// With a limit of two, a third connection closes the first, and the log reports it.
 func TestConnectionLimit(t *testing.T) {
 	var log bytes.Buffer
 	e := serve(t, webhooksource.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, ackAll{}, longReadTimeout,
@@ -49,10 +48,10 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// A body for which there is no room is answered 429, and read no further.
+// A body beyond the limit is answered with 429 before it is read to its end.
 func TestBodyBytesLimit(t *testing.T) {
 	e := serve(t, webhooksource.Config{Token: "x"}, ackAll{}, longReadTimeout, func(s *webhooksource.Source) { s.SetLimits(9, 100) })
-	for range 3 { // what was refused takes up no room
+	for range 3 { // a rejected body must release its bytes
 		conn := dial(t, e)
 		write(t, conn, "POST /in HTTP/1.1\r\nHost: localhost\r\nAuthorization: x\r\nContent-Length: 1000\r\n\r\n"+strings.Repeat(" ", 101))
 		if status := statusOf(t, conn); status != http.StatusTooManyRequests {
@@ -64,7 +63,7 @@ func TestBodyBytesLimit(t *testing.T) {
 	}
 }
 
-// A wrong token is answered before the body has come, and the connection ends.
+// A wrong token is rejected before the body has arrived, and the connection is closed.
 func TestWrongTokenIsRejectedBeforeTheBody(t *testing.T) {
 	e := serve(t, webhooksource.Config{Token: "x"}, ackAll{}, longReadTimeout)
 	conn := dial(t, e)
@@ -77,7 +76,7 @@ func TestWrongTokenIsRejectedBeforeTheBody(t *testing.T) {
 	}
 }
 
-// A post that the ledger does not take for long is answered, and the sink keeps it.
+// If the outcome takes too long, the post is answered, and the sink keeps the delivery.
 func TestPostTimesOut(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	var log bytes.Buffer
@@ -95,7 +94,7 @@ func TestPostTimesOut(t *testing.T) {
 	}
 }
 
-// Package net/http repeats that it cannot accept connections once a second.
+// net/http logs a failing accept once a second.
 func TestAcceptErrorsAreThrottled(t *testing.T) {
 	var log bytes.Buffer
 	s, err := webhooksource.New(webhooksource.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// The same token, in MinIO's configuration and in ours, lets MinIO in, whether
-// it is one word or two. What is not acknowledged MinIO posts again.
+// MinIO authenticates if its auth_token is the same text as Token, with one word or two. MinIO
+// posts an unacknowledged notification again.
 func TestMinIO(t *testing.T) {
 	for _, token := range []string{"t0ken", "Bearer t0ken"} {
 		t.Run(token, func(t *testing.T) {

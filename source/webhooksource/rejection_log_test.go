@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// Each reason to refuse a notification is logged, though others were just
-// before it, with what it takes to find the notification.
+// Each reason for a rejection is logged, even directly after other reasons, with enough details
+// to find the notification.
 func TestEachRejectionIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	e := serve(t, webhooksource.Config{Logger: slog.New(slog.NewJSONHandler(&log, nil))}, ackAll{})

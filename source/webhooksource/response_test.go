@@ -137,7 +137,7 @@ func manyRecords(n int) string {
 	return `{"Records":[` + strings.Repeat(record+",", n-1) + record + `]}`
 }
 
-// A body without a length is bounded as well.
+// The size limit also applies to a body without Content-Length.
 func TestBodyLimitWithoutLength(t *testing.T) {
 	e := serve(t, webhooksource.Config{}, ackAll{})
 	body := struct{ io.Reader }{strings.NewReader(strings.Repeat(" ", event.MaxPayload+1))}
@@ -162,8 +162,7 @@ func TestCompressedIsRejected(t *testing.T) {
 	}
 }
 
-// A page that a browser on this machine shows must not post notifications,
-// though it can reach the port.
+// A web page in a browser on this machine can reach the port, but must not post notifications.
 func TestCrossOriginRequestsAreRejected(t *testing.T) {
 	e := serve(t, webhooksource.Config{}, ackAll{})
 	if r := post(t, e.url, payload, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"); r.status != http.StatusForbidden {
@@ -171,12 +170,12 @@ func TestCrossOriginRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// The captures of real servers: what is news reaches the sink with its true
-// key, what is not is acknowledged without it.
+// Captured notifications of real servers: a new event reaches the sink with the decoded key, and
+// an irrelevant record is acknowledged without the sink.
 func TestCaptures(t *testing.T) {
 	tests := []struct {
 		file    string
-		kind    event.Kind // none: the sink is not asked
+		kind    event.Kind // zero: the sink is not called
 		ignored float64
 	}{
 		{"minio-created-put", event.Created, 0},

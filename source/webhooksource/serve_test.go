@@ -26,7 +26,7 @@ type endpoint struct {
 	ended  <-chan error
 }
 
-// serve runs a source on a free port of this machine, on a path of its own.
+// serve runs a source on a free port, with the path /in.
 func serve(t testing.TB, cfg webhooksource.Config, sink source.Sink, set ...func(*webhooksource.Source)) *endpoint {
 	t.Helper()
 	cfg.Listen, cfg.Path = "127.0.0.1:0", "/in"
@@ -49,7 +49,7 @@ func serve(t testing.TB, cfg webhooksource.Config, sink source.Sink, set ...func
 	return &endpoint{Source: src, url: "http://" + src.Addr().String() + "/in", cancel: cancel, ended: ended}
 }
 
-// reply is what a request was told.
+// reply is a response.
 type reply struct {
 	status int
 	header http.Header
@@ -65,7 +65,7 @@ func (r reply) json(t *testing.T) map[string]any {
 	return m
 }
 
-// send sends one request; headers come in pairs.
+// send sends one request. headers are pairs of name and value.
 func send(t testing.TB, method, url string, body io.Reader, headers ...string) reply {
 	t.Helper()
 	r, err := tryRequest(t.Context(), method, url, body, headers...)
@@ -112,7 +112,7 @@ func posting(t *testing.T, url, payload string) <-chan reply {
 	return got
 }
 
-// ackAll is a sink that finds every event to be news, at once.
+// ackAll is a sink that acknowledges every delivery at once, as new.
 type ackAll struct{}
 
 func (ackAll) Deliver(_ context.Context, d source.Delivery) error { return ackAll{}.TryDeliver(d) }
@@ -122,7 +122,8 @@ func (ackAll) TryDeliver(d source.Delivery) error {
 	return nil
 }
 
-// TestRules posts each payload as a store with a queue does: until it is taken.
+// TestRules runs the conformance suite. Like a store with a queue, it posts each payload until it
+// is acknowledged.
 func TestRules(t *testing.T) {
 	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
 		e := serve(t, webhooksource.Config{ShutdownTimeout: grace}, sink)

@@ -17,8 +17,7 @@ import (
 
 func shortReadTimeout(s *webhooksource.Source) { s.SetReadTimeout(20 * time.Millisecond) }
 
-// dawdle opens a connection, says only so much and waits until the server has
-// had enough.
+// sendAndStall opens a connection, sends text and waits until the server closes the connection.
 func sendAndStall(t *testing.T, e *endpoint, words string) {
 	t.Helper()
 	conn := dial(t, e)
@@ -55,21 +54,20 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	}
 }
 
-// The time for reading a request does not run while the sink has it.
+// The read timeout does not include the time that the sink takes.
 func TestReadTimeoutExcludesTheSink(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	e := serve(t, webhooksource.Config{}, sink, shortReadTimeout)
 	got := posting(t, e.url, payload)
 	d := sink.Next(t)
-	sendAndStall(t, e, "POST /in HT") // takes longer than the time for reading
+	sendAndStall(t, e, "POST /in HT") // takes longer than the read timeout
 	d.Done(source.Outcome{Ack: true})
 	if r := sourcetest.Wait(t, got, "the answer"); r.status != http.StatusOK {
 		t.Errorf("answered %d", r.status)
 	}
 }
 
-// A client that goes away leaves its notification with the sink, and nothing
-// to wait for.
+// If the client disconnects, the sink keeps the notification, and shutdown does not wait for it.
 func TestClientDisconnects(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	e := serve(t, webhooksource.Config{ShutdownTimeout: time.Hour}, sink)
@@ -91,13 +89,13 @@ func TestClientDisconnects(t *testing.T) {
 	d.Done(source.Outcome{Ack: true}) // must not block
 }
 
-// Connections on which nothing was asked do not hold up the end.
+// Connections without a request do not delay shutdown.
 func TestIdleConnectionsDoNotDelayShutdown(t *testing.T) {
-	quickest := time.Hour // the machine may stand still once
+	quickest := time.Hour // the machine may pause during one of the runs
 	for range 3 {
 		e := serve(t, webhooksource.Config{ShutdownTimeout: time.Hour}, ackAll{})
 		dial(t, e)
-		post(t, e.url, payload) // its connection stays, and the one before is known
+		post(t, e.url, payload) // leaves an idle connection, and ensures that the server knows the first one
 		began := time.Now()
 		e.cancel()
 		if err := sourcetest.Wait(t, e.ended, "the end of Run"); err != nil {
@@ -110,8 +108,8 @@ func TestIdleConnectionsDoNotDelayShutdown(t *testing.T) {
 	}
 }
 
-// A client that has already sent its next request cannot be seen to go away:
-// the grace ends its wait all the same.
+// If a client has already sent its next request, the server cannot detect that it disconnects.
+// The grace period still ends the wait.
 func TestGraceEndsPipelinedRequests(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	e := serve(t, webhooksource.Config{ShutdownTimeout: 20 * time.Millisecond}, sink)
