@@ -9,12 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// MinMessage is the size in bytes of the longest notification that S3 sends. A queue that
-// rejects shorter messages loses notifications.
+// MinMessage is the size in bytes of the longest notification that S3 sends. A queue with a
+// smaller maximum message size loses notifications.
 const MinMessage = 64 << 10
 
-// MaxMessage returns the size in bytes above which the queue rejects a message. It needs
-// the permission sqs:GetQueueAttributes, which Run does not.
+// MaxMessage returns the queue's maximum message size in bytes. It needs the permission
+// sqs:GetQueueAttributes; Run does not.
 func (s *Source) MaxMessage(ctx context.Context) (int64, error) {
 	const name = types.QueueAttributeNameMaximumMessageSize
 	ctx, cancel := context.WithTimeout(ctx, s.limits.call)

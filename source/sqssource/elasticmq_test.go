@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// TestElasticMQ has what needs a real server.
+// TestElasticMQ runs the tests that need a real server.
 func TestElasticMQ(t *testing.T) {
 	credentials(t)
 	server := servertest.ElasticMQ(t)
@@ -31,8 +31,7 @@ func TestElasticMQ(t *testing.T) {
 	}
 }
 
-// rules sends each payload to a queue of its own and takes
-// it for acknowledged when the queue has it no more.
+// conformance runs the suite. Payloads count as acknowledged when their queue is empty.
 func conformance(t *testing.T, server *servertest.Queues) {
 	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
 		q := newQueue(t, server, nil)
@@ -54,8 +53,7 @@ func conformance(t *testing.T, server *servertest.Queues) {
 	})
 }
 
-// bodies sends the samples of those who write into a queue, as they were
-// recorded, and SNS's test message.
+// bodies checks that the source reads the samples of all services that write to queues.
 func bodies(t *testing.T, server *servertest.Queues) {
 	q := newQueue(t, server, nil)
 	dialects := map[string]event.Dialect{
@@ -89,8 +87,8 @@ func bodies(t *testing.T, server *servertest.Queues) {
 	}
 }
 
-// unreadable checks that a message which cannot be read ends
-// in the dead-letter queue, and does not stand in the way of others.
+// unreadableMessage checks that an unreadable message reaches the dead-letter queue and does not
+// block others.
 func unreadableMessage(t *testing.T, server *servertest.Queues) {
 	dead := newQueue(t, server, nil)
 	arn, err := server.Client().GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
@@ -121,8 +119,8 @@ func unreadableMessage(t *testing.T, server *servertest.Queues) {
 	}
 }
 
-// held checks that nobody else gets a message that is held for
-// longer than its visibility, and that it comes when it is given back.
+// heldMessage checks that no other consumer receives a message beyond its visibility timeout
+// while the source holds it, and that another consumer receives it after its release.
 func heldMessage(t *testing.T, server *servertest.Queues) {
 	q := newQueue(t, server, nil)
 	q.send(t, sourcetest.Payload("a"))
@@ -143,7 +141,7 @@ func heldMessage(t *testing.T, server *servertest.Queues) {
 	}
 }
 
-// missing checks what is said of a queue that is not there.
+// missingQueue checks the error for a queue that does not exist.
 func missingQueue(t *testing.T, server *servertest.Queues) {
 	r := run(t, sqssource.Config{URL: server.Endpoint + "/000000000000/nobody"}, sourcetest.NewSink(1))
 	err := sourcetest.Wait(t, r.ended, "the end of Run")

@@ -12,17 +12,17 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// trouble says what an error means for the queue as a whole.
+// errorClass is the meaning of an error for the whole queue.
 type errorClass uint8
 
 const (
 	noError        errorClass = iota
-	requestError              // about this one request
-	permanentError            // it will not work later either, unless a person changes something
-	transientError            // it may work later
+	requestError              // about one request or message only
+	permanentError            // cannot succeed until an operator changes something
+	transientError            // may succeed later
 )
 
-// hints say what a person can do about a refusal, by its code.
+// hints maps error codes of permanent errors to remedies.
 var hints = map[string]string{
 	"AccessDenied":                "allow sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility on the queue",
 	"AccessDeniedException":       "allow sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility on the queue",
@@ -35,7 +35,8 @@ var hints = map[string]string{
 	"InvalidAccessKeyId":          "the access key is unknown: correct the credentials",
 }
 
-// expired are codes of credentials that were good and will be again.
+// expiredCredentials are the error codes of credentials that were valid before and can be
+// renewed.
 var expiredCredentials = map[string]bool{
 	"ExpiredToken": true, "ExpiredTokenException": true, "RequestExpired": true, "TokenRefreshRequired": true,
 }
@@ -45,7 +46,7 @@ const (
 	noHost  = "unknown host: correct the region in the URL"
 )
 
-// code returns what a server called its error, if it did.
+// errorCode returns the error code of the server's response, or "".
 func errorCode(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
@@ -58,19 +59,17 @@ func isMissing(err error) bool {
 	return missing
 }
 
-// isDenied reports that the caller lacks the permission for this request.
+// isDenied reports whether the caller lacks the permission for this request.
 func isDenied(err error) bool {
 	return errorCode(err) == "AccessDenied" || errorCode(err) == "AccessDeniedException"
 }
 
-// isNowhere reports that the host's name is not known, by a server of names that
-// answers.
+// isUnknownHost reports whether a working name server does not know the host.
 func isUnknownHost(err error) bool {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	return ok && dns.IsNotFound && !dns.IsTemporary
 }
 
-// meaning sorts an error.
 func classify(err error) errorClass {
 	resp, answered := errors.AsType[*awshttp.ResponseError](err)
 	_, throttled := retry.DefaultThrottleErrorCodes[errorCode(err)]
@@ -87,7 +86,7 @@ func classify(err error) errorClass {
 	return transientError
 }
 
-// explain says of an error which queue it is about, and what to do.
+// explain adds the queue and, if known, the remedy to an error.
 func (s *Source) explain(err error) error {
 	hint := hints[errorCode(err)]
 	switch {

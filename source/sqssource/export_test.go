@@ -7,20 +7,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// SetVisibility shortens what a message is kept from others, and how long in all.
+// SetVisibility sets the visibility timeout, and the maximum time that a message is held.
 func (s *Source) SetVisibility(visibility, maxHold time.Duration) {
 	s.limits.visibility, s.limits.maxHold = visibility, maxHold
 }
 
-// SetRoom bounds the messages in flight.
+// SetMaxInFlight sets the maximum number of messages in flight.
 func (s *Source) SetMaxInFlight(n int) { s.limits.maxInFlight = n }
 
-// SetServer lets do answer the requests.
+// SetServer sends all requests to do instead of a server.
 func (s *Source) SetServer(do func(*http.Request) (*http.Response, error)) {
 	s.client = sqs.New(s.client.Options(), func(o *sqs.Options) { o.HTTPClient = doer(do) })
 }
 
-// Region is the one that requests are signed for.
+// Region returns the region for which requests are signed.
 func (s *Source) Region() string { return s.region }
 
 type doer func(*http.Request) (*http.Response, error)

@@ -19,20 +19,20 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// fake is a queue within the test, whose clock may be that of a bubble. It hands
-// out what was added, once, and writes down what it is asked for.
+// fake is an in-process queue that works in a synctest bubble. It delivers each added message
+// once and records requests.
 type fake struct {
 	began time.Time
-	// refuse, when set, may answer in its place: with an error's status and code,
-	// or, to an entry of a batch, with the code alone.
+	// refuse, if set, may fail a request with a status and code, or an entry of a batch with the
+	// code alone.
 	refuse func(action, handle string) (status int, code string)
 
 	mu      sync.Mutex
-	bodies  map[string]string // by message
+	bodies  map[string]string // by receipt handle
 	waiting []string
 	more    chan struct{}
 	asked   []string
-	polls   int // under way
+	polls   int // in progress
 }
 
 func newFake(bodies ...string) *fake {
@@ -52,7 +52,7 @@ func (f *fake) add(handle, body string) {
 	f.more = make(chan struct{})
 }
 
-// now changes what refuse looks at.
+// update changes state that refuse reads.
 func (f *fake) update(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +65,7 @@ func (f *fake) refused(action, handle string) (status int, code string) {
 	return f.refuse(action, handle)
 }
 
-// state counts the messages that wait, and who asks for some.
+// state returns the number of waiting messages and of polls in progress.
 func (f *fake) state() (waiting, polls int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,8 +78,7 @@ func (f *fake) record(format string, args ...any) {
 	f.asked = append(f.asked, fmt.Sprintf("%s ", time.Since(f.began).Round(100*time.Millisecond))+fmt.Sprintf(format, args...))
 }
 
-// taken returns what was asked since the last time, but for polls and the
-// questions of the start.
+// requests returns the requests since the last call, without polls and the checks at startup.
 func (f *fake) requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +179,7 @@ func reply(status int, v any) *http.Response {
 	}
 }
 
-// log keeps what a source says.
+// log records log lines.
 type log struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -205,7 +204,7 @@ func (l *log) lines(text string) (n int) {
 	return n
 }
 
-// play runs a source on the fake queue.
+// run runs a source on the fake queue.
 func (f *fake) run(t *testing.T, sink source.Sink, l *log, set ...func(*sqssource.Source)) *running {
 	t.Helper()
 	cfg := sqssource.Config{URL: "https://sqs.eu-west-1.amazonaws.com/123456789012/uploads", Logger: logger(l)}

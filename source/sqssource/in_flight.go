@@ -13,36 +13,34 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// message is one that the queue has handed out. Times are guarded by the flight's
-// mu.
+// message is a message that the queue has delivered. The times are guarded by inFlight.mu.
 type message struct {
 	id, handle  string
-	receivedAt  time.Time     // of its receipt
-	hiddenUntil time.Time     // no other consumer gets it before
-	lost        bool          // it is not renewed any more
-	delay       time.Duration // the answer, once there is one: forget, or it comes again after that
+	receivedAt  time.Time
+	hiddenUntil time.Time     // end of the visibility timeout
+	lost        bool          // no longer renewed
+	delay       time.Duration // the answer: deleteMessage, or the delay until redelivery
 }
 
-// Answers to a message, other than that it comes again after a while.
+// Special values of message.delay.
 const (
 	deleteMessage time.Duration = -1
 	releaseNow    time.Duration = 0
 )
 
-// flight holds the messages that are not answered, or whose answer has not reached
-// the queue.
+// inFlight has the messages without an outcome, and the answers that the queue has not confirmed.
 type inFlight struct {
 	*Source
 	sink     source.Sink
-	stopping <-chan struct{}     // closed when the source is to end
-	reached  atomic.Bool         // the queue has, once
-	slots    *semaphore.Weighted // less one for each message in flight
-	wake     chan struct{}       // there are answers to send
+	stopping <-chan struct{}     // closed when the source shuts down
+	reached  atomic.Bool         // the queue has responded at least once
+	slots    *semaphore.Weighted // one slot for each message in flight
+	wake     chan struct{}       // signals new answers
 
 	mu         sync.Mutex
-	unanswered map[*message]struct{} // without an answer
-	answers    []*message            // to be sent
-	failed     []*message            // to be sent again
+	unanswered map[*message]struct{} // messages without an outcome
+	answers    []*message            // to send
+	failed     []*message            // to send again
 }
 
 func newInFlight(s *Source, sink source.Sink, ended <-chan struct{}) *inFlight {
@@ -53,8 +51,8 @@ func newInFlight(s *Source, sink source.Sink, ended <-chan struct{}) *inFlight {
 	}
 }
 
-// begin starts what messages in flight need. The returned function gives back what
-// has no answer, sends the last answers, and ends it.
+// start starts the goroutines that renew messages and send answers. The returned function
+// releases messages without an outcome, sends the remaining answers, and stops the goroutines.
 func (f *inFlight) start(ctx context.Context) (stop func()) {
 	var renewals, answers sync.WaitGroup
 	renewing, cancel := context.WithCancel(ctx)
@@ -63,18 +61,18 @@ func (f *inFlight) start(ctx context.Context) (stop func()) {
 	answers.Go(func() { f.send(ctx, stopSending) })
 	return func() {
 		cancel()
-		renewals.Wait() // none lands after a message was given back
+		renewals.Wait() // no renewal may follow the release of a message
 		f.releaseUnanswered()
 		close(stopSending)
 		answers.Wait()
 	}
 }
 
-// land waits until nothing is in flight, as long as the grace allows.
+// waitForAnswers waits up to the grace period until no message is in flight.
 func (f *inFlight) waitForAnswers(ctx context.Context) {
 	grace, cancel := context.WithTimeout(ctx, f.cfg.ShutdownTimeout)
 	defer cancel()
-	_ = f.slots.Acquire(grace, int64(f.limits.maxInFlight)) // the rest is given back
+	_ = f.slots.Acquire(grace, int64(f.limits.maxInFlight)) // after the grace period, the remaining messages are released
 }
 
 func (f *inFlight) releaseUnanswered() {
@@ -96,7 +94,7 @@ func (f *inFlight) add(m *message) {
 	f.unanswered[m] = struct{}{}
 }
 
-// leave lets go of a message without a word to the queue.
+// drop forgets a message without an answer to the queue.
 func (f *inFlight) drop(m *message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,7 +102,7 @@ func (f *inFlight) drop(m *message) {
 	f.slots.Release(1)
 }
 
-// answer says what is to become of a message. Only the first answer counts.
+// queueAnswer sets the answer for a message. Only the first answer counts.
 func (f *inFlight) queueAnswer(m *message, away time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +118,7 @@ func (f *inFlight) queueAnswer(m *message, away time.Duration) {
 	}
 }
 
-// done is told what became of a delivery.
+// done handles the outcome of a delivery.
 func (f *inFlight) done(m *message, o source.Outcome) {
 	if o.Ack {
 		f.queueAnswer(m, deleteMessage)
@@ -132,7 +130,7 @@ func (f *inFlight) done(m *message, o source.Outcome) {
 	select {
 	case <-f.stopping:
 	default:
-		away = max(away, time.Second) // or it would go round and round
+		away = max(away, time.Second) // avoids a tight redelivery loop
 	}
 	f.queueAnswer(m, away)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// bubble runs f where time stands still while all wait.
+// bubble runs f in a synctest bubble.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	credentials(t)
@@ -31,17 +31,17 @@ func wantRequests(t *testing.T, f *fake, requests ...string) {
 	t.Helper()
 	synctest.Wait()
 	got := f.requests()
-	slices.Sort(got) // some are under way at the same time
+	slices.Sort(got) // concurrent requests come in any order
 	slices.Sort(requests)
 	if d := cmp.Diff(requests, got, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("requests (-want +got):\n%s", d)
 	}
 }
 
-// after lets time pass in the bubble.
+// sleep advances the time of the bubble.
 func sleep(d time.Duration) { <-time.After(d) }
 
-// inOrder takes n deliveries and sorts them by key.
+// nextByKey returns the next n deliveries, sorted by key.
 func nextByKey(t *testing.T, sink *sourcetest.Sink, n int) (all []source.Delivery) {
 	t.Helper()
 	for range n {
@@ -53,8 +53,8 @@ func nextByKey(t *testing.T, sink *sourcetest.Sink, n int) (all []source.Deliver
 	return all
 }
 
-// A message is renewed from a third of its visibility on, for as long as the
-// queue allows: twelve hours, and here one.
+// A message is renewed whenever a third of its visibility timeout has passed, up to the limit:
+// twelve hours, and one hour in this test.
 func TestMessageIsRenewedUntilTheLimit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
@@ -81,7 +81,7 @@ func TestMessageIsRenewedUntilTheLimit(t *testing.T) {
 	})
 }
 
-// A message that the queue has forgotten is renewed no more, and the others are.
+// A message whose handle the queue does not know is not renewed; other messages are.
 func TestInvalidHandleIsNotRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b")), &log{}, sourcetest.NewSink(2)
@@ -103,7 +103,7 @@ func TestInvalidHandleIsNotRenewed(t *testing.T) {
 			t.Errorf("logged %d times that it is lost", n)
 		}
 		a.Done(source.Outcome{Ack: true})
-		b.Done(source.Outcome{Ack: true}) // it may still be known by another handle
+		b.Done(source.Outcome{Ack: true}) // the queue may still know it by another handle
 		sleep(10 * time.Second)
 		wantRequests(t, f, "32s DeleteMessageBatch m0 m1")
 		if n := l.lines("could not delete or release"); n != 1 {
@@ -112,7 +112,7 @@ func TestInvalidHandleIsNotRenewed(t *testing.T) {
 	})
 }
 
-// What a batch leaves undone is done again, and nothing else.
+// Only the failed entries of a batch request are sent again.
 func TestFailedEntriesAreSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var bodies []string
@@ -146,8 +146,8 @@ func TestFailedEntriesAreSentAgain(t *testing.T) {
 	})
 }
 
-// What is not acknowledged comes again when it is worth it: not at once, and not
-// later than SQS allows.
+// A message without an acknowledgement is redelivered after RetryAfter, at least one second and
+// at most the limit of SQS.
 func TestUnacknowledgedMessageIsDelayed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(1)
@@ -162,8 +162,8 @@ func TestUnacknowledgedMessageIsDelayed(t *testing.T) {
 	})
 }
 
-// An outage of the queue lasts for long. What was to be deleted meanwhile comes
-// again, so nobody asks for it for ever.
+// During a long outage the source retries. It does not retry deletions of messages that the queue
+// will redeliver.
 func TestOutage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
@@ -190,7 +190,7 @@ func TestOutage(t *testing.T) {
 		}
 		f.update(func() { down = false })
 		f.add("again", sourcetest.Payload("a"))
-		sleep(time.Minute) // the longest pause
+		sleep(time.Minute) // longer than the longest back-off
 		sink.Next(t).Done(source.Outcome{Ack: true})
 		sleep(time.Second)
 		if got := f.requests(); !strings.HasSuffix(got[len(got)-1], "DeleteMessageBatch again") {
@@ -199,7 +199,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// While the sink is full, nothing more is asked for.
+// While the sink is full, the source does not poll.
 func TestFullSinkStopsReceiving(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b")), &log{}, sourcetest.NewSink(1)
@@ -216,7 +216,7 @@ func TestFullSinkStopsReceiving(t *testing.T) {
 	})
 }
 
-// Only so many messages are in flight, whatever the sink takes.
+// The number of messages in flight is bounded, even if the sink accepts more.
 func TestMaxInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(100)
@@ -234,8 +234,7 @@ func TestMaxInFlight(t *testing.T) {
 	})
 }
 
-// Receivers join while there is more than they can carry, and leave when the queue
-// is empty.
+// More receivers start while batches are full, and stop when the queue is empty.
 func TestNumberOfReceiversFollowsTheLoad(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(0)
@@ -258,13 +257,13 @@ func TestNumberOfReceiversFollowsTheLoad(t *testing.T) {
 	})
 }
 
-// At its end a source gives back what it holds, at once, and waits for no answer
-// that never comes.
+// During shutdown the source releases undelivered messages at once, and waits for other outcomes
+// no longer than the grace period.
 func TestShutdownReleasesMessages(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b"), sourcetest.Payload("c")), &log{}, sourcetest.NewSink(2)
 		r := f.run(t, sink, l)
-		synctest.Wait() // two with the sink, and one with the source
+		synctest.Wait() // two messages are in the sink, and one in the source
 		r.cancel()
 		sleep(time.Second)
 		sink.Next(t).Done(source.Outcome{Err: errors.New("the worker is shutting down")})
@@ -282,7 +281,7 @@ func TestShutdownReleasesMessages(t *testing.T) {
 	})
 }
 
-// ending is a sink that takes one delivery, at whose arrival the source is to end.
+// stoppingSink is a sink that stops the source during its first delivery.
 type stoppingSink struct {
 	*sourcetest.Sink
 	stop func()
@@ -293,7 +292,7 @@ func (e *stoppingSink) Deliver(_ context.Context, d source.Delivery) error {
 	return e.Sink.TryDeliver(d)
 }
 
-// Once it is to end, a source delivers nothing, however much room the sink has.
+// A source delivers nothing during shutdown, even if the sink has room.
 func TestNothingIsDeliveredDuringShutdown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l := newFake(sourcetest.Payload("a"), sourcetest.Payload("b"), sourcetest.Payload("c")), &log{}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// receive runs receivers until ctx ends or one of them fails.
+// receive runs receivers until ctx ends or a receiver fails.
 func (f *inFlight) receive(ctx context.Context) error {
 	receivers, ctx := errgroup.WithContext(ctx)
 	receivers.SetLimit(f.limits.receivers)
@@ -21,9 +21,8 @@ func (f *inFlight) receive(ctx context.Context) error {
 	return receivers.Wait()
 }
 
-// receiver takes messages and delivers them. Where there are more than it can
-// ask for at a time, another joins it. The first one stays, the others leave when
-// the queue is empty.
+// receiver polls and delivers messages. A full batch starts another receiver. All receivers but
+// the first stop when the queue is empty.
 func (f *inFlight) receiver(ctx context.Context, receivers *errgroup.Group, first bool) error {
 	pause := newBackOff()
 	for {
@@ -51,16 +50,17 @@ func (f *inFlight) receiver(ctx context.Context, receivers *errgroup.Group, firs
 	}
 }
 
-// batch is how many messages SQS puts into a request.
+// batch is the maximum number of messages in one SQS request.
 const batch = 10
 
-// received is a message that the queue has handed out, and what it says.
+// received is a message with its body.
 type received struct {
 	*message
 	body string
 }
 
-// ask waits for messages, once there is room for them. They are held from then on.
+// poll waits for free slots and then for messages. The returned messages are renewed until they
+// have an outcome.
 func (f *inFlight) poll(ctx context.Context) ([]received, error) {
 	if err := f.slots.Acquire(ctx, batch); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func (f *inFlight) poll(ctx context.Context) ([]received, error) {
 	return all, nil
 }
 
-// deliver hands messages to the sink, one after the other. Those that it does
-// not take are given back.
+// deliver passes messages to the sink, one after another. It releases the messages that the sink
+// does not accept.
 func (f *inFlight) deliver(ctx context.Context, messages []received) error {
 	for i, m := range messages {
 		err := ctx.Err()
@@ -107,7 +107,7 @@ func (f *inFlight) deliver(ctx context.Context, messages []received) error {
 	return nil
 }
 
-// deliverOne returns an error when the sink takes nothing any more.
+// deliverOne returns an error if the sink accepts no more deliveries.
 func (f *inFlight) deliverOne(ctx context.Context, m received) error {
 	parsed, err := event.Parse([]byte(m.body), f.cfg.Dialect)
 	switch {
@@ -132,10 +132,10 @@ func (f *inFlight) deliverOne(ctx context.Context, m received) error {
 	return err
 }
 
-// shown is how much of a message that cannot be read the log has, in bytes.
+// maxLogged is the maximum number of bytes of an unreadable message in the log.
 const maxLogged = 200
 
-// unreadable leaves a message to the queue's redrive policy.
+// leaveUnreadable logs a message and leaves it to the queue's redrive policy.
 func (f *inFlight) leaveUnreadable(ctx context.Context, m received, err error) {
 	f.warnings.unreadable.Log(ctx, "a message cannot be read and stays in the queue until the redrive policy moves it", "queue", f.cfg.URL,
 		"message_id", m.id, "reason", err.Error(), "bytes", len(m.body), "payload", event.Quote(m.body[:min(maxLogged, len(m.body))]))

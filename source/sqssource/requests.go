@@ -12,17 +12,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// failure is why the queue did not do about a message what it was asked for.
+// failure is the error for one message of a batch request.
 type failure struct {
 	error
-	gone bool // nor ever will: it does not know the message by this handle
+	gone bool // a retry cannot succeed: the queue does not know the receipt handle
 }
 
-// failures are those in a batch. Who is not in it has none.
+// failures has the failed messages of a batch request.
 type failures map[*message]*failure
 
-// delete deletes a batch of messages. The error is that of the whole request, and
-// then it is every message's failure too.
+// delete deletes a batch of messages. If the whole request fails, every message has a failure,
+// and the error is returned as well.
 func (s *Source) delete(ctx context.Context, some []*message) (failures, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.call)
 	defer cancel()
@@ -37,7 +37,8 @@ func (s *Source) delete(ctx context.Context, some []*message) (failures, error) 
 	return failedEntries(some, out.Failed), nil
 }
 
-// setVisibility is delete for how long others are kept from messages, from now on.
+// setVisibility sets the visibility timeout of each message, from now on. It reports errors like
+// delete.
 func (s *Source) setVisibility(ctx context.Context, some []*message, d func(*message) time.Duration) (failures, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.call)
 	defer cancel()
@@ -56,7 +57,7 @@ func (s *Source) setVisibility(ctx context.Context, some []*message, d func(*mes
 
 func entryID(i int) *string { return aws.String(strconv.Itoa(i)) }
 
-// seconds rounds up: a message comes no sooner than asked for.
+// seconds rounds up, so that a message is not redelivered early.
 func seconds(d time.Duration) int32 { return int32(math.Ceil(d.Seconds())) }
 
 func failAll(some []*message, err error) failures {

@@ -11,13 +11,13 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Run receives messages and delivers what they say until ctx ends. Then it stops
-// receiving, waits for the deliveries that the sink has, as long as the grace
-// allows, and gives back what is left, so that another can have it at once.
+// Run receives and delivers messages until ctx ends. Then it stops receiving, waits up to the
+// grace period for outcomes, and releases the remaining messages, so that other consumers get
+// them at once.
 //
-// A queue that is not there, or may not be used, ends it with an error that says
-// so. Once the queue has answered, whatever fails is an outage, as are expired
-// credentials at any time: it is logged, and tried again. A source runs once.
+// Run returns an error if the queue does not exist or access is denied. After the queue has
+// responded once, every error is an outage: Run logs it and retries. Expired credentials are
+// always an outage. Run may be called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
 		return errors.New("sqs: Run was called twice: create a new source")
@@ -37,9 +37,9 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	return err
 }
 
-// check asks whether the queue is there, and whether messages may be deleted and
-// kept: of a message that does not exist, so a complaint about that is no answer.
-// During an outage it asks again.
+// check verifies that the queue exists and that messages may be deleted and hidden. It sends
+// requests about a message that does not exist, so an error about that message is ignored. During
+// an outage it retries.
 func (s *Source) check(ctx context.Context) error {
 	nothing := []*message{{handle: "none"}}
 	for pause := newBackOff(); ; {
@@ -65,7 +65,7 @@ func newBackOff() *backoff.ExponentialBackOff {
 	return b
 }
 
-// pause waits before another try. It reports false when ctx has ended.
+// backOff waits before the next attempt. It returns false if ctx has ended.
 func (s *Source) backOff(ctx context.Context, b *backoff.ExponentialBackOff, err error) bool {
 	if ctx.Err() != nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// send sends answers until stop is closed, and then the last ones.
+// send sends answers until stop is closed, and then the remaining ones.
 func (f *inFlight) send(ctx context.Context, stop <-chan struct{}) {
 	var calls errgroup.Group
 	calls.SetLimit(f.limits.calls)
@@ -30,11 +30,11 @@ func (f *inFlight) send(ctx context.Context, stop <-chan struct{}) {
 			calls.Go(func() error { f.sendBatch(ctx, some); return nil })
 		}
 	}
-	_ = calls.Wait() // it has none
+	_ = calls.Wait() // the calls return no errors
 }
 
-// linger waits for more answers to go with the first. It reports that stop was
-// closed meanwhile.
+// waitForBatch waits for more answers, to send them in one request. It reports whether stop was
+// closed.
 func (f *inFlight) waitForBatch(stop <-chan struct{}) (stopped bool) {
 	f.mu.Lock()
 	enough := len(f.answers) >= batch
@@ -52,7 +52,7 @@ func (f *inFlight) waitForBatch(stop <-chan struct{}) (stopped bool) {
 	}
 }
 
-// revive has answers sent again that failed.
+// requeueFailed queues failed answers again.
 func (f *inFlight) requeueFailed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,7 +60,7 @@ func (f *inFlight) requeueFailed() {
 	f.failed = nil
 }
 
-// batches takes the answers, in batches of one kind that fit a request.
+// takeBatches removes all queued answers and returns them in batches of one kind.
 func (f *inFlight) takeBatches() (all [][]*message) {
 	f.mu.Lock()
 	answers := f.answers
@@ -77,8 +77,8 @@ func (f *inFlight) takeBatches() (all [][]*message) {
 	return slices.AppendSeq(slices.Collect(slices.Chunk(deletions, batch)), slices.Chunk(others, batch))
 }
 
-// sendBatch sends answers of one kind. One that fails is sent again, unless the
-// queue does not know the message any more, or has handed it out again meanwhile.
+// sendBatch sends answers of one kind. It retries a failed answer later, unless the queue no
+// longer knows the message or may have delivered it again.
 func (f *inFlight) sendBatch(ctx context.Context, some []*message) {
 	var failed failures
 	if some[0].delay == deleteMessage {
@@ -101,12 +101,12 @@ func (f *inFlight) sendBatch(ctx context.Context, some []*message) {
 	}
 }
 
-// left is how long others can still be kept from a message.
+// remainingHold returns how long the message can still be hidden.
 func (f *inFlight) remainingHold(m *message) time.Duration {
 	return max(time.Until(m.receivedAt.Add(f.limits.maxHold)), 0)
 }
 
-// renew keeps others from messages without an answer, until ctx ends.
+// renew extends the visibility timeout of messages without an outcome, until ctx ends.
 func (f *inFlight) renew(ctx context.Context) {
 	tick := time.NewTicker(f.limits.visibility / 6)
 	defer tick.Stop()
@@ -122,7 +122,7 @@ func (f *inFlight) renew(ctx context.Context) {
 	}
 }
 
-// aging returns messages a third of whose visibility has passed.
+// dueForRenewal returns the messages for which a third of the visibility timeout has passed.
 func (f *inFlight) dueForRenewal(ctx context.Context) (due []*message) {
 	now := time.Now()
 	f.mu.Lock()

@@ -1,15 +1,14 @@
-// Package sqssource takes notifications from a queue of Amazon SQS, or of a
-// server that speaks its protocol. It reads what S3, EventBridge and SNS (in its
-// envelope or raw) put there. Several queues are several sources.
+// Package sqssource receives notifications from a queue of Amazon SQS or of a compatible server.
+// It reads notifications of S3, EventBridge and SNS, the latter in their envelope or raw. Use one
+// source for each queue.
 //
-// A message is deleted only when the ledger has answered for every event in it.
-// Until then it is held: its visibility is renewed, so that no other consumer gets
-// it, for the 12 hours that SQS allows. A message that is not acknowledged comes
-// again when the ledger says that it is worth it. A message that cannot be read is neither
-// deleted nor held: the queue's redrive policy moves it to the dead-letter queue,
-// so give the queue one. The log tells of it.
+// A message is deleted after the ledger has every event in it. Until then, the source renews its
+// visibility timeout, for at most the 12 hours that SQS allows, so that no other consumer
+// receives it. A message without an acknowledgement is redelivered after the delay in its
+// outcome. A message that cannot be read is logged and neither deleted nor renewed. The queue's
+// redrive policy moves it to the dead-letter queue, so configure one.
 //
-// It needs the permissions sqs:ReceiveMessage, sqs:DeleteMessage and
+// The source needs the permissions sqs:ReceiveMessage, sqs:DeleteMessage and
 // sqs:ChangeMessageVisibility on the queue.
 package sqssource
 
@@ -37,23 +36,22 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Config says which queue to read. URL is required.
+// Config configures a source. URL is required.
 type Config struct {
-	// URL of the queue. Requests go to its host, signed for the region in its
-	// name, or else for the SDK's, or else for us-east-1. Credentials are those
-	// of the SDK's chain.
+	// URL is the URL of the queue. Requests go to its host. They are signed for the region in the
+	// host name, or else for the SDK's region, or else for us-east-1, with credentials from the
+	// SDK's chain.
 	URL string
-	// Dialect of the notifications; default: told from each message.
+	// Dialect is the dialect of the notifications; by default it is detected for each message.
 	Dialect event.Dialect
-	// ShutdownTimeout is how long Run, when its context has ended, waits for deliveries
-	// that the sink has not answered; default 10 s. Requests that are under way
-	// by then get some seconds more.
+	// ShutdownTimeout is how long Run waits for outcomes after its context has ended; default 10 s.
+	// Requests that run at that time get a few seconds more.
 	ShutdownTimeout time.Duration
-	// Logger's default is slog.Default().
+	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 }
 
-// Source is a queue.
+// Source receives messages from one queue.
 type Source struct {
 	cfg      Config
 	region   string
@@ -69,32 +67,31 @@ var (
 	_ source.Declarer = (*Source)(nil)
 )
 
-// limits are the same for all, except in tests.
+// limits are changed by tests only.
 type limits struct {
-	visibility  time.Duration // how long a message stays away without a sign of life
-	maxHold     time.Duration // from its receipt on, and no longer
-	poll        time.Duration // of a long poll
-	call        time.Duration // for an answer to anything else
-	batchDelay  time.Duration // for more messages to come into one request
-	maxInFlight int           // messages that are held at a time
-	receivers   int           // requests at a time for messages
-	calls       int           // requests at a time about messages
+	visibility  time.Duration // visibility timeout
+	maxHold     time.Duration // maximum time from the receipt of a message during which it is renewed
+	poll        time.Duration // duration of a long poll
+	call        time.Duration // timeout of all other requests
+	batchDelay  time.Duration // time to wait for more answers for one request
+	maxInFlight int           // messages
+	receivers   int           // maximum
+	calls       int           // concurrent requests that delete or renew messages
 }
 
-// SQS allows 12 hours, by its own clock, and polls of 20 seconds.
+// SQS allows a hold of 12 hours, by its own clock, and polls of 20 seconds.
 var defaultLimits = limits{
 	visibility: 30 * time.Second, maxHold: 12*time.Hour - time.Minute, poll: 20 * time.Second,
 	call: 10 * time.Second, batchDelay: 20 * time.Millisecond,
 	maxInFlight: 2000, receivers: 8, calls: 8,
 }
 
-// journal holds the warnings that come again and again.
+// warnings has one throttled warning for each reason.
 type warnings struct {
 	outage, unreadable, notAcknowledged, lost, unsent *logthrottle.Warning
 }
 
-// New checks cfg. It reads the SDK's configuration, and sends nothing to the
-// queue yet: [Source.Run] does.
+// New checks cfg and loads the SDK's configuration. It sends no requests; [Source.Run] does.
 func New(ctx context.Context, cfg Config) (*Source, error) {
 	cfg.ShutdownTimeout = cmp.Or(cfg.ShutdownTimeout, 10*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
@@ -117,12 +114,12 @@ func New(ctx context.Context, cfg Config) (*Source, error) {
 	return s, s.connect(ctx, u)
 }
 
-// regions finds the region in the name of a host: sqs.REGION.amazonaws.com, also
-// behind a VPC endpoint, or REGION.queue.amazonaws.com, as it was once.
+// regions finds the region in a host name: sqs.REGION.amazonaws.com, also as part of a VPC
+// endpoint, or the older REGION.queue.amazonaws.com.
 var regions = regexp.MustCompile(`(?:^|\.)sqs(?:-fips)?\.([a-z]{2,}-[a-z0-9-]+)\.|^([a-z]{2,}-[a-z0-9-]+)\.queue\.amazonaws\.`)
 
 func (s *Source) connect(ctx context.Context, u *url.URL) error {
-	// Or the SDK warns on standard error of what an error tells anyway.
+	// Without this the SDK prints warnings on standard error that repeat its errors.
 	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if m := regions.FindStringSubmatch(u.Host); m != nil {
 		opts = append(opts, config.WithRegion(m[1]+m[2]))

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// queue is one on a real server.
+// queue is a queue on a real server.
 type queue struct {
 	*servertest.Queues
 	url string
@@ -29,7 +29,7 @@ func newQueue(t *testing.T, server *servertest.Queues, attributes map[string]str
 	return &queue{server, server.NewQueue(t, attributes)}
 }
 
-// credentials are for the SDK to find.
+// credentials sets the SDK's credentials.
 func credentials(t *testing.T) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "pawl")
@@ -47,8 +47,7 @@ func (q *queue) send(t *testing.T, bodies ...string) {
 	}
 }
 
-// left returns how many messages the queue has: those that may be received, and
-// those that somebody holds.
+// count returns the number of messages that can be received, and of those that a consumer holds.
 func (q *queue) count(ctx context.Context) (visible, held int, err error) {
 	out, err := q.Client().GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{
@@ -66,7 +65,7 @@ func (q *queue) count(ctx context.Context) (visible, held int, err error) {
 	return visible, held, err
 }
 
-// await waits until the queue has so many messages.
+// wantCount waits until the queue has the given numbers of messages.
 func (q *queue) wantCount(t *testing.T, visible, held int) {
 	t.Helper()
 	reached := make(chan struct{})
@@ -100,7 +99,7 @@ func (q *queue) wantCount(t *testing.T, visible, held int) {
 	sourcetest.Wait(t, reached, "the queue's messages")
 }
 
-// running is a source at work.
+// running is a running source.
 type running struct {
 	*sqssource.Source
 	cancel func()

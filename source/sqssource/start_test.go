@@ -14,8 +14,7 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// What cannot work ends the source at its start, with an error that says what to
-// do, and from then on only warns.
+// A permanent error at startup ends the source, with an error that contains the remedy.
 func TestPermanentErrorsAtStart(t *testing.T) {
 	for _, tc := range []struct{ action, code, want string }{
 		{"DeleteMessageBatch", "QueueDoesNotExist", "the queue does not exist: create it, or correct its URL"},
@@ -47,7 +46,7 @@ func TestPermanentErrorsAtStart(t *testing.T) {
 	}
 }
 
-// A name that nobody knows is a wrong region, most of the time.
+// An unknown host name usually means a wrong region.
 func TestNoSuchHost(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l := newFake(), &log{}
@@ -62,8 +61,8 @@ func TestNoSuchHost(t *testing.T) {
 	})
 }
 
-// The queue may be out of reach at the start, or its credentials expired. A
-// complaint about the message that does not exist is no refusal.
+// At startup the queue may be unreachable, or the credentials may have expired. An error about
+// the message that does not exist is ignored.
 func TestOutageAtStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
@@ -92,7 +91,7 @@ func TestOutageAtStart(t *testing.T) {
 	})
 }
 
-// A denial of a queue that has worked is an outage.
+// A denial is an outage if the queue has responded before.
 func TestDenialAfterStartIsTransient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(1)
@@ -168,7 +167,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// untrusting is a sink that believes in no order.
+// untrustedSink is a sink that trusts no sequencer.
 type untrustedSink struct{}
 
 func (untrustedSink) Deliver(context.Context, source.Delivery) error { return source.ErrUntrusted }
