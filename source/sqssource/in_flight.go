@@ -103,14 +103,14 @@ func (f *inFlight) drop(m *message) {
 }
 
 // queueAnswer sets the answer for a message. Only the first answer counts.
-func (f *inFlight) queueAnswer(m *message, away time.Duration) {
+func (f *inFlight) queueAnswer(m *message, delay time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.unanswered[m]; !ok {
 		return
 	}
 	delete(f.unanswered, m)
-	m.delay = away
+	m.delay = delay
 	f.answers = append(f.answers, m)
 	select {
 	case f.wake <- struct{}{}:
@@ -126,11 +126,11 @@ func (f *inFlight) done(m *message, o source.Outcome) {
 	}
 	f.warnings.notAcknowledged.Log(context.Background(), "a message was not acknowledged and will be redelivered", "queue", f.cfg.URL,
 		"message_id", m.id, "after", o.RetryAfter, "error", o.Err)
-	away := max(o.RetryAfter, releaseNow)
+	delay := max(o.RetryAfter, releaseNow)
 	select {
 	case <-f.stopping:
 	default:
-		away = max(away, time.Second) // avoids a tight redelivery loop
+		delay = max(delay, time.Second) // avoids a tight redelivery loop
 	}
-	f.queueAnswer(m, away)
+	f.queueAnswer(m, delay)
 }
