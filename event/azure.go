@@ -7,11 +7,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// azureEvent is an event of Azure Event Grid, in either of its two schemas.
+// azureEvent is an event of Azure Event Grid, in one of its two schemas.
+//
+
 // https://learn.microsoft.com/azure/event-grid/event-schema-blob-storage
 type azureEvent struct {
 	Subject string `json:"subject"`
-	// Event Grid's own schema, and CloudEvents 1.0.
+	// Fields of Event Grid's own schema and of CloudEvents 1.0.
 	EventType string `json:"eventType"`
 	EventTime string `json:"eventTime"`
 	Type      string `json:"type"`
@@ -24,20 +26,20 @@ type azureEvent struct {
 	} `json:"data"`
 }
 
-// azureKinds lists the ordered events. BlobRenamed is none: it tells of two
-// keys with one sequencer.
+// azureKinds maps the events that have an order. It lacks BlobRenamed, which has two keys and one
+// sequencer.
 var azureKinds = map[string]Kind{
 	"Microsoft.Storage.BlobCreated": Created,
 	"Microsoft.Storage.BlobDeleted": Removed,
 }
 
-// parseAzure reads one event or an array of them.
+// parseAzure parses one event or an array of events.
 func (p *parser) parseAzure(payload []byte) error {
 	list := azureList{p: p}
 	if err := json.Unmarshal(payload, &list); err != nil {
 		return err
 	}
-	// A handshake comes alone. Among other events it is one to ignore.
+	// A handshake is alone in its payload. Ignore it among other events.
 	if list.handshakes > 0 && len(p.batch.Events)+p.batch.Ignored == 0 {
 		p.batch.Test = true
 	} else {
@@ -84,11 +86,10 @@ func (l *azureList) add(e *azureEvent) error {
 	return p.addBlob(e, kind)
 }
 
-// addBlob takes the container for the bucket: the storage account is not part
-// of the name, and one ledger must not serve two accounts with containers of one
-// name. The subject holds the blob's name as it is, not encoded; data.url
-// does so too, and is no URL when the name has a # in it
-// (https://github.com/Azure/azure-sdk-for-net/issues/23634).
+// addBlob adds the event of a blob. The container becomes the bucket. The storage account is not
+// part of the name, so one ledger must not serve two accounts that have containers of the same
+// name. The subject has the unencoded name of the blob. So has data.url, which is not a valid URL
+// if the name contains a # (https://github.com/Azure/azure-sdk-for-net/issues/23634).
 func (p *parser) addBlob(e *azureEvent, kind Kind) error {
 	const prefix = "/blobServices/default/containers/"
 	path, ok := strings.CutPrefix(e.Subject, prefix)

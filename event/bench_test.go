@@ -9,8 +9,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// BenchmarkParse reads what S3 sends. The module bench sets it against
-// encoding/json.
+// BenchmarkParse parses payloads like S3's. The module bench compares it with encoding/json.
 func BenchmarkParse(b *testing.B) {
 	for _, n := range []int{1, 10} {
 		payload := awsPayload(b, n)
@@ -26,8 +25,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// awsPayload repeats the record of the sample, without white space, each time
-// with a key and a sequencer of its own.
+// awsPayload repeats the sample's record without white space, each time with a different key and
+// sequencer.
 func awsPayload(b *testing.B, n int) []byte {
 	var doc struct{ Records []json.RawMessage }
 	if err := json.Unmarshal(readSample(b, "aws-created-put.json"), &doc); err != nil {

@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// cephSequencer reads the sequencer of Ceph RGW: the memory of a utime_t, two
-// 32-bit words of seconds and nanoseconds, dumped in hexadecimal. On the
-// little-endian machines that Ceph is run on, text order is not time order, so
-// each word is turned round, and Raw shows the result.
+// cephSequencer parses the sequencer of Ceph RGW: a hexadecimal dump of a utime_t in memory, two
+// 32-bit words of seconds and nanoseconds. Ceph runs on little-endian machines, so text order is
+// not time order. cephSequencer reverses the bytes of each word, and Raw returns the result.
 //
-// See populate_event in src/rgw/driver/rados/rgw_notify.cc. The same function
-// puts the object's name into the record as it is, not encoded.
+// See populate_event in src/rgw/driver/rados/rgw_notify.cc. The same function writes the object's
+// name without encoding.
 func cephSequencer(raw string) (Sequencer, error) {
 	if raw == "" {
 		return Sequencer{}, nil

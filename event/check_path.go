@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// CheckPath returns an error if not every store lists the object under its own key:
-// if any of the key's parts between slashes is empty, "." or "..". Amazon S3 knows no
-// folders, and takes all of these as they are. MinIO drops slashes at the beginning,
-// and versitygw cleans the path: it lists an object that was written and read under
-// such a key under another one.
+// CheckPath returns an error if some stores list the object under another key: if any part of the
+// key between slashes is empty, "." or "..". Amazon S3 has no folders and accepts such keys.
+// MinIO drops slashes at the beginning. versitygw cleans the path: an object that is written and
+// read under such a key is listed under another one.
 func (o Object) CheckPath() error {
 	for part := range strings.SplitSeq(o.Key, "/") {
 		if part == "" || part == "." || part == ".." {

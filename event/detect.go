@@ -4,19 +4,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// form is how a payload is laid out. Several dialects may share one.
+// layout is the JSON structure of a payload. Several dialects may share one.
 type layout uint8
 
 const (
 	layoutUnknown layout = iota
-	layoutRecords        // {"Records":[…]}: AWS and those who follow it
+	layoutRecords        // {"Records":[…]}: AWS and compatible stores
 	layoutTest           // {"Event":"s3:TestEvent"}
-	layoutSNS            // an envelope of Amazon SNS
+	layoutSNS            // the envelope of Amazon SNS
 	layoutEventBridge
 	layoutR2
 	layoutGCS
 	layoutAzure
-	layoutListing // no notification: what list-objects-v2 answers
+	layoutListing // the output of list-objects-v2, which is not a notification
 )
 
 func (l layout) String() string {
@@ -26,7 +26,7 @@ func (l layout) String() string {
 	}[l]
 }
 
-// fits reports whether payloads of this form can be of dialect d.
+// matches reports whether payloads of this layout can be of dialect d.
 func (l layout) matches(d Dialect) bool {
 	switch d {
 	case AWS, MinIO, VersityGW, Ceph:
@@ -43,7 +43,7 @@ func (l layout) matches(d Dialect) bool {
 	return false
 }
 
-// names is a set of the top-level names by which the forms are told apart.
+// memberSet is a set of names of top-level members that distinguish the layouts.
 type memberSet uint16
 
 const (
@@ -78,7 +78,7 @@ var topLevelMembers = map[string]memberSet{
 	"Contents":    memberContents,
 }
 
-// form returns the form that the names seen so far settle, if any.
+// layout returns the layout that the members identify, or layoutUnknown.
 func (n memberSet) layout() layout {
 	has := func(all memberSet) bool { return n&all == all }
 	switch {
@@ -102,8 +102,8 @@ func (n memberSet) layout() layout {
 	return layoutUnknown
 }
 
-// topObject reads the top level of a payload: it collects the names that are
-// there, and reads the records, if there are any, on the way.
+// topObject reads the top level of a payload. It collects the names of members and parses
+// records.
 type topObject struct {
 	p       *parser
 	members memberSet

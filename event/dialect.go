@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// Dialect is a way of writing notifications.
+// Dialect is a format of notifications.
 type Dialect string
 
-// The dialects. The empty Dialect asks [Parse] to find out from the payload.
+// The dialects. With [Detect], [Parse] detects the dialect of the payload.
 const (
 	Detect      Dialect = ""
-	AWS         Dialect = "aws"         // S3 records by SQS, Lambda or SNS (wrapped or raw)
-	EventBridge Dialect = "eventbridge" // S3 by Amazon EventBridge
+	AWS         Dialect = "aws"         // S3 records through SQS, Lambda or SNS (with or without envelope)
+	EventBridge Dialect = "eventbridge" // S3 through Amazon EventBridge
 	MinIO       Dialect = "minio"
 	VersityGW   Dialect = "versitygw"
 	Ceph        Dialect = "ceph" // Ceph RGW
 	R2          Dialect = "r2"   // Cloudflare R2
-	GCS         Dialect = "gcs"  // Google Cloud Storage by Pub/Sub push
+	GCS         Dialect = "gcs"  // Google Cloud Storage through Pub/Sub push
 	Azure       Dialect = "azure"
 )
 
-// Dialects lists every dialect that can be asked for by name.
+// Dialects lists all dialects except [Detect].
 var Dialects = []Dialect{AWS, EventBridge, MinIO, VersityGW, Ceph, R2, GCS, Azure}
 
-// ParseDialect reads a dialect's name; "" and "auto" mean [Detect].
+// ParseDialect returns the dialect with the given name; "" and "auto" mean [Detect].
 func ParseDialect(name string) (Dialect, error) {
 	if name == "" || name == "auto" {
 		return Detect, nil
@@ -39,13 +39,13 @@ func ParseDialect(name string) (Dialect, error) {
 	return Detect, fmt.Errorf("unknown dialect %q: want auto, %s", name, strings.Join(names, ", "))
 }
 
-// TrustsSequencer reports whether the dialect's sequencer may decide, without a
-// look at the object, that an event is old news.
+// TrustsSequencer reports whether the dialect's sequencer alone can decide that an event is
+// stale, without a HEAD request for the object.
 //
-// It may where no two changes of one key share a sequencer and later changes
-// have larger ones. MinIO's nodes do not synchronise their clocks, and several
-// of its events may share a sequencer; versitygw's counter restarts at one;
-// Ceph's is a clock; R2 has none.
+// That requires that no two changes of one key share a sequencer, and that later changes have
+// larger ones. The clocks of MinIO's nodes are not synchronized, and several of its events may
+// share a sequencer. versitygw's counter restarts at one. Ceph's sequencer is a clock, and R2 has
+// none.
 func (d Dialect) TrustsSequencer() bool {
 	switch d {
 	case AWS, EventBridge, Azure, GCS:

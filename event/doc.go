@@ -1,14 +1,12 @@
-// Package event reads the change notifications of object stores.
+// Package event parses the change notifications of object stores.
 //
-// Every store says "this object changed" in a dialect of its own: other field
-// names, other key encodings, other ideas of order. [Parse] turns all of them
-// into one [Event], and says through [Dialect.TrustsSequencer] how far the
-// order that a dialect claims may be believed.
+// Stores use different dialects, with different field names, key encodings and orders. [Parse]
+// converts them to [Event]s. [Dialect.TrustsSequencer] reports whether the order of a dialect is
+// reliable.
 //
-// Only the creation, the removal and the expiry of objects are events. Whatever
-// else a store reports is counted and dropped, by a list of what is allowed.
+// Events are creations, removals and expirations of objects, from a fixed list. Parse counts and
+// ignores all other records.
 //
-// The package does no I/O, reads no clock and never panics on input. It visits
-// no URL that a payload names and checks no signature: whether a notification
-// is genuine is for its source to find out.
+// The package does no I/O, reads no clock, and never panics on input. It visits no URL in a
+// payload and checks no signature: the source must authenticate notifications.
 package event

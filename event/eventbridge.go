@@ -2,8 +2,9 @@ package event
 
 import "github.com/go-json-experiment/json"
 
-// bridgeEvent is an event of S3 as Amazon EventBridge delivers it. Keys are not
-// encoded.
+// bridgeEvent is an S3 event as delivered by Amazon EventBridge. Keys are not encoded.
+//
+
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
 type bridgeEvent struct {
 	DetailType string `json:"detail-type"`
@@ -24,8 +25,8 @@ type bridgeEvent struct {
 	} `json:"detail"`
 }
 
-// bridgeKinds lists the ordered events; expiry by lifecycle rule is an
-// "Object Deleted" with another reason.
+// bridgeKinds maps the events that have an order. An expiration by a lifecycle rule is an "Object
+// Deleted" with a different reason.
 var bridgeKinds = map[string]Kind{
 	"Object Created": Created,
 	"Object Deleted": Removed,
@@ -60,8 +61,8 @@ func (p *parser) parseEventBridge(payload []byte) error {
 	}, e.Time)
 }
 
-// name tells the removal of one version from that of the object, as the names of
-// S3's other notifications do.
+// name returns the name of the event. Like S3's other notifications, it distinguishes the removal
+// of one version from that of the object.
 func (e *bridgeEvent) name() string {
 	if e.Detail.DeletionType == "Permanently Deleted" {
 		return e.DetailType + ":Delete"

@@ -8,10 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// size is a number of bytes, written as a JSON number or, by Ceph according to
-// its documentation, as a string. MinIO writes -1 if it does not know the size, for
-// an object whose metadata claims a broken encryption; any user can upload one. It is
-// read as 0, which is also the size of events that carry none.
+// size is a number of bytes: a JSON number, or a string as in Ceph's documentation. MinIO writes
+// -1 if it does not know the size, for an object whose metadata claims a broken encryption; any
+// user can upload such an object. size treats -1 as 0, like an absent size.
 type size int64
 
 func (s *size) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
@@ -38,17 +37,17 @@ func (s *size) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// parseTime reads RFC 3339, with the fraction or without, and the +0000 of
-// some releases of Ceph. An absent time is the zero one: it is never needed for
-// order. A wrong one is an error, because then the rest is doubtful too.
+// parseTime parses RFC 3339, with or without a fraction, and the +0000 of some Ceph releases. An
+// absent time gives the zero time, because order never depends on it. An invalid time is an
+// error, because the rest of the record is then doubtful.
 func parseTime(s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
 		t, err := time.Parse(layout, s)
-		// An offset can push the last hours of 9999 into a year that RFC 3339
-		// has no digits for, and no ledger could write it.
+		// The UTC offset can move the last hours of the year 9999 into a year that RFC 3339
+		// cannot write, and that no ledger could store.
 		if t = t.UTC(); err == nil && t.Year() >= 1 && t.Year() <= 9999 {
 			return t, nil
 		}
@@ -56,7 +55,7 @@ func parseTime(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("time %s is not in RFC 3339", quoteShort(s))
 }
 
-// unquote takes the quotes off an ETag that is written as in HTTP.
+// unquote removes the quotes of an ETag in HTTP form.
 func unquote(etag string) string {
 	if n := len(etag); n >= 2 && etag[0] == '"' && etag[n-1] == '"' {
 		return etag[1 : n-1]

@@ -15,16 +15,14 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// The corpus in testdata/fuzz holds one input for each outcome that fuzzing has
-// come upon. Prefer a count, as in -fuzztime 200000x: with a duration, Go 1.26
-// may fail at the deadline without a finding (https://go.dev/issue/75804); tools/test
-// knows that.
+// The corpus in testdata/fuzz has one input for each result that fuzzing has found. Run with a
+// count such as -fuzztime 200000x. With a duration, Go 1.26 may fail at the deadline without a
+// finding (https://go.dev/issue/75804); tools/test handles that.
 
-// dialects is the order in which the corpus numbers them: append, never reorder.
+// dialects maps the numbers in the corpus to dialects: append only.
 var dialects = []event.Dialect{event.AWS, event.EventBridge, event.MinIO, event.VersityGW, event.Ceph, event.R2, event.GCS, event.Azure}
 
-// FuzzDialect parses each payload as one of the dialects. Each dialect starts with
-// the payloads that are written for it, and gets those of the others by mutation.
+// FuzzDialect parses each payload as each dialect. The seeds of a dialect are its own payloads.
 func FuzzDialect(f *testing.F) {
 	for i, d := range dialects {
 		add := func(payload []byte) { f.Add(byte(i), payload) }
@@ -36,7 +34,7 @@ func FuzzDialect(f *testing.F) {
 	})
 }
 
-// TestDialectsAreFuzzed holds FuzzDialect to all dialects.
+// TestDialectsAreFuzzed checks that FuzzDialect covers all dialects.
 func TestDialectsAreFuzzed(t *testing.T) {
 	for _, d := range event.Dialects {
 		if !slices.Contains(dialects, d) {
@@ -45,8 +43,8 @@ func TestDialectsAreFuzzed(t *testing.T) {
 	}
 }
 
-// FuzzDetect checks that detecting a dialect and naming it come to the same, in
-// an envelope of SNS and out of it.
+// FuzzDetect checks that a detected dialect and the same dialect requested by name give the same
+// result, with and without an SNS envelope.
 func FuzzDetect(f *testing.F) {
 	eachSeed(f, "*", func(payload []byte) { f.Add(payload) })
 	f.Fuzz(func(t *testing.T, payload []byte) {
@@ -65,10 +63,10 @@ func FuzzDetect(f *testing.F) {
 	})
 }
 
-// checkWrapped checks that a payload says in an envelope of SNS what it says
-// without, unless it is one itself.
+// checkWrapped checks that a payload gives the same result inside an SNS envelope, unless it is
+// one itself.
 func checkWrapped(t *testing.T, payload []byte, bare event.Batch, ok bool) {
-	if !utf8.Valid(payload) || len(payload) > event.MaxPayload/2 { // or else it cannot be wrapped
+	if !utf8.Valid(payload) || len(payload) > event.MaxPayload/2 { // otherwise it cannot be wrapped
 		return
 	}
 	batch, err := event.Parse([]byte(`{"Type":"Notification","Message":`+quoteJSON(string(payload))+`}`), event.Detect)
@@ -90,8 +88,8 @@ func checkWrapped(t *testing.T, payload []byte, bare event.Batch, ok bool) {
 	}
 }
 
-// fuzzParse parses the payload and checks what holds for all of them. It
-// reports whether the payload was accepted.
+// fuzzParse parses the payload and checks the properties of every result. It reports whether the
+// payload was accepted.
 func fuzzParse(t *testing.T, payload []byte, d event.Dialect) (event.Batch, bool) {
 	before := string(payload)
 	b, err := event.Parse(payload, d)
@@ -143,8 +141,8 @@ func checkEvent(t *testing.T, d event.Dialect, e event.Event) {
 	}
 }
 
-// FuzzSequencer compares the order with Amazon's rule as it is documented: pad
-// the shorter with zeros on the right, then compare as text.
+// FuzzSequencer compares the order with Amazon's documented rule: pad the shorter one with zeros
+// on the right, then compare as text.
 func FuzzSequencer(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"0055AED6DCD90281E5", "0055AED6DCD90281E50"}, {"0", "00"}, {"", "0"}, {"a", "A"}, {"1", "10000000000000000000000000000000000000001"},
@@ -160,7 +158,7 @@ func FuzzSequencer(f *testing.F) {
 		}
 		want := strings.Compare(padded(a), padded(b))
 		if a == "" || b == "" {
-			want = len(a) - len(b) // none is before all
+			want = len(a) - len(b) // no sequencer is before all others
 		}
 		got := x.CompareSameKey(y)
 		if got != sign(want) || got != -y.CompareSameKey(x) || got != strings.Compare(x.String(), y.String()) {
@@ -179,7 +177,7 @@ func padded(s string) string {
 	return strings.ToUpper(s) + strings.Repeat("0", event.MaxSequencer-len(s))
 }
 
-// fuzzSequencer reads a sequencer and checks what holds for each.
+// fuzzSequencer parses a sequencer and checks its properties.
 func fuzzSequencer(t *testing.T, raw string) (event.Sequencer, bool) {
 	s, err := event.ParseSequencer(raw)
 	hexadecimal := strings.Trim(raw, "0123456789abcdefABCDEF") == ""
@@ -201,8 +199,8 @@ func fuzzSequencer(t *testing.T, raw string) (event.Sequencer, bool) {
 	return s, true
 }
 
-// FuzzObject checks that what is printed does no harm to a terminal or a log,
-// and has one reading: two objects never print alike.
+// FuzzObject checks that printed objects cannot harm a terminal or a log, and that different
+// objects print differently.
 func FuzzObject(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"photos", "in/a b+c/é.txt", "v1"}, {"b", "\x1b[31mred\nlevel=ERROR", ""}, {"b", "a?versionId=1", ""}, {"b", `"k"`, "?versionId=2"},
@@ -215,7 +213,7 @@ func FuzzObject(f *testing.F) {
 			t.Errorf("%q is quoted as %s, which reads %q", key, event.Quote(key), got)
 		}
 		checkPrintable(t, event.Quote(key))
-		if bucket == "" || strings.Contains(bucket, "/") || key == "" { // no object's
+		if bucket == "" || strings.Contains(bucket, "/") || key == "" { // not a valid object
 			return
 		}
 		o := event.Object{Bucket: bucket, Key: key, VersionID: version}
@@ -232,7 +230,7 @@ func checkPrintable(t *testing.T, s string) {
 	}
 }
 
-// unquoted reads what Quote prints.
+// unquoted reverses Quote.
 func unquoted(printed string) (string, bool) {
 	if !strings.HasPrefix(printed, `"`) {
 		return printed, true
@@ -241,7 +239,7 @@ func unquoted(printed string) (string, bool) {
 	return s, err == nil
 }
 
-// readObject reads what Object.String prints.
+// readObject parses the result of Object.String.
 func readObject(printed string) (o event.Object, ok bool) {
 	address, version, versioned := strings.Cut(printed, "?versionId=")
 	if versioned && strings.HasPrefix(printed, `"`) {
@@ -255,8 +253,7 @@ func readObject(printed string) (o event.Object, ok bool) {
 	return o, ok
 }
 
-// eachSeed calls add with the samples of a dialect, and with all payloads of its
-// transcript.
+// eachSeed calls add with the samples of a dialect and the payloads of its transcript.
 func eachSeed(f *testing.F, dialect string, add func(payload []byte)) {
 	for _, pattern := range []string{"testdata/samples/" + dialect + "-*.json", "testdata/samples/sns-*.json"} {
 		for _, path := range glob(f, pattern) {

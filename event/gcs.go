@@ -8,9 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// gcsAttributes is what Cloud Storage says of a change in the attributes of a
-// Pub/Sub message. Its data, which a configuration may leave out, is not
-// needed: it would add the size, and an ETag that S3 clients never see.
+// gcsAttributes are the attributes of a Pub/Sub message from Cloud Storage. Pawl ignores the
+// message's data, which is optional and only adds the size and an ETag that S3 clients never see.
+//
+
 // https://cloud.google.com/storage/docs/pubsub-notifications#attributes
 type gcsAttributes struct {
 	EventType  string `json:"eventType"`
@@ -20,15 +21,14 @@ type gcsAttributes struct {
 	Generation string `json:"objectGeneration"`
 }
 
-// gcsChange is a kind of change and its place among those of one generation.
+// gcsChange is the kind of a change, and its order among the changes of one generation.
 type gcsChange struct {
 	kind Kind
 	rank byte
 }
 
-// gcsChanges lists the ordered changes. A generation is first written, then
-// perhaps archived, which takes the live object away and keeps it as an old
-// version, and at last deleted.
+// gcsChanges maps the changes that have an order. A generation is written, then possibly archived
+// (it becomes a noncurrent version), and finally deleted.
 var gcsChanges = map[string]gcsChange{
 	"OBJECT_FINALIZE": {Created, '1'},
 	"OBJECT_ARCHIVE":  {Removed, '2'},
@@ -72,16 +72,14 @@ func (p *parser) parseGCS(payload []byte) error {
 	}, a.EventTime)
 }
 
-// gcsSequencer makes a sequencer of a generation, which is a decimal number
-// that rises with every write of a key. The events about one generation share
-// it, so the rank goes behind: 16 digits of generation, and a last digit that
-// is never zero, keep
+// gcsSequencer returns the sequencer for a generation, a decimal number that rises with every
+// write of a key. All changes of one generation share it, so gcsSequencer appends the rank: 16
+// digits of generation and a last digit that is never zero give
 //
 //	write N < archive N < delete N < write N+1
 //
-// also in the canonical form, which drops zeros at the end. The archiving or
-// deletion that an overwrite causes is about the generation overwritten and so
-// older than the write.
+// also in the canonical form, which drops trailing zeros. An overwrite archives or deletes the
+// previous generation, so that event is older than the write.
 func gcsSequencer(generation string, rank byte) (Sequencer, error) {
 	n, err := strconv.ParseUint(generation, 10, 64)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// writers write a notification of each dialect about a key as it is written
-// there: encoded for AWS and MinIO, raw for the others.
+// notifications returns, for each dialect, a notification with the given key as the store writes
+// it: encoded for AWS and MinIO, raw for the others.
 var notifications = map[event.Dialect]func(key string) []byte{
 	event.AWS:       func(key string) []byte { return s3Records("aws:s3", "ObjectCreated:Put", key) },
 	event.MinIO:     func(key string) []byte { return s3Records("minio:s3", "s3:ObjectCreated:Put", key) },
@@ -53,8 +53,8 @@ func quoteJSON(s string) string {
 
 func encodes(d event.Dialect) bool { return d == event.AWS || d == event.MinIO }
 
-// parseKey returns the key that Parse finds in a notification about the key as
-// it is written.
+// parseKey returns the key that Parse reads from a notification with the given key as the store
+// writes it.
 func parseKey(t interface{ Fatalf(string, ...any) }, d event.Dialect, written string) string {
 	b, err := event.Parse(notifications[d](written), event.Detect)
 	if err != nil {
@@ -96,8 +96,7 @@ func TestKeyIsDecodedExactlyOnce(t *testing.T) {
 	}
 }
 
-// The limit is on the true key: 1,024 bytes may be written with three times as
-// many.
+// The limit applies to the decoded key: 1,024 bytes may take three times as many when encoded.
 func TestKeyLimit(t *testing.T) {
 	long := strings.Repeat("é", 512)
 	if got := parseKey(t, event.MinIO, url.QueryEscape(long)); got != long {
@@ -126,8 +125,7 @@ func TestBadEscapes(t *testing.T) {
 	}
 }
 
-// Whatever bytes a key is made of, the encoded dialects bring it back, and the
-// others do for all text.
+// Parse restores every byte sequence in the encoded dialects, and every valid text in the others.
 func TestEveryKeyIsRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := string(rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "key"))

@@ -50,7 +50,7 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				checkParseError(t, err)
 			}
-			// No record is too large: all of them are.
+			// A payload is too large as a whole.
 			if errors.Is(err, event.ErrTooLarge) && strings.Contains(err.Error(), ": record ") {
 				t.Errorf("%v names a record", err)
 			}
@@ -58,8 +58,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Every prefix of a notification is refused, so that one that was cut off on
-// the way is never acknowledged.
+// Every proper prefix of a notification is rejected, so that a truncated one is never
+// acknowledged.
 func TestTruncatedPayloadIsRejected(t *testing.T) {
 	for _, name := range []string{
 		"minio-created-put.json", "versitygw-created-put.json", "sns-aws-created-put.json",
@@ -75,7 +75,6 @@ func TestTruncatedPayloadIsRejected(t *testing.T) {
 	}
 }
 
-// The cause of a refusal can be told, too.
 func TestErrorHasKindAndCause(t *testing.T) {
 	_, err := event.Parse([]byte(`{"Records":[`), event.Detect)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -86,7 +85,7 @@ func TestErrorHasKindAndCause(t *testing.T) {
 	}
 }
 
-// However long and odd its name is, an object makes no long error.
+// An object with a long or unusual name does not make the error long.
 func TestErrorsAreShort(t *testing.T) {
 	for _, key := range []string{strings.Repeat("k", 2000), strings.Repeat("%00", 2000), "k"} {
 		_, err := event.Parse([]byte(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put",`+
@@ -104,7 +103,7 @@ func TestErrorsAreShort(t *testing.T) {
 	}
 }
 
-// The payload is the caller's: it is not kept, so that a buffer can be reused.
+// The caller may reuse the payload's buffer.
 func TestPayloadIsNotRetained(t *testing.T) {
 	payload := readSample(t, "minio-created-put.json")
 	want, err := event.Parse(payload, event.Detect)

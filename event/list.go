@@ -5,7 +5,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// refuseUndetected refuses an empty list, which does not say whose it is.
+// rejectUndetected rejects an empty list, because its dialect is unknown.
 func (p *parser) rejectUndetected() error {
 	if p.batch.Dialect == Detect {
 		return p.unknownDialect("the list is empty, so its dialect is unknown")
@@ -13,8 +13,8 @@ func (p *parser) rejectUndetected() error {
 	return nil
 }
 
-// eachRecord reads a JSON array and calls add for each of its elements, so that
-// memory is bounded by what is kept of them.
+// eachRecord calls add for each element of a JSON array, so that the array is never in memory as
+// a whole.
 func eachRecord[T any](p *parser, dec *jsontext.Decoder, add func(*T) error) error {
 	if dec.PeekKind() != '[' {
 		if err := dec.SkipValue(); err != nil {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Object names one object of a store, or one version of it.
+// Object identifies an object of a store, or one version of it.
 //
-// Key is the true key, decoded exactly once where the dialect encodes it. It is
-// bytes, not text: it may hold spaces, newlines, "..", or invalid UTF-8.
+// Key is the decoded key. It is an arbitrary byte string: it may contain spaces, newlines, "..",
+// or invalid UTF-8.
 type Object struct {
 	Bucket string
 	Key    string
-	// VersionID is the store's version of the object, empty on an unversioned
-	// bucket. GCS gives every object one: its generation.
+	// VersionID is the version of the object; empty on an unversioned bucket. For GCS it is the
+	// generation.
 	VersionID string
 }
 
-// String prints the object as an s3:// URL, quoted when it has bytes that do
-// not belong on a terminal. Two objects never print alike: a key that pretends
-// to carry a version is quoted, with its question mark as \x3f.
+// String returns the object as an s3:// URL, quoted if it contains characters that are not safe
+// on a terminal. Different objects have different strings: if a key looks like it has a version,
+// it is quoted with its question mark as \x3f.
 func (o Object) String() string {
 	const query = "?versionId="
 	s := "s3://" + o.Bucket + "/" + o.Key
@@ -41,10 +41,9 @@ func (o Object) String() string {
 	return Quote(s)
 }
 
-// Quote returns s as it is when every byte of it is printable, and as a Go
-// string literal otherwise, so that a hostile key can neither forge a log line
-// nor drive a terminal. A space, a quote or a backslash is quoted too: a
-// printed name has one reading.
+// Quote returns s unchanged if every character is printable, and as a Go string literal
+// otherwise, so that a hostile key cannot forge a log line or control a terminal. It also quotes
+// spaces, quotes and backslashes, so that the result is unambiguous.
 func Quote(s string) string {
 	for _, r := range s {
 		if r <= ' ' || r == '"' || r == '\\' || r == '\uFFFD' || !strconv.IsPrint(r) {
@@ -57,10 +56,10 @@ func Quote(s string) string {
 	return s
 }
 
-// Kind says what happened to an object.
+// Kind is the kind of a change.
 type Kind uint8
 
-// The kinds of change that are ordered. The zero Kind is none.
+// Kinds of change. The zero Kind is none.
 const (
 	Created Kind = iota + 1 // the object was written or overwritten
 	Removed                 // the object was deleted, or expired
@@ -77,10 +76,10 @@ func (k Kind) String() string {
 	return "none"
 }
 
-// MarshalText writes the kind as its String.
+// MarshalText returns [Kind.String].
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText parses the result of MarshalText.
 func (k *Kind) UnmarshalText(b []byte) error {
 	switch string(b) {
 	case "created":
@@ -95,20 +94,20 @@ func (k *Kind) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Event is one change of one object, as a store announced it.
+// Event is one change of one object, as a store reported it.
 type Event struct {
 	Object    Object
 	Kind      Kind
-	Sequencer Sequencer // zero when the dialect has none
-	// Time is when the store says that the change happened. Clocks differ:
-	// it serves people and windows of minutes, never order.
+	Sequencer Sequencer // zero if the dialect has none
+	// Time is the time of the change by the store's clock. Clocks differ, so it is for display
+	// and for windows of minutes, never for order.
 	Time time.Time
-	// ETag is without quotes, Size in bytes; both are empty for removals and
-	// for dialects that do not carry them. Size is also 0 if the store does not know it.
+	// ETag is without quotes. Size is in bytes. Both are zero for removals, and for dialects that
+	// lack them. Size is also 0 if the store does not know it.
 	ETag string
 	Size int64
-	// Name is the store's own name for the change, "ObjectCreated:Put" say,
-	// without the "s3:" that some put before it.
+	// Name is the store's name for the change without the prefix "s3:", for example
+	// "ObjectCreated:Put".
 	Name    string
 	Dialect Dialect
 }

@@ -37,7 +37,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// awkward draws strings whose differences are hard to see.
+// similarStrings generates strings that look alike.
 func similarStrings() *rapid.Generator[string] {
 	part := rapid.SampledFrom([]string{
 		"a", "/", " ", "+", "%2B", `"`, `\`, `\n`, "\n", `\xff`, "\xff", "\ufffd", `\x3f`, "?",

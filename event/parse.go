@@ -8,44 +8,42 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Limits on a payload. The largest real ones are SQS's 1 MiB messages.
+// Limits of a payload. The largest real payloads are SQS messages of 1 MiB.
 const (
 	MaxPayload = 1 << 20 // bytes
 	MaxRecords = 10_000
 	MaxKey     = 1024 // bytes of a decoded key, a bucket, a version or an ETag
 )
 
-// maxNames is the most bytes of bucket, key and version together, so that every object can
-// be named in a ledger.
+// maxNameBytes is the maximum length of bucket, key and version together, so that every object
+// fits into a ledger.
 const maxNameBytes = 1800
 
-// Batch is what one payload said.
+// Batch is the content of one payload.
 type Batch struct {
 	Dialect Dialect
 	Events  []Event
-	// Ignored counts records that say nothing about order: tagging, ACLs,
-	// restores, replication, and removals of objects that were not there.
+	// Ignored counts records that are not events: tagging, ACLs, restores, replication, and
+	// removals of missing objects.
 	Ignored int
-	// Test is set for the messages that a store or its message service sends
-	// when notifications are set up: a test event, or a request to confirm a
-	// subscription. It has no events and is to be acknowledged. Confirming is
-	// left to a person: Pawl visits no URL that a payload names.
+	// Test reports a test event, or a request to confirm a subscription, which stores and message
+	// services send when notifications are configured. It has no events and must be acknowledged.
+	// Pawl visits no URL in a payload, so a person must confirm the subscription.
 	Test bool
 }
 
-// Why a payload was refused. Match them with errors.Is; the error itself, a
-// [*ParseError], says where.
+// Kinds of a [*ParseError], for errors.Is.
 var (
 	ErrMalformed      = errors.New("malformed notification")
 	ErrUnknownDialect = errors.New("unknown notification dialect")
 	ErrTooLarge       = errors.New("notification too large")
 )
 
-// ParseError says which part of a payload was refused, and why.
+// ParseError is the error for a rejected payload.
 type ParseError struct {
 	Kind    error   // ErrMalformed, ErrUnknownDialect or ErrTooLarge
-	Dialect Dialect // as asked for or detected
-	Record  int     // index of the record, -1 for the payload as a whole
+	Dialect Dialect // requested or detected
+	Record  int     // index of the record, or -1 for the whole payload
 	Err     error   // the cause, or nil
 }
 
@@ -63,7 +61,7 @@ func (e *ParseError) Error() string {
 	return s
 }
 
-// Unwrap gives errors.Is both the kind and the cause.
+// Unwrap returns the kind and the cause.
 func (e *ParseError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Kind}
@@ -71,21 +69,19 @@ func (e *ParseError) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// Parse reads the notification in payload, which must be one JSON value.
+// Parse parses the notification in payload, which must be one JSON value.
 //
-// With [Detect] the dialect is found out from the payload, and a payload of
-// none is [ErrUnknownDialect]. A dialect that is named is taken at its word:
-// what the payload says of its own origin is not looked at, which is how a
-// store with an eventSource of its own is read. The envelope of Amazon SNS is
-// taken off in either case.
+// With [Detect], Parse detects the dialect, and returns [ErrUnknownDialect] if it cannot. With
+// another dialect, it ignores what the payload states about its origin, so that stores with their
+// own eventSource can be read. In both cases it removes the envelope of Amazon SNS.
 //
-// JSON is read strictly: names match case, a name that occurs twice in one
-// object, invalid UTF-8 and anything after the value are refused. Unknown names
-// are ignored. Every record must be right, or the whole payload is refused with
-// a [*ParseError]: an event that was not understood must not be acknowledged.
+// Parse is strict: names are case-sensitive, and it rejects duplicate names in an object, invalid
+// UTF-8, and data after the value. It ignores unknown names. If one record is invalid, it rejects
+// the whole payload with a [*ParseError], because an event that was not understood must not be
+// acknowledged.
 //
-// The payload is not kept and may be used again. Whether it is genuine is for
-// the source to find out: Parse checks no signature.
+// Parse does not retain payload. It checks no signature: the source must authenticate
+// notifications.
 func Parse(payload []byte, dialect Dialect) (Batch, error) {
 	if len(payload) > MaxPayload {
 		err := fmt.Errorf("%d bytes: at most %d are accepted", len(payload), MaxPayload)
@@ -98,11 +94,11 @@ func Parse(payload []byte, dialect Dialect) (Batch, error) {
 	return p.batch, nil
 }
 
-// parser reads one payload into a batch.
+// parser parses one payload into a batch.
 type parser struct {
-	requested Dialect // what the caller named
-	wrapped   bool    // the payload came out of an SNS envelope
-	record    int     // index of the record being read, -1 outside of records
+	requested Dialect // the caller's dialect
+	wrapped   bool    // the payload comes from an SNS envelope
+	record    int     // index of the current record, or -1
 	batch     Batch
 }
 
@@ -116,7 +112,7 @@ func (p *parser) parse(payload []byte) error {
 	}
 	switch top.layout {
 	case layoutRecords:
-		return p.rejectUndetected() // the records are already read
+		return p.rejectUndetected() // topObject has parsed the records
 	case layoutTest:
 		return p.parseTestEvent(payload)
 	case layoutSNS:
@@ -135,8 +131,8 @@ func (p *parser) parse(payload []byte) error {
 	return p.unknownDialect("neither S3 records nor an event of SNS, EventBridge, R2, Pub/Sub or Event Grid")
 }
 
-// mustFit refuses a payload whose form is not that of the dialect asked for. An
-// SNS message fits all: what counts is inside.
+// checkLayout rejects a payload whose layout does not match the requested dialect. It accepts
+// every SNS message, because only its content matters.
 func (p *parser) checkLayout(f layout) error {
 	if p.requested == Detect || f == layoutSNS || f.matches(p.requested) {
 		return nil
@@ -144,8 +140,7 @@ func (p *parser) checkLayout(f layout) error {
 	return p.malformed("not a notification in the dialect %s: it looks like %s", p.requested, f)
 }
 
-// add checks what all dialects have in common and takes the event, which
-// happened at when, into the batch.
+// add validates an event, sets its time from when, and adds it to the batch.
 func (p *parser) add(ev Event, when string) error {
 	o := &ev.Object
 	switch {
@@ -172,10 +167,10 @@ func (p *parser) add(ev Event, when string) error {
 		return p.malformedObject(*o, err)
 	}
 	if o.VersionID == "null" {
-		o.VersionID = "" // written so before versioning was switched on
+		o.VersionID = "" // the object was written before versioning was enabled
 	}
 	if ev.ETag = unquote(ev.ETag); ev.Kind == Removed {
-		ev.ETag, ev.Size = "", 0 // of a delete marker, or of what is gone
+		ev.ETag, ev.Size = "", 0 // they describe a delete marker or the removed object
 	}
 	ev.Dialect = p.batch.Dialect
 	p.batch.Events = append(p.batch.Events, ev)

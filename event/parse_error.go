@@ -14,21 +14,21 @@ func (p *parser) malformed(format string, args ...any) error {
 	return &ParseError{ErrMalformed, p.batch.Dialect, p.record, fmt.Errorf(format, args...)}
 }
 
-// misread refuses a record for a fault in what it says of o, and names o as
-// far as it is known: a refused notification has to be found again.
+// malformedObject rejects a record because of an invalid field. The error names the object if it
+// is known, so that the notification can be found.
 func (p *parser) malformedObject(o Object, err error) error {
 	if o.Bucket == "" || o.Key == "" {
 		return p.malformed("%w", err)
 	}
 	name := o.String()
-	if len(name) > MaxKey { // quoted, or longer than any object's
+	if len(name) > MaxKey { // quoted, or longer than the name of any object
 		name = quoteShort("s3://" + o.Bucket + "/" + o.Key)
 	}
 	return p.malformed("%s: %w", name, err)
 }
 
-// unknown refuses what no dialect explains. When the caller has named one, it
-// is the payload that is wrong.
+// unknownDialect rejects a payload that matches no dialect. If the caller requested a dialect,
+// the payload is malformed instead.
 func (p *parser) unknownDialect(format string, args ...any) error {
 	if p.requested != Detect {
 		return p.malformed(format, args...)
@@ -41,8 +41,8 @@ func (p *parser) tooMany() error {
 	return &ParseError{ErrTooLarge, p.batch.Dialect, -1, err}
 }
 
-// refusal makes a ParseError of every error: those made here come back through
-// the JSON decoder, wrapped; the others are the decoder's own.
+// parseError converts an error to a ParseError. The parser's own errors are already ParseErrors,
+// which the JSON decoder has wrapped.
 func (p *parser) parseError(err error) *ParseError {
 	refused, ok := errors.AsType[*ParseError](err)
 	if !ok {
@@ -54,8 +54,8 @@ func (p *parser) parseError(err error) *ParseError {
 	return refused
 }
 
-// describe words an error of the JSON decoder for people. The decoder's own
-// words may repeat the payload, unquoted and without limit.
+// describe returns a readable error for an error of the JSON decoder, whose text may repeat the
+// payload unquoted and without limit.
 func describe(err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		switch {
@@ -66,7 +66,7 @@ func describe(err error) error {
 		case errors.Is(e.Err, jsontext.ErrDuplicateName):
 			return fmt.Errorf("name %s occurs twice: %w", quoteShort(string(e.JSONPointer)), e.Err)
 		}
-		// It quotes what cannot be printed, but for what stands for what is no text.
+		// The decoder's text is quoted, except for U+FFFD, which stands for invalid UTF-8.
 		return fmt.Errorf("JSON at byte %d: %s", e.ByteOffset, strings.ReplaceAll(e.Err.Error(), "\uFFFD", `\ufffd`))
 	}
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
@@ -78,7 +78,7 @@ func describe(err error) error {
 	return err
 }
 
-// brief quotes s for a message, and only the beginning if it is long.
+// quoteShort quotes s for an error, or only its beginning if s is long.
 func quoteShort(s string) string {
 	const most = 100
 	if len(s) > most {

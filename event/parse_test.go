@@ -13,14 +13,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// TestTranscripts parses samples and prints what was understood. Each file of
-// testdata/transcripts is about one dialect and may be rewritten with -rewrite;
-// the difference is then to be read line by line.
+// TestTranscripts parses samples and prints the results. Each file in testdata/transcripts covers
+// one dialect. -rewrite updates the files; review the diff line by line.
 //
 //	parse [dialect=NAME] [sample=FILE]
 //	payload, if no sample is named
 //	----
-//	what Parse says of it
+//	result of Parse
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -70,8 +69,8 @@ func transcript(t *testing.T, b event.Batch, err error) string {
 	return s.String()
 }
 
-// checkRefusal checks what every error of Parse promises: a *ParseError of
-// exactly one kind, in one printable line of limited length.
+// checkParseError checks that the error is a *ParseError of exactly one kind, with a text of one
+// printable line and limited length.
 func checkParseError(t *testing.T, err error) {
 	t.Helper()
 	kinds := 0

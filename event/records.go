@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// record is one record of the layout that AWS invented and MinIO, versitygw and
-// Ceph follow.
+// record is one record in the format of AWS, which MinIO, versitygw and Ceph also use.
+//
+
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 type record struct {
 	EventVersion string `json:"eventVersion"`
@@ -28,8 +29,8 @@ type record struct {
 	} `json:"s3"`
 }
 
-// recordKinds lists the ordered events by name, without "s3:". Whatever is
-// missing here carries no sequencer, or one that means nothing.
+// recordKinds maps the names, without "s3:", of the events that have an order. Other events have
+// no sequencer, or a meaningless one.
 var recordKinds = map[string]Kind{
 	"ObjectCreated:Put":                       Created,
 	"ObjectCreated:Post":                      Created,
@@ -38,7 +39,7 @@ var recordKinds = map[string]Kind{
 	"ObjectRemoved:Delete":                    Removed,
 	"ObjectRemoved:DeleteMarkerCreated":       Removed,
 	"ObjectRemoved:DeleteAllVersions":         Removed, // MinIO
-	"ObjectRemoved:DeleteObjects":             Removed, // versitygw, one of many
+	"ObjectRemoved:DeleteObjects":             Removed, // versitygw, one of several objects
 	"LifecycleExpiration:Delete":              Removed,
 	"LifecycleExpiration:DeleteMarkerCreated": Removed,
 	"ObjectLifecycle:Expiration:Current":      Removed, // Ceph's older name
@@ -76,9 +77,8 @@ func (p *parser) addRecord(r *record) error {
 	}, r.EventTime)
 }
 
-// settleDialect takes the dialect of the batch from its first record and
-// refuses a later one that is of another. A dialect that the caller named
-// stands, whatever the records say.
+// detectDialect sets the dialect of the batch from its first record, and rejects later records of
+// another dialect. A dialect requested by the caller takes precedence.
 func (p *parser) detectDialect(r *record) error {
 	if p.requested != Detect {
 		return nil
@@ -96,8 +96,8 @@ func (p *parser) detectDialect(r *record) error {
 	return nil
 }
 
-// dialect tells AWS from versitygw, which claims to be aws:s3, by the "s3:"
-// that AWS leaves out of event names.
+// dialect returns the dialect of a record. versitygw also claims the eventSource aws:s3, but only
+// versitygw prefixes event names with "s3:".
 func (r *record) dialect() Dialect {
 	switch r.EventSource {
 	case "minio:s3":
@@ -113,9 +113,8 @@ func (r *record) dialect() Dialect {
 	return Detect
 }
 
-// decodeKey turns a key as it is written into the true one. AWS and MinIO
-// encode it as in a form, with + for a space; versitygw and Ceph do not encode
-// it at all, and decoding theirs would turn a+b into "a b".
+// decodeKey returns the decoded key. AWS and MinIO encode it like a form value, with + for a
+// space. versitygw and Ceph do not encode it, so decoding would turn a+b into "a b".
 func (d Dialect) decodeKey(key string) (string, error) {
 	if d != AWS && d != MinIO {
 		return key, nil

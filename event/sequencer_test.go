@@ -20,7 +20,7 @@ func sequencer(t interface{ Fatal(...any) }, raw string) event.Sequencer {
 }
 
 func TestSequencerOrder(t *testing.T) {
-	// Each is older than the next.
+	// Oldest first.
 	order := []string{
 		"", "0", "00001", "0001", "0055AED6DCD9", "0055AED6DCD90281E5", "0055aed6dcd90281e6",
 		"0055AED6DD", "01", "1", "18E9EC8959B1659F", "18E9EC8A543053DC", "9", "A", "ab", "AC", "F", "FF",
@@ -57,8 +57,8 @@ func TestSequencerMustBeHex(t *testing.T) {
 	}
 }
 
-// The order of canonical forms as plain text is the documented one: pad the
-// shorter with zeros on the right, then compare as text.
+// The order of canonical forms as text is the documented order: pad the shorter one with zeros on
+// the right, then compare as text.
 func TestSequencerOrderIsTheDocumentedRule(t *testing.T) {
 	hex := rapid.StringOfN(rapid.SampledFrom([]rune("000123abcABCF")), 1, 12, -1)
 	rapid.Check(t, func(t *rapid.T) {
@@ -99,13 +99,13 @@ func TestSameShape(t *testing.T) {
 		want bool
 	}{
 		{"0055AED6DCD90281E5", "0067C41F84A0B1C2D3", true},
-		{"0055AED6DCD90281E5", "0067C41F84", true},        // digits at the end come and go
+		{"0055AED6DCD90281E5", "0067C41F84", true},        // the number of trailing digits may vary
 		{"0055AED6DCD90281E5", "617f08299329d189", false}, // SQS and EventBridge on one key
 		{"617F08299329D189", "617f08299329d189", false},
-		{"617f08299329d189", "6170829932918900", true}, // no letters to tell
+		{"617f08299329d189", "6170829932918900", true}, // no letters, so no case
 		{"", "617f08299329d189", true},
-		{"", "0055AED6DCD90281E5", true}, // the first that is heard of
-		// Azure writes both cases in one, and lengths of its own.
+		{"", "0055AED6DCD90281E5", true}, // the first known sequencer
+		// Azure mixes cases and lengths.
 		{"000000000000000000000000000089A4000000000018d6ea", "000000000000000000000000000089A40000000000190000", true},
 		{"00000000000004420000000000028963", "000000000000000000000000000089A4000000000018d6ea", false},
 		{"0000000000000281000000000000FFFF", "00000000000002810000000000010000", true},
@@ -120,8 +120,8 @@ func TestSameShape(t *testing.T) {
 	}
 }
 
-// Events about one generation of a GCS object are ordered among themselves and
-// before those of the next, and no two share a sequencer.
+// Changes of one generation are ordered among themselves and before those of the next, and no two
+// share a sequencer.
 func TestGCSOrder(t *testing.T) {
 	seq := func(t *rapid.T, eventType string, generation uint64) event.Sequencer {
 		b, err := event.Parse(fmt.Appendf(nil, `{"message":{"attributes":{"eventType":%q,"bucketId":"b",`+
@@ -149,7 +149,7 @@ func TestGCSOrder(t *testing.T) {
 	})
 }
 
-// Sequencers of Ceph are ordered by the time in them.
+// Ceph's sequencers have the order of their times.
 func TestCephOrder(t *testing.T) {
 	seq := func(t *rapid.T, at uint64) event.Sequencer {
 		var memory [8]byte

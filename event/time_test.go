@@ -2,8 +2,7 @@ package event
 
 import "testing"
 
-// A year of five digits cannot be written in RFC 3339: a row that held it could
-// be stored by no ledger.
+// RFC 3339 cannot write a year of five digits, so no ledger could store the row.
 func TestYearsOfFiveDigitsAreRejected(t *testing.T) {
 	for _, s := range []string{"9999-12-31T23:59:59-23:59", "0000-12-31T23:59:59Z", "0001-01-01T00:00:00+23:59"} {
 		if got, err := parseTime(s); err == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/source/sourcetest"
 )
 
-// sink acknowledges the deliveries of keys that ack contains, does not answer those that
-// silent contains, and takes at most room deliveries.
+// sink accepts at most room deliveries. It acknowledges keys in ack, and reports no outcome for
+// keys in silent.
 type sink struct {
 	ack, silent string
 	room        int
@@ -43,7 +43,7 @@ func (s *sink) Deliver(_ context.Context, d source.Delivery) error {
 
 func (s *sink) TryDeliver(d source.Delivery) error { return s.Deliver(context.Background(), d) }
 
-// queue is a payload from a queue, with the bodies as messages m0, m1, ….
+// queue returns the payload of an invocation by SQS, with the bodies as messages m0, m1, ….
 func queue(t *testing.T, arn string, bodies ...string) []byte {
 	t.Helper()
 	var in events.SQSEvent
