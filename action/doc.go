@@ -1,7 +1,5 @@
-// Package action holds what the ready-made pipeline actions have in common: the
-// facts of an attempt as a program or a service outside Pawl gets to see them,
-// and the words that come back from it.
+// Package action has what the built-in actions share: the facts of an attempt for external
+// programs and services, and excerpts of their output.
 //
-// The actions themselves are worker handlers, one package each: imageaction,
-// copyaction, execaction and httpaction.
+// Each action is a [pawl.Handler] in its own package, for example imageaction or execaction.
 package action

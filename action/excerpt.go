@@ -6,13 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxExcerpt is how much of a foreign program's words an error carries, in
-// bytes.
+// MaxExcerpt is the maximum length, in bytes, of external output in an error.
 const MaxExcerpt = 500
 
-// Excerpt makes foreign output fit for an error or a log line: one line of
-// printable characters. Runs of white space become one space, everything else
-// that does not belong on a terminal a dot.
+// Excerpt converts external output to one line of printable characters, for an error or a log
+// line. White space becomes single spaces, and each other unprintable character a dot.
 func Excerpt(b []byte) string {
 	var out strings.Builder
 	space := false

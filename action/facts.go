@@ -11,26 +11,23 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Facts is what Pawl tells the outside about one attempt: as a JSON body by
-// httpaction, as environment variables by execaction. The field names are a
-// promise to programs that Pawl does not control.
+// Facts describes one attempt to external programs: as a JSON body in httpaction, and as
+// environment variables in execaction. The field names are stable.
 type Facts struct {
 	Pipeline string `json:"pipeline"`
 	Bucket   string `json:"bucket"`
-	// Key is absent when the object's key is not valid UTF-8, which JSON
-	// cannot carry; KeyBase64 is there instead, and only then. A receiver
-	// that knows Key alone then fails, where a mangled key would have let
-	// two objects pass for one.
+	// Key is absent if the object's key is not valid UTF-8, which JSON cannot represent.
+	// KeyBase64 is present only then. A receiver that knows only Key fails in that case. A
+	// modified key could instead make it confuse two objects.
 	Key       string `json:"key,omitempty"`
 	KeyBase64 []byte `json:"key_base64,omitempty"`
-	// Kind is "created" or "removed". ETag and Size say nothing of a
-	// removed object.
+	// Kind is "created" or "removed". ETag and Size are empty for a removed object.
 	Kind event.Kind `json:"kind"`
 	ETag string     `json:"etag"`
 	// VersionID is empty on an unversioned bucket.
 	VersionID string `json:"version_id"`
 	Size      int64  `json:"size"` // in bytes
-	// Fence, Attempt and IdempotencyKey are those of [pawl.Task].
+	// Fence, Attempt and IdempotencyKey are the fields of [pawl.Task].
 	Fence          int64  `json:"fence"`
 	Attempt        int    `json:"attempt"`
 	IdempotencyKey string `json:"idempotency_key"`
@@ -65,9 +62,9 @@ func (f Facts) JSON() ([]byte, error) {
 	return b, nil
 }
 
-// Environ returns the facts as environment variables, "NAME=value". PAWL_KEY
-// holds the key's own bytes, be they UTF-8 or not. A NUL byte, which an
-// environment cannot carry, is the caller's to refuse.
+// Environ returns the facts as environment variables, "NAME=value". PAWL_KEY has the bytes of the
+// key, valid UTF-8 or not. An environment cannot contain a NUL byte, so the caller must reject
+// it.
 func (f Facts) Environ() []string {
 	key := f.Key
 	if f.KeyBase64 != nil {

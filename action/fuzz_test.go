@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// FuzzFacts checks that programs outside learn the very object, whatever its
-// name, and that what they say fits into an error.
+// FuzzFacts checks that external programs receive the exact key, and that excerpts of their
+// output are printable.
 func FuzzFacts(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"in/a b+c.csv", "abc", "v1"}, {"\xff\n=\xfe", "\"<&>\u2028", "null"}, {"PAWL_KEY=x\x00", "\xff", ""}, {"\xed\xa0\x80", "e", "\ufffd"},
@@ -41,11 +41,11 @@ func fuzzFacts(t *testing.T, task *pawl.Task) {
 		t.Fatal(err)
 	}
 	switch {
-	case key == "": // no object has none
+	case key == "": // no object has an empty key
 	case utf8.ValidString(key) && (got.Key != key || got.KeyBase64 != nil), !utf8.ValidString(key) && (got.Key != "" || string(got.KeyBase64) != key):
 		t.Errorf("the key %q arrives as %q, %q", key, got.Key, got.KeyBase64)
 	}
-	if utf8.ValidString(task.Info.ETag) && utf8.ValidString(task.Info.VersionID) { // or else they are mangled
+	if utf8.ValidString(task.Info.ETag) && utf8.ValidString(task.Info.VersionID) { // otherwise JSON changes them
 		if diff := cmp.Diff(FactsOf(task), got); diff != "" {
 			t.Errorf("the facts arrive as others (-want +got):\n%s", diff)
 		}
@@ -58,8 +58,8 @@ func fuzzFacts(t *testing.T, task *pawl.Task) {
 	}
 }
 
-// fuzzExcerpt checks that an excerpt is one line of printable characters, no
-// longer than what it is of, and its own excerpt.
+// fuzzExcerpt checks that an excerpt is one line of printable characters, no longer than its
+// input, and its own excerpt.
 func fuzzExcerpt(t *testing.T, said []byte) {
 	s := Excerpt(said)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) ||

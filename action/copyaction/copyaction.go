@@ -10,15 +10,15 @@ import (
 	"github.com/pawlhq/pawl/doctor"
 )
 
-// Config has nothing to choose: where the copy goes is the pipeline's output.
+// Config is empty: the pipeline's output is the destination of the copy.
 type Config struct{}
 
-// Handler copies objects. Its output is the object itself, with its content type. The
-// object's metadata and tags are not copied: an output's metadata is Pawl's own.
+// Handler copies objects with their content type, without metadata and tags. Pawl sets the
+// metadata of outputs.
 //
-// The bytes stream from the one place to the other and are never held, so the size of an
-// object costs no memory. One upload carries them, so the store's limit for a single PUT
-// holds: 5 GiB on S3. After [Handler.Prove], the store copies the objects if it can.
+// The bytes stream through the worker, so large objects need no memory. Each object uses one
+// upload, so the store's limit for a single PUT applies: 5 GiB on S3. After [Handler.Prove], the
+// store copies the objects itself if it can.
 type Handler struct {
 	methods atomic.Uint32 // a bucket.CopyMethod
 }
@@ -26,9 +26,9 @@ type Handler struct {
 // New returns a handler.
 func New(Config) (*Handler, error) { return &Handler{}, nil }
 
-// Prove examines whether the store honours conditions on copies to a pipeline's output, and
-// lets it copy in the ways that do. It writes small objects below to.Prefix and removes
-// them. An error says that the store could not be examined; objects stream then.
+// Prove tests whether the store honours conditions on copies to a pipeline's output, and enables
+// the copy methods for which it does. It writes small objects below to.Prefix and removes them.
+// If Prove returns an error, objects stream through the worker.
 func (h *Handler) Prove(ctx context.Context, store bucket.Store, to pawl.Output) (bucket.CopyMethod, error) {
 	methods, err := doctor.ProveCopies(ctx, store, to.Bucket, to.Prefix)
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// stranger answers a request with bytes, of which it reads no more headers than
-// the client's transport would. Without that transport's goroutines, equal bytes
-// take equal ways, or the fuzzer looks for what differs instead of for faults.
+// rawTransport parses fixed bytes as the response. It limits headers like the client's transport
+// does. It avoids that transport's goroutines, so that equal inputs take equal paths through the
+// code and the fuzzer finds faults instead of scheduling differences.
 type rawTransport struct {
 	answer []byte
 	header int64
 	sent   *counted
-	status int // as far as it can be read
+	status int // 0 if the response cannot be parsed
 }
 
-// counted counts what is read of an answer, and what may still be read of it.
+// counted counts the bytes read of a response, and those that may still be read.
 type counted struct {
 	*bytes.Reader
 	read, left int64
@@ -51,13 +51,12 @@ func (s *rawTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// maxRead is the most that may be read of an answer beside its headers, in bytes:
-// what package net/http tolerates around each byte of a body in chunks (2 lines,
-// with 16 bytes to spare, and 16 KiB in all), and what it reads ahead.
+// maxRead is the maximum number of bytes read of a response besides its headers: net/http
+// tolerates some overhead for each byte of a chunked body (2 lines, 16 spare bytes, and 16 KiB in
+// total), and reads ahead.
 const maxRead = 24*maxBody + 16<<10 + 4<<10
 
-// FuzzAnswer checks that whatever a service answers, the attempt ends as the
-// package's documentation says, with an error fit for a log.
+// FuzzAnswer checks that every response leads to the documented result, with a printable error.
 func FuzzAnswer(f *testing.F) {
 	for _, status := range []string{"200 OK", "204 No Content", "299 x", "301 Moved", "307 x", "400 no", "408 x", "425 x", "429 x", "500 x", "503 x", "999 x", "100 Continue", "000 x", "099 x"} {
 		f.Add([]byte("HTTP/1.1 " + status + "\r\nRetry-After: 120\r\nLocation: https://u:p@h/x?token=hush#f\r\nContent-Length: 9\r\n\r\n\x1b[31mno\xff\n"))
@@ -93,18 +92,17 @@ func fuzzAnswer(t *testing.T, answer []byte) {
 		t.Errorf("%d ends as %v", s.status, err)
 	case err == nil:
 		return
-	case strings.Contains(err.Error(), "failed to parse Location"): // to package net/http no answer
+	case strings.Contains(err.Error(), "failed to parse Location"): // net/http rejects the response
 	case worker.IsPermanent(err) != (s.status >= 100 && s.status < 500 && s.status != 408 && s.status != 425 && s.status != 429):
 		t.Errorf("%d is permanent: %v: %v", s.status, worker.IsPermanent(err), err)
 	}
 	checkText(t, err.Error())
 }
 
-// redirectedTo is how an error names the place of a redirect.
+// redirectedTo matches the target of a redirect in an error.
 var redirectedTo = regexp.MustCompile(`redirected to (.*), which is not followed`)
 
-// checkText checks that an error is a line fit for a terminal, without what the
-// URLs in it hide in their queries.
+// checkText checks that an error is one printable line without secrets or the query of a URL.
 func checkText(t *testing.T, s string) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) || len(s) > 4096 {
 		t.Errorf("%q is not fit for a log", s)
@@ -114,7 +112,7 @@ func checkText(t *testing.T, s string) {
 	}
 }
 
-// checkRetryAfter checks that the wait that is asked for is within its bounds.
+// checkRetryAfter checks that the requested wait is within its bounds.
 func checkRetryAfter(t *testing.T, header []byte) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for line := range strings.Lines(string(header)) {

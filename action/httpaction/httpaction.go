@@ -1,29 +1,28 @@
-// Package httpaction tells a web service about each object, by POST.
+// Package httpaction reports each object to a web service with a POST request.
 //
 // The body is [action.Facts] as JSON:
 //
 //	{"pipeline": "load", "bucket": "exports", "key": "in/a.csv", "kind": "created", "etag": "9a0364b9e99bb480dd25e1f0284c8555",
 //	 "version_id": "", "size": 1024, "fence": 1763700000000, "attempt": 1, "idempotency_key": "0123456789abcdef0123456789abcdef"}
 //
-// A key that is not valid UTF-8 comes as "key_base64" instead of "key"; kind is
-// "created" or "removed". The headers are
+// A key that is not valid UTF-8 is in "key_base64" instead of "key". kind is "created" or
+// "removed". The headers are
 //
 //	Idempotency-Key    equal for all attempts at one version of the object
-//	Pawl-Fence         larger with each attempt: refuse smaller ones than seen
+//	Pawl-Fence         larger with each attempt: reject smaller ones than seen
 //	webhook-id         the idempotency key
 //	webhook-timestamp  seconds since 1970
-//	webhook-signature  with a secret only
+//	webhook-signature  only with a secret
 //
-// the last three as https://www.standardwebhooks.com has them.
+// The last three follow https://www.standardwebhooks.com.
 //
-// Any 2xx answer is done. 408, 425, 429 and 5xx are tried again, not before
-// Retry-After has passed, and so is a request without an answer, or with one whose
-// status is none: the service may then see it twice. A request that could not be sent,
-// because this machine is short of descriptors or its name server does not answer, is
-// not counted as an attempt. A failed connection and a 503 are an outage of the service
-// if a second object meets one without a success between, and a 502 or 504 if five
-// objects do; see [pawl.OutageIfShared]. Every other answer is a permanent error, redirects among them: a signed request goes where it was
-// configured to go and nowhere else, and no proxy is asked.
+// A 2xx response completes the attempt. Pawl retries after 408, 425, 429 and 5xx, not before
+// Retry-After has passed. It also retries a request without a valid response, so the service may
+// receive it twice. If a request cannot be sent because this machine lacks file descriptors or
+// its name server does not answer, the attempt is not counted. A failed connection or a 503 is an
+// outage of the service if two objects meet it without a success in between, and a 502 or 504 if
+// five objects do; see [pawl.OutageIfShared]. All other responses are permanent errors, including
+// redirects: a signed request goes only to the configured URL. Requests use no proxy.
 package httpaction
 
 import (
@@ -47,25 +46,24 @@ import (
 	"github.com/pawlhq/pawl/action"
 )
 
-// DefaultTimeout is how long a request may take where Config says nothing.
+// DefaultTimeout is the default of Config.Timeout.
 const DefaultTimeout = 30 * time.Second
 
-// Config says whom to tell. URL is required.
+// Config configures a handler. URL is required.
 type Config struct {
-	// URL is http or https. It may have a query, but neither a user nor a
-	// password. Errors and logs show it without its query.
+	// URL is an http or https URL. It may have a query, but neither user nor password. Errors and
+	// logs omit the query.
 	URL string `yaml:"url"`
-	// Secret signs the requests: "whsec_" and base64, as Standard Webhooks
-	// write it; or else any text, whose bytes are the key. Empty: requests
-	// are not signed.
+	// Secret signs the requests. It is "whsec_" and base64, as in Standard Webhooks, or any other
+	// text, whose bytes are the key. Without a secret, requests are not signed.
 	Secret string `yaml:"secret"`
-	// Timeout ends a request that has no answer yet. Default 30 s.
+	// Timeout is the maximum time to wait for a response. Default 30 s.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
 type handler struct {
 	url         string
-	redactedURL string // of url, for errors
+	redactedURL string // for errors
 	signer      *standardwebhooks.Webhook
 	timeout     time.Duration
 	bodyTimeout time.Duration
@@ -99,7 +97,7 @@ func newHandler(c Config) (*handler, error) {
 	}, nil
 }
 
-// parseURL never repeats the URL in its errors: it may hold what is secret.
+// parseURL parses the URL. Its errors do not repeat the URL, which may contain secrets.
 func parseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -112,11 +110,11 @@ func parseURL(s string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("must not hold a user or password: it would end up in logs (use secret to sign requests)")
 	}
-	u.Fragment = "" // is not sent
+	u.Fragment = "" // not sent
 	return u, nil
 }
 
-// name is a URL without what may be secret in it.
+// redactedURL returns the URL without user, password, query and fragment.
 func redactedURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
@@ -144,11 +142,11 @@ func newClient() *http.Client {
 			Proxy:                  nil, // not even from the environment
 			DialContext:            dialer.DialContext,
 			ForceAttemptHTTP2:      true,
-			MaxIdleConnsPerHost:    64, // there is but one host
+			MaxIdleConnsPerHost:    64, // there is only one host
 			IdleConnTimeout:        90 * time.Second,
 			TLSHandshakeTimeout:    10 * time.Second,
 			MaxResponseHeaderBytes: 64 << 10,
-			DisableCompression:     true, // of an answer, a few words are read
+			DisableCompression:     true, // only the beginning of a response is read
 		},
 	}
 }
@@ -162,7 +160,7 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 	defer cancel()
 	var connected atomic.Bool
 	traced := httptrace.WithClientTrace(requestCtx, &httptrace.ClientTrace{
-		GetConn: func(string) { connected.Store(false) }, // again, if the server has closed an idle connection
+		GetConn: func(string) { connected.Store(false) }, // called again if the server has closed an idle connection
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
 	req, err := h.request(traced, t, body)
@@ -206,8 +204,8 @@ func (h *handler) request(ctx context.Context, t *pawl.Task, body []byte) (*http
 	return req, nil
 }
 
-// reason is why there is no answer: without the URL that [url.Error] repeats,
-// and fit to print, for package net/http quotes what it could not understand.
+// requestError returns the reason for a missing response, in printable form. It omits the URL
+// that [url.Error] repeats.
 func requestError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -216,14 +214,14 @@ func requestError(ctx context.Context, err error) error {
 		err = e.Err
 	}
 	said := &printableError{text: excerpt(err.Error()), err: err}
-	// The resolver keeps no more of a shortage of descriptors than that it may pass.
+	// The resolver reports a lack of file descriptors only as a temporary error.
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsTemporary && !dns.IsNotFound {
 		return pawl.Outage(said)
 	}
 	return said
 }
 
-// unanswered is an error with a text that is fit to print.
+// printableError is an error with a printable text.
 type printableError struct {
 	text string
 	err  error

@@ -213,7 +213,7 @@ func TestNoProxyIsUsed(t *testing.T) {
 	}
 }
 
-// until is a body that goes on until the client has gone.
+// writeUntil writes chunks until the client disconnects.
 func writeUntil(gone <-chan struct{}, w http.ResponseWriter, each []byte) {
 	for {
 		if _, err := w.Write(each); err != nil {
@@ -250,7 +250,7 @@ func TestEndlessBody(t *testing.T) {
 
 func TestNoAnswer(t *testing.T) {
 	silent := func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice that the client has gone
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client has disconnected
 		<-r.Context().Done()
 	}
 	t.Run("timeout", func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestInvalidResponses(t *testing.T) {
 		"\x16\x03\x01\x1b[2J\xff\x00junk\r\n\r\n",
 		"HTTP/1.1 200 OK\r\n\x1b[2J\xffjunk\r\n\r\n",
 		"HTTP/1.1 2\x1b0 OK\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 128<<10) + "\r\n\r\n", // more headers than are read
+		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 128<<10) + "\r\n\r\n", // exceeds the limit for headers
 		"",
 	} {
 		h, err := newHandler(Config{URL: "http://" + rawServer(t, junk)})
@@ -313,7 +313,7 @@ func TestInvalidResponses(t *testing.T) {
 	}
 }
 
-// answerWith starts a service that answers one request with raw bytes.
+// rawServer starts a server that answers one request with raw bytes.
 func rawServer(t *testing.T, raw string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

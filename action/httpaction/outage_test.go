@@ -14,16 +14,16 @@ import (
 	"github.com/pawlhq/pawl/action/internal/actiontest"
 )
 
-// TestOutages checks which failures are an outage, of this machine or of the service.
-// An object that meets an outage of this machine ten times is processed afterwards,
-// because no attempt was counted. It is dead after any other failure.
+// TestOutages checks which failures are an outage of this machine or of the service. An object
+// that meets an outage of this machine ten times is still processed, because the attempts are not
+// counted. After any other failure it is dead.
 func TestOutages(t *testing.T) {
 	const machine = "machine"
 	for name, c := range map[string]struct {
 		dial   error
 		code   int
 		cause  string
-		shared int // how many objects must meet the cause
+		shared int // number of objects that must meet the failure
 	}{
 		"descriptors":         {dial: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}, cause: machine},
 		"no name server":      {dial: &net.DNSError{Err: "server misbehaving", Name: "load.example", IsTemporary: true}, cause: machine},
@@ -42,18 +42,18 @@ func TestOutages(t *testing.T) {
 			var failures atomic.Int32
 			h := serve(t, Config{URL: "/?token=hunter2"}, func(w http.ResponseWriter, _ *http.Request) {
 				switch {
-				case c.dial != nil: // after the failures
+				case c.dial != nil: // succeeds after the failures
 				case c.code == 0:
 					panic(http.ErrAbortHandler)
 				default:
 					w.WriteHeader(c.code)
-					_, _ = io.WriteString(w, "too many open files") // those of the service
+					_, _ = io.WriteString(w, "too many open files") // the service's descriptors, not ours
 				}
 			})
 			transport := h.client.Transport.(*http.Transport)
 			dial := transport.DialContext
 			transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-				if c.dial != nil && failures.Add(1) <= 11 { // one here, ten below
+				if c.dial != nil && failures.Add(1) <= 11 { // one failure in this test, ten in the pipeline
 					return nil, c.dial
 				}
 				return dial(ctx, network, address)

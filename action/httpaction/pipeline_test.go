@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/action/internal/actiontest"
 )
 
-// service remembers what it was told, and answers as the key says.
+// service records the facts that it receives. The key determines its response.
 type service struct {
 	mu       sync.Mutex
 	received []action.Facts

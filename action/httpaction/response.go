@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	// maxBody is how much of an answer's body is read, in bytes.
+	// maxBody is the number of bytes read of a response body.
 	maxBody = 4 << 10
-	// linger is how long an answer's body may take. The status is known by
-	// then; the rest serves errors, and the connection's next use.
+	// bodyTimeout is the maximum time to read a response body. The body only serves error
+	// messages and the reuse of the connection.
 	bodyTimeout = 2 * time.Second
-	// maxRetryAfter is the longest wait that a service may ask for.
+	// maxRetryAfter is the maximum wait that a service can request.
 	maxRetryAfter = time.Hour
 )
 
-// drain reads the first words of the answer and lets go of it.
+// readExcerpt returns the beginning of the response body and closes it.
 func (h *handler) readExcerpt(res *http.Response, cancel func()) string {
 	timer := time.AfterFunc(h.bodyTimeout, cancel)
 	defer timer.Stop()
-	// What cannot be read is not missed.
+	// A partial body is good enough.
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	_ = res.Body.Close()
 	return excerpt(string(body))
 }
 
-// excerpt is the beginning of what the other side said, fit for an error.
+// excerpt returns the beginning of received text, printable and short enough for an error.
 func excerpt(said string) string {
 	return action.Excerpt([]byte(said[:min(len(said), action.MaxExcerpt)]))
 }
 
-// verdict turns an answer into the attempt's result.
+// resultOf converts a response to the result of the attempt.
 func resultOf(res *http.Response, said string, now time.Time) error {
 	code := res.StatusCode
 	if 200 <= code && code < 300 {
@@ -51,7 +51,7 @@ func resultOf(res *http.Response, said string, now time.Time) error {
 		return withRetryAfter(pawl.OutageIfShared(err, "gateway", objectsGateway), res, now)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
 		return withRetryAfter(err, res, now)
-	case code < 100: // no status of HTTP's: whoever it was, it was not the service
+	case code < 100: // not an HTTP status, so the response is not from the service
 		return err
 	case 300 <= code && code < 400:
 		return pawl.Permanent(redirected(res, err))
@@ -59,19 +59,19 @@ func resultOf(res *http.Response, said string, now time.Time) error {
 	return pawl.Permanent(err)
 }
 
-// How many objects must meet a failure before it is an outage of the service. A gateway
+// Number of objects that must meet a failure before it is an outage of the service. A gateway
 // may also fail because of what one object makes the service do.
 const (
 	objectsUnreachable = 2
 	objectsGateway     = 5
 )
 
-// unreachable marks an error of a request that no service has handled.
+// unreachable marks an error of a request that no service has processed.
 func unreachable(err error) error {
 	return pawl.OutageIfShared(err, "unreachable", objectsUnreachable)
 }
 
-// later adds the wait that the service asked for.
+// withRetryAfter adds the wait that the service requested.
 func withRetryAfter(err error, res *http.Response, now time.Time) error {
 	if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
 		return pawl.RetryAfter(err, after)
@@ -98,9 +98,8 @@ func redirected(res *http.Response, err error) error {
 	return fmt.Errorf("redirected %s, which is not followed (configure the final url): %w", to, err)
 }
 
-// retryAfter reads the header: a number of seconds, or a date. It is at most
-// maxRetryAfter, and 0 where the header is missing, past or nonsense.
-// RFC 9110, 10.2.3.
+// retryAfter parses the header: a number of seconds or a date. It returns at most maxRetryAfter,
+// and 0 if the header is missing, in the past or invalid. RFC 9110, 10.2.3.
 func retryAfter(header string, now time.Time) time.Duration {
 	seconds, err := strconv.ParseUint(header, 10, 64)
 	switch {

@@ -44,8 +44,8 @@ type Config struct {
 	URL string
 	// Dialect is the dialect of the notifications; by default it is detected for each message.
 	Dialect event.Dialect
-	// ShutdownTimeout is how long Run waits for outcomes after its context has ended; default 10 s.
-	// Requests that run at that time get a few seconds more.
+	// ShutdownTimeout is the maximum time that Run waits for outcomes after its context has ended; default
+	// 10 s. Requests that run at that time get a few seconds more.
 	ShutdownTimeout time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger

@@ -57,7 +57,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// hostile is what a connection sends: begin once, then more repeatedly.
+// hostile describes the data that a connection sends: begin once, then more repeatedly.
 type hostile struct{ begin, more string }
 
 // attack keeps the given number of connections open until the test ends. It reopens connections

@@ -55,8 +55,8 @@ type Config struct {
 	Dialect event.Dialect
 	// TrustSequencer accepts the store's order; see [source.Delivery].
 	TrustSequencer bool
-	// ShutdownTimeout is how long Run waits for the outcomes of accepted posts after its context has ended;
-	// default 10 s.
+	// ShutdownTimeout is the maximum time that Run waits for the outcomes of accepted posts after its
+	// context has ended; default 10 s.
 	ShutdownTimeout time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger

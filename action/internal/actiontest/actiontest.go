@@ -1,6 +1,6 @@
-// Package actiontest runs an action in a whole Pawl, for the tests of the action
-// packages: a ledger in memory, an object store, and a source that announces
-// what the test did to the store.
+// Package actiontest runs an action in a complete Pawl, for the tests of the action packages:
+// with a ledger and an object store in memory, and a source that reports the changes that the
+// test makes to the store.
 package actiontest
 
 import (
@@ -23,13 +23,12 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// pipeline is the one pipeline's name.
 const pipeline = "action"
 
-// attempts is how often a failing object is tried before it is dead.
+// attempts is the number of attempts after which a failing object is dead.
 const attempts = 3
 
-// World is one pipeline from bucket "in" to bucket "out", and what it works on.
+// World is one pipeline from bucket "in" to bucket "out", with its ledger and store.
 type World struct {
 	Objects bucket.Store
 	In, Out string // buckets
@@ -41,7 +40,7 @@ type World struct {
 	events  []event.Event
 }
 
-// New returns a world of its own for the handler, with its objects in memory.
+// New returns a World with an empty in-memory store.
 func New(t *testing.T, h pawl.Handler) *World {
 	return &World{
 		Objects: membucket.New(time.Now, []string{"in", "out"}), In: "in", Out: "out",
@@ -49,7 +48,7 @@ func New(t *testing.T, h pawl.Handler) *World {
 	}
 }
 
-// Put writes an object into the input bucket.
+// Put writes an object to the input bucket.
 func (w *World) Put(key, contentType string, content []byte) {
 	w.t.Helper()
 	o := bucket.Object{Body: bytes.NewReader(content), Size: int64(len(content)), ContentType: contentType}
@@ -80,14 +79,14 @@ func (w *World) announce(key string, kind event.Kind) {
 	})
 }
 
-// Run announces what was done since it ran last, and works until everything is
-// settled or dead. The handler's output goes to the output bucket.
+// Run delivers the events of all changes since the last run, and processes objects until all are
+// settled or dead. Outputs go to the output bucket.
 func (w *World) Run() {
 	w.t.Helper()
 	w.run(w.t.Context(), &pawl.Output{Bucket: w.Out, Prefix: "made/"})
 }
 
-// RunWithoutOutput is Run for a pipeline that has none.
+// RunWithoutOutput is Run for a pipeline without an output.
 func (w *World) RunWithoutOutput() {
 	w.t.Helper()
 	w.run(w.t.Context(), nil)
@@ -113,7 +112,7 @@ func (w *World) run(ctx context.Context, to *pawl.Output) {
 	}
 }
 
-// Row returns the ledger's row of an input.
+// Row returns the row of an input.
 func (w *World) Row(key string) ledger.Row {
 	w.t.Helper()
 	rows, err := w.ledger.Load(w.t.Context(), []ledger.RowKey{{Pipeline: pipeline, Bucket: w.In, Key: key}})
@@ -123,7 +122,7 @@ func (w *World) Row(key string) ledger.Row {
 	return rows[0]
 }
 
-// Output returns what was made of an input; ok is false if there is nothing.
+// Output returns the output of an input. ok is false if there is none.
 func (w *World) Output(key string) (content []byte, contentType string, ok bool) {
 	w.t.Helper()
 	info, body, err := w.Objects.Get(w.t.Context(), event.Object{Bucket: w.Out, Key: "made/" + key})
@@ -133,7 +132,7 @@ func (w *World) Output(key string) (content []byte, contentType string, ok bool)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer func() { _ = body.Close() }() // it was only read from
+	defer func() { _ = body.Close() }() // it was only read
 	content, err = io.ReadAll(body)
 	if err != nil {
 		w.t.Fatal(err)
@@ -141,7 +140,7 @@ func (w *World) Output(key string) (content []byte, contentType string, ok bool)
 	return content, info.ContentType, true
 }
 
-// Settled fails the test unless the object's effect is committed.
+// Settled fails the test unless the object is settled.
 func (w *World) Settled(key string) {
 	w.t.Helper()
 	if r := w.Row(key); !r.Settled() || r.Dead {
@@ -149,8 +148,8 @@ func (w *World) Settled(key string) {
 	}
 }
 
-// Dead fails the test unless the object was given up after so many attempts,
-// and returns why.
+// Dead fails the test unless the object is dead after one attempt (permanent) or after all
+// attempts. It returns the last error.
 func (w *World) Dead(key string, permanent bool) string {
 	w.t.Helper()
 	want := attempts
@@ -164,8 +163,8 @@ func (w *World) Dead(key string, permanent bool) string {
 	return r.LastError
 }
 
-// once is a source that brings its events and ends. An event that is not
-// acknowledged, because its object backs off, is in the ledger all the same.
+// once is a source that delivers its events once. It ignores outcomes, because the ledger has
+// even those events whose objects back off.
 type once []event.Event
 
 func (o once) Run(ctx context.Context, sink source.Sink) error {
@@ -182,8 +181,8 @@ func (o once) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// SharedBy returns how many objects must meet an error before it is an outage of the
-// receiver, or 0 if it is none however many do.
+// SharedBy returns the number of objects that must meet an error before it is an outage of the
+// receiver, or 0 if the error never is.
 func SharedBy(err error, cause string) (objects int) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		for n := 1; n <= 10; n++ {
