@@ -49,7 +49,7 @@ func open(t *testing.T, srv *servertest.Server) *s3bucket.Store {
 	return store
 }
 
-// opened counts the objects whose bytes were read.
+// opened counts the objects whose content was read.
 type opened struct {
 	*s3bucket.Store
 	mu     sync.Mutex
@@ -67,8 +67,8 @@ func (o *opened) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Rea
 	return o.Store.Get(ctx, ref)
 }
 
-// TestStoreCopies examines a store first. It copies what it honours conditions for, and the
-// rest streams.
+// TestStoreCopies checks that after Prove the store copies objects with the methods whose
+// conditions it honours, and that all other objects stream.
 func TestStoreCopies(t *testing.T) {
 	check := func(t *testing.T, srv *servertest.Server) {
 		h := newHandler(t)
@@ -98,7 +98,7 @@ func TestStoreCopies(t *testing.T) {
 	})
 }
 
-// TestProveFails leaves the objects streaming.
+// If Prove fails, objects stream.
 func TestProveFails(t *testing.T) {
 	srv := servertest.S3(t)
 	methods, err := newHandler(t).Prove(t.Context(), open(t, srv), pawl.Output{Bucket: "missing"})
@@ -107,7 +107,7 @@ func TestProveFails(t *testing.T) {
 	}
 }
 
-// follow puts, overwrites and removes objects, and looks at the copies.
+// follow puts, overwrites and removes objects, and checks the copies.
 func follow(t *testing.T, w *actiontest.World) {
 	large := make([]byte, 20<<20)
 	rnd := rand.NewChaCha8([32]byte{1})

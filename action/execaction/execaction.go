@@ -1,26 +1,23 @@
 // Package execaction runs a command for each object.
 //
-// The object's content is on standard input; of a removed object it is empty.
-// Where the pipeline has an output, standard output becomes it, once the
-// command has exited with 0. The facts of the attempt are in the environment:
-// PAWL_PIPELINE, PAWL_BUCKET, PAWL_KEY, PAWL_KIND (created or removed),
-// PAWL_ETAG, PAWL_VERSION_ID, PAWL_SIZE, PAWL_FENCE, PAWL_ATTEMPT and
+// The object's content is on standard input, which is empty for a removed object. If the pipeline
+// has an output, standard output becomes the output after the command has exited with 0. The
+// environment has the facts of the attempt: PAWL_PIPELINE, PAWL_BUCKET, PAWL_KEY, PAWL_KIND
+// (created or removed), PAWL_ETAG, PAWL_VERSION_ID, PAWL_SIZE, PAWL_FENCE, PAWL_ATTEMPT and
 // PAWL_IDEMPOTENCY_KEY.
 //
-// Exit status 0 is done, 65 (EX_DATAERR of sysexits.h) a permanent error, and
-// everything else is tried again. A command that prints more than it may is stopped,
-// which is a permanent error too. One that cannot be started for want of descriptors,
-// processes or memory is tried again until it can; no attempt is counted. If five objects
-// end it with the same status, without a success between, that is an outage; see
-// [pawl.OutageIfShared].
+// Exit status 0 means done, and 65 (EX_DATAERR of sysexits.h) a permanent error. Pawl retries
+// after every other status. It stops a command that exceeds Config.MaxOutput, which is a
+// permanent error. If a command cannot start for lack of file descriptors, processes or memory,
+// Pawl retries without counting attempts. If the command ends with the same status for five
+// objects, without a success in between, that is an outage; see [pawl.OutageIfShared].
 //
-// The command runs in a process group of its own, which is terminated when the
-// lease is lost: by SIGTERM, and 2 seconds later by SIGKILL. What is left of
-// the group when the command has ended is killed too: nothing of an attempt
-// outlives it. (On systems without process groups the command alone is killed.)
-// If the content cannot be read to its end, the group is ended in the same way
-// before standard input is closed, so that half an object does not pass for a
-// whole one. Against the death of Pawl itself there is PAWL_SIZE to compare with.
+// The command runs in its own process group. When the lease is lost, Pawl sends SIGTERM to the
+// group, and SIGKILL 2 seconds later. When the command has ended, Pawl kills the remaining
+// processes of the group, so that no process outlives the attempt. On systems without process
+// groups, Pawl kills the command only. If reading the content fails, Pawl ends the group in the
+// same way before it closes standard input, so that the command cannot mistake a part for the
+// whole. If Pawl itself dies, standard input ends early; compare with PAWL_SIZE.
 package execaction
 
 import (
@@ -40,45 +37,41 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// What a command may do where Config says nothing.
+// Defaults of Config.
 const (
 	DefaultTimeout         = 10 * time.Minute
 	DefaultMaxOutput int64 = 256 << 20 // bytes
 )
 
-// grace is how long a terminated command may take to end, and how long the
-// processes that an ended one leaves behind may hold on to its output. It is
-// shorter than the margin between the cancellation of a task and the end of its
-// lease.
+// grace is the time between SIGTERM and SIGKILL, and the time that remaining processes may keep
+// the output open after the command has exited. It is shorter than the time between the
+// cancellation of a task and the end of its lease.
 const grace = 2 * time.Second
 
-// Config says what to run. Command is required.
+// Config configures a handler. Command is required.
 type Config struct {
-	// Command is the program and its arguments, without a shell. A program
-	// without a slash is looked for in PATH, once, by New.
+	// Command is the program and its arguments, without a shell. New looks up a program without a
+	// slash in PATH.
 	Command []string `yaml:"command"`
-	// Env is what the command gets to see besides the PAWL_ variables and
-	// PATH, HOME, TMPDIR, LANG, TZ, SSL_CERT_FILE and SSL_CERT_DIR: an entry
-	// NAME=value sets a variable, an entry NAME passes on Pawl's own, if
-	// there is one. Nothing else of Pawl's environment, where credentials
-	// are, reaches the command.
+	// Env adds to the command's environment. An entry NAME=value sets a variable. An entry NAME
+	// passes on Pawl's own variable, if it exists. The command also receives the PAWL_ variables
+	// and PATH, HOME, TMPDIR, LANG, TZ, SSL_CERT_FILE and SSL_CERT_DIR. It receives nothing else
+	// of Pawl's environment, which may contain credentials.
 	Env []string `yaml:"env"`
-	// Timeout ends an attempt that runs longer; it is tried again. Default
-	// 10 min.
+	// Timeout is the maximum duration of the command. After it the attempt fails and is retried.
+	// Default 10 min.
 	Timeout time.Duration `yaml:"timeout"`
-	// MaxOutput is how many bytes the command may print on standard output where
-	// that becomes the output. They are held in a temporary file. One that prints
-	// more is stopped, and that is a permanent error. Default 256 MiB.
+	// MaxOutput is the maximum number of bytes of standard output, if the pipeline has an output.
+	// A temporary file holds them. A command that prints more is stopped, which is a permanent
+	// error. Default 256 MiB.
 	MaxOutput int64 `yaml:"max_output"`
-	// ContentType of the output. Default "application/octet-stream".
+	// ContentType is the content type of the output. Default "application/octet-stream".
 	ContentType string `yaml:"content_type"`
-	// Logger is told at debug level what a command printed that nobody
-	// wanted. Default slog.Default().
+	// Logger receives the end of unused output at debug level. Default slog.Default().
 	Logger *slog.Logger `yaml:"-"`
 }
 
-// inherited are the variables that nearly every program needs and that hold no
-// secrets.
+// inherited are the variables that most programs need and that contain no secrets.
 var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 type handler struct {
@@ -92,8 +85,7 @@ type handler struct {
 	log         *slog.Logger
 }
 
-// New returns a handler that runs c.Command. A command that cannot be found is
-// an error at once.
+// New returns a handler that runs c.Command. It returns an error if the program does not exist.
 func New(c Config) (pawl.Handler, error) {
 	return newHandler(c)
 }
@@ -128,8 +120,7 @@ func newHandler(c Config) (*handler, error) {
 	}, nil
 }
 
-// environment returns the part of the environment that is the same for all
-// attempts.
+// environment returns the variables that are the same for all attempts.
 func environment(entries []string) ([]string, error) {
 	var env []string
 	pass := func(name string) {
@@ -171,7 +162,7 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // it was only read from
+		defer func() { _ = body.Close() }() // it was only read
 		r.content = body
 	}
 	if t.HasOutput() {
@@ -189,12 +180,12 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 	return nil
 }
 
-// name is what errors call the command. Arguments may hold secrets.
+// name returns the command's name for errors, without arguments, which may contain secrets.
 func (h *handler) name() string { return event.Quote(h.command[0]) }
 
 var _ io.Writer = (*tail)(nil)
 
-// tail keeps the last bytes written to it.
+// tail keeps the last bytes that were written to it.
 type tail struct{ last []byte }
 
 func (t *tail) Write(b []byte) (int, error) {

@@ -27,8 +27,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// shell returns a run of a shell script. Its grace is short, for the tests in
-// which it is used up.
+// shell returns an execution of a shell script, with a short grace period.
 func shell(t *testing.T, script string, input io.Reader, output io.Writer) *execution {
 	t.Helper()
 	h, err := newHandler(Config{Command: []string{"sh", "-c", script}})
@@ -42,7 +41,7 @@ func shell(t *testing.T, script string, input io.Reader, output io.Writer) *exec
 func TestExitStatus(t *testing.T) {
 	for _, tt := range []struct {
 		script    string
-		want      string // in the error; empty for none
+		want      string // part of the error; empty for none
 		permanent bool
 	}{
 		{"exit 0", "", false},
@@ -66,8 +65,8 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// TestOutages: a status is an outage of what the command uses if five objects meet it,
-// unless it says that the input is wrong.
+// TestOutages checks that an exit status is an outage if five objects meet it, unless it means
+// that the input is wrong.
 func TestOutages(t *testing.T) {
 	for script, c := range map[string]struct {
 		cause string
@@ -114,7 +113,7 @@ func TestCommandNeedNotReadItsInput(t *testing.T) {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
-	// Neither when the store is still to deliver the rest.
+	// The command may also exit before the store has sent everything.
 	r, w := io.Pipe()
 	run := shell(t, "true", r, io.Discard)
 	run.stopReading = func() { w.CloseWithError(context.Canceled) }
@@ -123,7 +122,7 @@ func TestCommandNeedNotReadItsInput(t *testing.T) {
 	}
 }
 
-// signalled is an output that says when the first byte has come.
+// firstWrite is an output that signals its first byte.
 type firstWrite struct {
 	bytes.Buffer
 	first chan struct{}
@@ -142,7 +141,7 @@ func TestTruncatedInputFailsTheAttempt(t *testing.T) {
 	reset := errors.New("connection reset")
 	whole := filepath.Join(t.TempDir(), "whole")
 	out := newFirstWrite()
-	// The error comes when the command has the first half, and waits for more.
+	// The error occurs after the command has received the first half and waits for more.
 	afterwards := readerFunc(func([]byte) (int, error) { <-out.first; return 0, reset })
 	in := io.MultiReader(strings.NewReader("half"), afterwards)
 	err := shell(t, "head -c 4; cat; touch "+whole, in, out).execute(t.Context())
@@ -152,15 +151,15 @@ func TestTruncatedInputFailsTheAttempt(t *testing.T) {
 	if _, err := os.Stat(whole); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the command saw the end of its input (%v)", err)
 	}
-	// A command that makes the best of SIGTERM does not succeed either.
+	// A command that exits with 0 after SIGTERM does not succeed either.
 	err = shell(t, "trap 'exit 0' TERM; cat; :", iotest.ErrReader(reset), io.Discard).execute(t.Context())
 	if !errors.Is(err, reset) {
 		t.Errorf("error %v, want the store's", err)
 	}
 }
 
-// witness is a pipe that is open for as long as a process of the script lives.
-// The script opens it by the path returned.
+// processWatch returns the path of a pipe for the script to open. gone fails the test if a
+// process of the script still has the pipe open.
 func processWatch(t *testing.T) (path string, gone func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "witness")
@@ -262,11 +261,11 @@ func TestKillAllEndsEveryGroup(t *testing.T) {
 	}
 }
 
-// What was killed because the process ends reports nothing before it has ended.
+// After KillAll, a killed command does not report a result before the process has ended.
 func TestKilledCommandsReportNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g processGroups
-		g.waitIfExiting(t.Context()) // nothing ends: no wait
+		g.waitIfExiting(t.Context()) // returns at once before KillAll
 		g.killAll()
 		ctx, cancel := context.WithCancel(t.Context())
 		back := false
@@ -333,7 +332,7 @@ func TestEnvironment(t *testing.T) {
 			want[name] = value
 		}
 	}
-	for _, own := range []string{"PWD", "OLDPWD", "SHLVL", "_"} { // the shell's own
+	for _, own := range []string{"PWD", "OLDPWD", "SHLVL", "_"} { // set by the shell
 		delete(got, own)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

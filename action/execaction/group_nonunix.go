@@ -7,11 +7,11 @@ import (
 	"os/exec"
 )
 
-// isolate does nothing: there are no process groups here.
+// isolate does nothing, because there are no process groups on this system.
 func isolate(*exec.Cmd) (release func()) { return func() {} }
 
-// terminate ends the process itself; there is no softer way here.
+// terminate kills the process, because this system has no gentler way.
 func terminate(p *os.Process) error { return p.Kill() }
 
-// kill ends the process itself.
+// kill kills the process.
 func kill(p *os.Process) { _ = p.Kill() }

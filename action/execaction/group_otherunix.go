@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// isolate gives the command a process group of its own.
+// isolate puts the command into its own process group.
 func isolate(cmd *exec.Cmd) (release func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() {}

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// A command that prints more than it may is stopped, though it does not care that
-// nobody reads on; one that prints as much as it may is not.
+// A command that exceeds max_output is stopped, even if it ignores that its output is closed. A
+// command that reaches the limit exactly succeeds.
 func TestMaxOutput(t *testing.T) {
 	var out strings.Builder
 	r := shell(t, "printf 0123456789", nil, &out)
@@ -47,8 +47,7 @@ func TestMaxOutputHasADefault(t *testing.T) {
 	}
 }
 
-// Standard error, and standard output that nobody wants, may be endless: their end
-// is kept.
+// Only the end of standard error, and of unused standard output, is retained.
 func TestUnusedOutputIsNotRetained(t *testing.T) {
 	r := shell(t, "head -c 10000000 /dev/zero >&2; head -c 10000000 /dev/zero", nil, nil)
 	r.maxOutput = 10
@@ -57,8 +56,8 @@ func TestUnusedOutputIsNotRetained(t *testing.T) {
 	}
 }
 
-// A command that cannot be started for want of descriptors fails with an error that
-// says so, which no attempt is counted for.
+// A command that cannot start for lack of file descriptors fails with that error, and the attempt
+// is not counted.
 func TestNoFileDescriptors(t *testing.T) {
 	r := shell(t, "cat", strings.NewReader("x"), io.Discard)
 	withoutDescriptors(t, func() {
@@ -71,7 +70,7 @@ func TestNoFileDescriptors(t *testing.T) {
 	}
 }
 
-// withoutDescriptors runs f while this process can open nothing.
+// withoutDescriptors runs f while this process can open no files.
 func withoutDescriptors(t *testing.T, f func()) {
 	t.Helper()
 	var before syscall.Rlimit

@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// KillAll kills the process groups of all commands that run, and lets no more
-// start. It is for a process that is about to exit without waiting for its
-// handlers: on most systems nothing else would end what it has started.
+// KillAll kills the process groups of all running commands, and prevents new ones from starting.
+// Call it before the process exits without waiting for its handlers: on most systems nothing else
+// would end the commands.
 func KillAll() { running.killAll() }
 
-// started is what this process has started.
+// running are the process groups of this process.
 var running processGroups
 
-// groups are the process groups that may have members, by their leaders.
+// processGroups are the process groups that may have members, by their leaders.
 type processGroups struct {
 	mu      sync.Mutex
 	leaders map[*os.Process]struct{}
@@ -25,7 +25,7 @@ type processGroups struct {
 
 var errClosed = errors.New("the process is shutting down")
 
-// start starts a command. From then on, killAll finds it.
+// start starts a command and registers its group for killAll.
 func (g *processGroups) start(cmd *exec.Cmd) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,7 +42,7 @@ func (g *processGroups) start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// end kills what is left of a group whose leader has ended.
+// killRemaining kills the remaining members of a group whose leader has ended.
 func (g *processGroups) killRemaining(leader *os.Process) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,9 +59,8 @@ func (g *processGroups) killAll() {
 	}
 }
 
-// sitOut waits for the end of the process, or of ctx, once killAll was called:
-// that a command was killed then is not the object's failure, and must not be
-// written down as one.
+// waitIfExiting blocks until ctx ends if killAll was called. A command that was killed by killAll
+// is not a failure of the object and must not be recorded as one.
 func (g *processGroups) waitIfExiting(ctx context.Context) {
 	g.mu.Lock()
 	closed := g.closed

@@ -14,28 +14,28 @@ import (
 	"github.com/pawlhq/pawl/action"
 )
 
-// exitData is EX_DATAERR of sysexits.h: the input is wrong and will stay so.
+// exitDataErr is EX_DATAERR of sysexits.h: the input is wrong and will stay so.
 const exitDataErr = 65
 
-// shareExit is how many objects must end the command in the same way before that is
-// an outage of what the command uses.
+// objectsForOutage is the number of objects for which the command must end in the same way before
+// that is an outage.
 const objectsForOutage = 5
 
-// run is one run of the command.
+// execution is one run of the command.
 type execution struct {
 	*handler
 	facts       []string
-	content     io.Reader // nil for none
-	stopReading func()    // makes a Read of content that is under way return
-	output      io.Writer // nil: standard output is of no interest
+	content     io.Reader // nil if the object was removed
+	stopReading func()    // makes a blocked Read of content return
+	output      io.Writer // nil if the pipeline has no output
 
 	stdout, stderr tail
-	written        int64 // to output
-	writeErr       error // why output takes no more
+	written        int64 // bytes written to output
+	writeErr       error // first error of output
 	stop           context.CancelCauseFunc
 }
 
-// do starts the command and waits until it, and all that it started, has ended.
+// execute runs the command and waits until its whole process group has ended.
 func (r *execution) execute(ctx context.Context) error {
 	ctx, cancelTimeout := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("it ran longer than %v (timeout)", r.timeout))
 	defer cancelTimeout()
@@ -73,10 +73,9 @@ func (r *execution) execute(ctx context.Context) error {
 	return err
 }
 
-// feeder returns a function that copies the content to standard input, and
-// closes it behind the last byte only. When the content breaks off, the command
-// must not take what it got for the whole: it is cancelled, and standard input
-// stays open until Wait has seen its end.
+// newFeeder returns a function that copies the content to standard input and then closes it. If
+// reading the content fails, the function cancels the command and leaves standard input open, so
+// that the command cannot mistake a part for the whole. Wait closes it.
 func (r *execution) newFeeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), error) {
 	if r.content == nil {
 		return func() {}, nil
@@ -94,7 +93,7 @@ func (r *execution) newFeeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (fu
 			}
 			return n, err
 		}
-		// An error of stdin is of no interest: nobody has to read it all.
+		// The command need not read all its input, so an error of stdin is ignored.
 		_, _ = io.Copy(stdin, readerFunc(read))
 		if broken != nil {
 			cancel(fmt.Errorf("reading its input failed: %w", broken))
@@ -107,7 +106,7 @@ func (r *execution) newFeeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (fu
 func (r *execution) write(b []byte) (int, error) {
 	if r.written += int64(len(b)); r.written > r.maxOutput {
 		err := pawl.Permanent(fmt.Errorf("its output has more than %d bytes: set a larger max_output, if that is right", r.maxOutput))
-		r.stop(err) // the command need not notice that its pipe is closed
+		r.stop(err) // the command may not notice that its pipe is closed
 		return 0, err
 	}
 	n, err := r.output.Write(b)
@@ -117,10 +116,10 @@ func (r *execution) write(b []byte) (int, error) {
 	return n, err
 }
 
-// verdict turns the end of the command into the attempt's result.
+// resultOf converts the end of the command to the result of the attempt.
 func (r *execution) resultOf(ctx context.Context, err error) error {
 	exit, exited := errors.AsType[*exec.ExitError](err)
-	lingers := errors.Is(err, exec.ErrWaitDelay) // it exited with 0, and another process holds its output
+	lingers := errors.Is(err, exec.ErrWaitDelay) // it exited with 0, and another process keeps its output open
 	switch {
 	case err == nil, lingers && r.output == nil:
 		return nil
@@ -140,7 +139,7 @@ func (r *execution) resultOf(ctx context.Context, err error) error {
 	return err
 }
 
-// said is the end of standard error, for an error.
+// stderrExcerpt returns the end of standard error for an error.
 func (r *execution) stderrExcerpt() string {
 	if b := bytes.TrimSpace(r.stderr.last); len(b) > 0 {
 		return ": " + action.Excerpt(b)

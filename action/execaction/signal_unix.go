@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// terminate asks the process group that p leads to end.
+// terminate sends SIGTERM to the process group that p leads.
 func terminate(p *os.Process) error {
 	err := syscall.Kill(-p.Pid, syscall.SIGTERM)
 	if errors.Is(err, syscall.ESRCH) {
@@ -17,7 +17,6 @@ func terminate(p *os.Process) error {
 	return err
 }
 
-// kill ends what is left of the process group that p leads, or has led. A group
-// keeps its number while it has members, and a number that is free is long in
-// coming round again.
+// kill sends SIGKILL to the process group that p leads or has led. The group's number stays in
+// use while it has members, and the system reuses a free number only after a long time.
 func kill(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

@@ -60,7 +60,7 @@ func resultOf(res *http.Response, said string, now time.Time) error {
 }
 
 // Number of objects that must meet a failure before it is an outage of the service. A gateway
-// may also fail because of what one object makes the service do.
+// error has a higher number, because a single object may cause it.
 const (
 	objectsUnreachable = 2
 	objectsGateway     = 5
