@@ -12,11 +12,11 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// zstdWindow bounds what a file may have a decoder keep in memory.
+// zstdWindow limits the memory of a decoder, in bytes.
 const zstdWindow = 64 << 20
 
-// unpack returns the plain content of a file, which is plain, gzip or zstd by its
-// first bytes, and no more than so many bytes of it.
+// decompress returns the plain content of a file, at most most bytes of it. It detects gzip and
+// zstd by the first bytes. The returned function releases the decoder.
 func decompress(r io.Reader, most int64) (io.Reader, func(), error) {
 	in := bufio.NewReader(r)
 	magic, err := in.Peek(4)
@@ -29,7 +29,7 @@ func decompress(r io.Reader, most int64) (io.Reader, func(), error) {
 		if err != nil {
 			return nil, nil, pawl.Permanent(fmt.Errorf("the file is damaged: %w", err))
 		}
-		return &limitedReader{r: decompressor{z}, most: most}, func() { _ = z.Close() }, nil // it only reports what Read did
+		return &limitedReader{r: decompressor{z}, most: most}, func() { _ = z.Close() }, nil // Close only repeats errors of Read
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
@@ -40,7 +40,7 @@ func decompress(r io.Reader, most int64) (io.Reader, func(), error) {
 	return &limitedReader{r: in, most: most}, func() {}, nil
 }
 
-// packed explains that a packed file is damaged.
+// decompressor adds context to errors of a decoder.
 type decompressor struct{ r io.Reader }
 
 // Read implements [io.Reader].
@@ -52,7 +52,8 @@ func (p decompressor) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// undamaged takes a panic for damage: what reads Parquet trusts the file in places.
+// recoverDamage converts a panic to a permanent error, because the Parquet reader panics on some
+// damaged files.
 func recoverDamage(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -62,7 +63,7 @@ func recoverDamage(f func() error) (err error) {
 	return f()
 }
 
-// bounded ends a file that is too large.
+// limitedReader returns an error if the file exceeds a limit.
 type limitedReader struct {
 	r    io.Reader
 	most int64

@@ -11,34 +11,33 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// place finds the position of COPY in an error's context, which may begin with that of a
-// trigger: COPY exports, line 3, column n: "abc".
+// copyPosition finds the position of COPY in an error's context, which may begin with the context
+// of a trigger: COPY exports, line 3, column n: "abc".
 var copyPosition = regexp.MustCompile(`(?m)^COPY .*?, line (\d+)(?:, column (.*?))?(?:: (".*"|null input))?$`)
 
-// doubtful are classes of errors that may lie with the file: features, triggers' own,
-// transactions rolled back (a deadlock), checks of views, and limits.
+// maybeFileErrors are classes of errors that the file may cause: unsupported features, errors of
+// triggers, rollbacks (deadlocks), checks of views, and limits.
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 var maybeFileErrors = map[string]bool{"0A": true, "21": true, "2F": true, "38": true, "39": true, "40": true, "44": true, "54": true, "P0": true}
 
-// explain separates errors that the file causes, which it locates by line, column and
-// value, from errors of the database, which every file would meet: these are outages.
-// If an error may be either, the attempt counts. Otherwise Pawl would retry a file forever
-// that can never be loaded.
+// explain distinguishes errors of the file, which it locates by line, column and value, from
+// errors of the database, which every file would meet: these are outages. If an error may be
+// either, the attempt counts. Otherwise Pawl would retry forever a file that can never be loaded.
 func (l *loader) explain(err error, c *content) error {
 	var e *pgconn.PgError
 	switch {
 	case err == nil:
 		return nil
 	case !errors.As(err, &e):
-		return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err)) // the connection
+		return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err)) // the connection failed
 	case e.Code[:2] == "22" || e.Code == "23502" || e.Code == "23514":
 		return pawl.Permanent(l.fileError(e, c))
-	case e.Code[:2] == "23": // another file may bring the missing row, or be removed with the conflicting one
+	case e.Code[:2] == "23": // another file may bring the missing row, or the conflicting row may be removed
 		return l.fileError(e, c)
 	case maybeFileErrors[e.Code[:2]] || e.Code == "57014":
 		return l.fileError(e, c)
 	case e.Code == "25006":
-		l.Pool.Reset() // after a failover the name resolves to another server
+		l.Pool.Reset() // after a failover, the name resolves to another server
 	case e.Code == "55P03":
 		return pawl.Outage(fmt.Errorf("the table %s, or rows of this object, are locked by another session: find the open transaction in pg_stat_activity: %w", l.Table, err))
 	case e.Code == "42501":
@@ -49,7 +48,7 @@ func (l *loader) explain(err error, c *content) error {
 	return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err))
 }
 
-// misfit returns the error for a file that does not fit the table.
+// fileError returns the error for a file that the table rejects.
 func (l *loader) fileError(e *pgconn.PgError, c *content) error {
 	what := e.Message
 	if e.Detail != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// A file, a lock or a server that is not as it should be is one object's trouble.
+// Each failure affects one object only.
 func TestFailures(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	for _, tc := range []struct {
@@ -38,8 +38,8 @@ func (b *loadTest) exec(sql string) {
 	}
 }
 
-// A failure that may lie with the file counts as an attempt, or the file would be tried
-// for ever. One that another file may mend is no reason to give up at once.
+// A failure that the file may cause counts as an attempt; otherwise Pawl would retry the file
+// forever. If another file may resolve it, the failure is not permanent.
 func testFailuresOfFileOrDatabase(t *testing.T, b *loadTest) {
 	b.exec(` CREATE INDEX ON exports (name); CREATE UNIQUE INDEX ON exports (n);
 		CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -71,7 +71,7 @@ func testFailuresOfFileOrDatabase(t *testing.T, b *loadTest) {
 	}
 }
 
-// What makes a small Parquet file large are values that many rows share.
+// A small Parquet file is large when many rows share a value.
 func testParquetBomb(t *testing.T, b *loadTest) {
 	b.cfg.Format, b.cfg.MaxBytes = "parquet", 1<<20
 	type row struct {
@@ -93,7 +93,7 @@ func testParquetBomb(t *testing.T, b *loadTest) {
 	}
 }
 
-// A damaged file does not take the process down: what reads Parquet panics over these.
+// The Parquet reader panics on these damaged files.
 func testDamaged(t *testing.T, b *loadTest) {
 	b.cfg.Format = "parquet"
 	type row struct {
@@ -121,8 +121,8 @@ func testDamaged(t *testing.T, b *loadTest) {
 	}
 }
 
-// Rows that another session keeps locked hold a connection for seconds, and their file is
-// loaded once they are free.
+// Rows that another session has locked delay a connection for seconds. The file is loaded when
+// they are unlocked.
 func testLocked(t *testing.T, b *loadTest) {
 	b.put("x", []byte("n\n1\n"))
 	tx, err := b.store.Pool().Begin(t.Context())
@@ -152,7 +152,7 @@ func testLocked(t *testing.T, b *loadTest) {
 	b.want("(,2,,s3://in/x)")
 }
 
-// Connections to a server that a failover has made a replica are not kept.
+// After a failover, connections to the server that became a replica are closed.
 func testFailover(t *testing.T, b *loadTest) {
 	operator, err := b.store.Pool().Acquire(t.Context())
 	if err != nil {
@@ -166,7 +166,7 @@ func testFailover(t *testing.T, b *loadTest) {
 	}
 	readOnly("on")
 	b.store.Pool().Reset()
-	if err := b.store.Pool().Ping(t.Context()); err != nil { // which connects
+	if err := b.store.Pool().Ping(t.Context()); err != nil { // opens a connection
 		t.Fatal(err)
 	}
 	readOnly("off")

@@ -11,27 +11,27 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// records reads records of bounded length: lines, or the records of a CSV file, whose
-// quoted values may contain line breaks.
+// records reads lines of bounded length, or the records of a CSV file, whose quoted values may
+// contain line breaks.
 type records struct {
 	in       *bufio.Reader
 	maxBytes int
 	csv      bool
-	line     int // on which the last record begins
-	lines    int // read so far
+	line     int // first line of the last record
+	lines    int // number of lines read
 	state    quoteState
-	quote    int // the line of the last opening quote
+	quote    int // line of the last opening quote
 	buf      []byte
 }
 
-// quoting is where in a CSV record the reader is.
+// quoteState is the position in a CSV record.
 type quoteState uint8
 
 const (
-	valueStart   quoteState = iota // of a value
+	valueStart   quoteState = iota // at the beginning of a value
 	unquoted                       // in a value without quotes
-	quoted                         // in a value with quotes
-	closingQuote                   // behind a quote that ends the value, or is the first of two
+	quoted                         // in a quoted value
+	closingQuote                   // after a quote that ends the value, or is the first of two
 )
 
 func newRecords(r io.Reader, most int, csv bool) *records {
@@ -42,8 +42,8 @@ func newRecords(r io.Reader, most int, csv bool) *records {
 	return &records{in: in, maxBytes: most, csv: csv}
 }
 
-// next returns the next record with its line ending, valid until the next call, or
-// io.EOF after the last record. The last record may lack its line ending.
+// next returns the next record with its line ending, valid until the next call, or io.EOF after
+// the last record. The last record may have no line ending.
 func (r *records) next() ([]byte, error) {
 	r.buf, r.line, r.state = r.buf[:0], r.lines+1, valueStart
 	for {
@@ -75,8 +75,8 @@ func (r *records) next() ([]byte, error) {
 	}
 }
 
-// scan follows the quotes of a CSV record. It rejects quotes in the wrong place. PostgreSQL
-// accepts them: two such quotes, lines apart, make all lines between them one value.
+// scan tracks the quotes of a CSV record, and rejects misplaced ones. PostgreSQL accepts them:
+// two misplaced quotes would make all lines between them one value.
 func (r *records) scan(piece []byte) error {
 	whole := r.state == valueStart && bytes.HasSuffix(piece, []byte("\n"))
 	if (whole || r.state == quoted) && bytes.IndexByte(piece, '"') < 0 {
@@ -106,12 +106,12 @@ func (r *records) scan(piece []byte) error {
 	return nil
 }
 
-// text is a record without its line ending.
+// trimLineEnding returns a record without its line ending.
 func trimLineEnding(record []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(record, []byte("\n")), []byte("\r"))
 }
 
-// each calls f with every record that follows. Empty lines are allowed at the end only.
+// each calls f for every remaining record. Empty lines are allowed only at the end.
 func (r *records) each(f func(record []byte) error) error {
 	empty := 0
 	for {
@@ -137,12 +137,12 @@ func (r *records) each(f func(record []byte) error) error {
 	}
 }
 
-// wrong returns a permanent failure, caused by the file.
+// invalidFile returns a permanent error that the file causes.
 func invalidFile(format string, args ...any) error {
 	return pawl.Permanent(fmt.Errorf(format, args...))
 }
 
-// clip bounds the part of a file that an error quotes.
+// truncate bounds the text from a file that an error quotes.
 func truncate(s string) string {
 	const most = 200
 	if len(s) > most {
@@ -151,7 +151,7 @@ func truncate(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// value writes a value as COPY's text format has it.
+// appendCopyValue appends a value in COPY's text format.
 func appendCopyValue(to []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; c {

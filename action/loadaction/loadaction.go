@@ -1,5 +1,4 @@
-// Package loadaction loads files into a table of the ledger's PostgreSQL, exactly
-// once.
+// Package loadaction loads files into a table of the ledger's PostgreSQL database, exactly once.
 package loadaction
 
 import (
@@ -19,20 +18,20 @@ import (
 
 // Config configures a handler. Pool, Complete, Table and Format are required.
 type Config struct {
-	// Pool connects to the ledger's database. Its number of connections bounds how many
-	// files are loaded at a time.
+	// Pool connects to the ledger's database. Its maximum number of connections limits the number
+	// of concurrent loads.
 	Pool *pgxpool.Pool
-	// Complete completes a task in a transaction, as ledger.Complete does.
+	// Complete completes a task in a transaction, like ledger.Complete.
 	Complete func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error
 	// Table is the table's name, with or without its schema: "exports", "raw.exports".
 	Table string
 	// Format is csv, ndjson or parquet.
 	Format string
-	// Source is the text column that holds the object's URL; default _source.
+	// Source is the text column for the object's URL; default _source.
 	Source string
-	// MaxBytes bounds a file, uncompressed; default 1 GiB.
+	// MaxBytes is the maximum size of a file, uncompressed; default 1 GiB.
 	MaxBytes int64
-	// MaxLine bounds a line, or a CSV record, in bytes; default 1 MiB.
+	// MaxLine is the maximum size of a line or a CSV record, in bytes; default 1 MiB.
 	MaxLine int
 	Logger  *slog.Logger // default slog.Default()
 }
@@ -41,15 +40,15 @@ type Config struct {
 type loader struct {
 	Config
 	table  pgx.Identifier
-	target string // the table's name in the database
+	target string // full name of the table in the database
 }
 
-// New returns a handler that replaces the rows of an object's earlier content by the
-// rows of its current content, or by none if the object is gone, and completes the task
-// in the same transaction. The pipeline must be transactional.
+// New returns a handler that replaces the rows of an object's previous version by the rows of its
+// current version, or by none if the object is removed, and completes the task in the same
+// transaction. The pipeline must be transactional.
 //
-// New returns an error if the table is missing or has no text column for the source,
-// and logs a warning if that column has no index.
+// New returns an error if the table is missing or has no text column for the source. It logs a
+// warning if that column has no index.
 func New(ctx context.Context, cfg Config) (pawl.Handler, error) {
 	l := &loader{Config: cfg, table: strings.Split(cfg.Table, ".")}
 	if l.Source == "" {
@@ -76,27 +75,27 @@ func New(ctx context.Context, cfg Config) (pawl.Handler, error) {
 	return l, nil
 }
 
-// formats read the beginning of a file.
+// formats maps each format to the function that reads the beginning of a file.
 var formats = map[string]func(*loader, io.Reader) (*content, error){
 	"csv": (*loader).csv, "ndjson": (*loader).ndjson, "parquet": (*loader).parquet,
 }
 
-// content is a file whose beginning was read.
+// content is a file whose beginning has been read.
 type content struct {
-	names   []string // of the columns, as the beginning gives them
-	where   string   // where the names are, for errors
-	byName  bool     // rows name their values: the beginning need not name all columns
-	options string   // of COPY
-	line    string   // what a line of COPY is in the file: "line" or "row"
+	names   []string // of the columns, from the beginning of the file
+	where   string   // position of the names, for errors
+	byName  bool     // each row names its values, so the beginning need not name all columns
+	options string   // options of COPY
+	line    string   // name of a line of COPY in errors: "line" or "row"
 	write   func(w io.Writer, to *target) error
 	close   func()
 }
 
-// target is where the rows of a file go.
+// target is the destination of a file's rows.
 type target struct {
-	source  string // the first value of each row
+	source  string // first value of each row
 	table   *table
-	columns []column // of the other values
+	columns []column // columns of the other values
 }
 
 // Concurrency implements [pawl.Limited].
@@ -107,10 +106,9 @@ func (l *loader) Target() string { return "the table " + l.target }
 
 // Handle implements [pawl.Handler].
 //
-// It acquires a connection before it opens the object. An attempt that waits for a
-// connection then holds neither a stream, which the store would cut, nor a temporary
-// file. The transaction begins after that, so it does not wait for the store to
-// send the beginning of the file.
+// It acquires a connection before it opens the object. An attempt that waits for a connection
+// therefore has neither an open stream, which the store would close, nor a temporary file. It
+// begins the transaction after the beginning of the file has arrived.
 func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 	conn, err := l.Pool.Acquire(ctx)
 	if err != nil {
@@ -123,7 +121,7 @@ func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // it was read to its end, or the load failed
+		defer func() { _ = body.Close() }() // it was only read
 		in, closed, err := decompress(body, l.MaxBytes)
 		if err != nil {
 			return fmt.Errorf("load %s: %w", t.Object, err)
@@ -142,15 +140,15 @@ func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 	return nil
 }
 
-// settingsSQL bounds how long rows that another session locks hold a connection, and
-// how long the server keeps rows locked for a worker whose machine is gone.
+// settingsSQL limits how long a connection waits for rows that another session has locked, and
+// how long the server keeps rows locked for a worker whose machine has failed.
 const settingsSQL = `SELECT set_config('lock_timeout', '5s', true), set_config('tcp_keepalives_idle', '30', true),
 	set_config('tcp_keepalives_interval', '10', true), set_config('tcp_keepalives_count', '3', true)`
 
-// replace replaces the rows of the object by those of c; nil: by none.
+// replace replaces the rows of the object by those of c, or by none if c is nil.
 //
-// The transaction is read committed whatever the database's default is: the row of the
-// ledger changes meanwhile with each renewal of the lease.
+// The isolation level is read committed, because each renewal of the lease changes the object's
+// row in the ledger.
 func (l *loader) replace(ctx context.Context, conn *pgxpool.Conn, t *pawl.Task, c *content) error {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
@@ -175,8 +173,8 @@ func (l *loader) replace(ctx context.Context, conn *pgxpool.Conn, t *pawl.Task, 
 	return l.explain(tx.Commit(ctx), c)
 }
 
-// remove deletes the rows of an object, and then reads the table's columns. They
-// cannot change before the transaction ends, because the DELETE has locked the table.
+// remove deletes the rows of an object and then reads the table's columns. The columns cannot
+// change before the transaction ends, because the DELETE has locked the table.
 func (l *loader) remove(ctx context.Context, tx pgx.Tx, source string) (t *table, err error) {
 	q := &pgx.Batch{}
 	q.Queue(settingsSQL)
@@ -188,7 +186,7 @@ func (l *loader) remove(ctx context.Context, tx pgx.Tx, source string) (t *table
 	return t, tx.SendBatch(ctx, q).Close()
 }
 
-// copy streams the rows. Its goroutine ends when the server takes no more.
+// copy streams the rows to the server. Its goroutine ends when the server accepts no more rows.
 func (l *loader) copy(ctx context.Context, tx pgx.Tx, c *content, to *target) error {
 	names := []string{pgx.Identifier{l.Source}.Sanitize()}
 	for _, col := range to.columns {

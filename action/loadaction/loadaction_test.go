@@ -28,7 +28,7 @@ import (
 	"github.com/pawlhq/pawl/store/postgres"
 )
 
-// bench is a table, and a Pawl that loads into it what a bucket holds.
+// loadTest is a table, a bucket, and a Pawl that loads the bucket's objects into the table.
 type loadTest struct {
 	*testing.T
 	store   *postgres.Store
@@ -37,8 +37,8 @@ type loadTest struct {
 	changes int
 	retry   pawl.Retry
 	cfg     loadaction.Config
-	handler pawl.Handler // default: a new one for each change
-	from    bucket.Store // that the handler reads; default objects
+	handler pawl.Handler // default: a new handler for each change
+	from    bucket.Store // store that the handler reads; default objects
 }
 
 func newLoadTest(t *testing.T, ddl string) *loadTest {
@@ -59,7 +59,7 @@ func newLoadTest(t *testing.T, ddl string) *loadTest {
 	return b
 }
 
-// bring is a source of one notification.
+// oneEvent is a source with one notification.
 type oneEvent struct{ e event.Event }
 
 func (s oneEvent) Run(ctx context.Context, to source.Sink) error {
@@ -71,8 +71,7 @@ func (s oneEvent) Run(ctx context.Context, to source.Sink) error {
 	return err
 }
 
-// put writes an object, or removes it if body is nil, and has it loaded. It
-// returns the row of the ledger.
+// put writes an object, or removes it if body is nil, and processes it. It returns its row.
 func (b *loadTest) put(key string, body []byte) ledger.Row {
 	b.Helper()
 	ref := event.Object{Bucket: "in", Key: key}
@@ -144,8 +143,7 @@ func (b *loadTest) want(want string) {
 
 const exportsDDL = `CREATE TABLE exports (name text, n int, at timestamptz, _source text NOT NULL); CREATE INDEX ON exports (_source); SET timezone = 'UTC'`
 
-// An overwrite replaces, a removal removes, and what was refused leaves everything
-// as it was.
+// An overwrite replaces rows, a removal deletes them, and a rejected file leaves them unchanged.
 func TestRowsAreReplaced(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	b.put("a.csv", []byte("n,name\n1,one\n2,\"two, and\nmore\"\n3,\n4,\"\"\n\n\n"))
@@ -166,7 +164,7 @@ more",2,,s3://in/a.csv)
 	b.want("")
 }
 
-// Files in each format, plain and packed, come to the same rows.
+// Files in each format, compressed or not, give the same rows.
 func TestFormats(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	type row struct {
@@ -220,7 +218,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// What does not fit is told by line, column and value; the rows of before stay.
+// The error for an invalid file names line, column and value, and the previous rows remain.
 func TestInvalidFiles(t *testing.T) {
 	b := newLoadTest(t, exportsDDL+`; ALTER TABLE exports ADD CHECK (n < 1000)`)
 	b.cfg.MaxLine, b.cfg.MaxBytes = 1000, 5000
@@ -270,8 +268,8 @@ func TestInvalidFiles(t *testing.T) {
 	}
 }
 
-// TestAnEndlessLine: a line of two gigabytes, which compresses well, does not fill the memory.
-// Its frames are equal, so that one is compressed.
+// TestEndlessLine checks that a compressed line of two gigabytes does not fill the memory. Its
+// frames are equal, so the test compresses only one.
 func TestEndlessLine(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	z, err := zstd.NewWriter(nil)
@@ -296,7 +294,7 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
-// What is wrong with the table is told at once.
+// New reports an unsuitable table.
 func TestTableIsChecked(t *testing.T) {
 	b := newLoadTest(t, `CREATE TABLE exports (n int); CREATE TABLE fine (n int, "from" text); CREATE SCHEMA raw; CREATE TABLE raw.exports (n int, _source text)`)
 	for _, tc := range []struct{ table, source, want string }{

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// ndjson reads the first line. A line that does not name a column has a null there. A
-// column with a default is loaded only if the first line names it.
+// ndjson reads the first line. If a later line lacks a column, the value is null. A column with a
+// default is loaded only if the first line names it.
 func (l *loader) ndjson(in io.Reader) (*content, error) {
 	r := newRecords(in, l.MaxLine, false)
 	first, err := r.next()
@@ -71,7 +71,7 @@ func (to *target) row(row, record []byte, line int) ([]byte, error) {
 	return append(row, '\n'), nil
 }
 
-// object returns the members of the object on a line.
+// parseObject returns the members of the object on a line.
 func parseObject(record []byte, line int) (names []string, values []jsontext.Value, err error) {
 	d := jsontext.NewDecoder(bytes.NewReader(record))
 	if d.PeekKind() != '{' {
@@ -101,8 +101,8 @@ func parseObject(record []byte, line int) (names []string, values []jsontext.Val
 	return names, values, nil
 }
 
-// read returns a JSON value as the column reads it: a string without its quotes, unless
-// the column holds JSON itself, and any other value as it is.
+// text returns a JSON value as input for the column: a string without its quotes, unless the
+// column has a JSON type, and any other value unchanged.
 func (c *column) text(v jsontext.Value) string {
 	if v.Kind() == '"' && c.kind != "json" && c.kind != "jsonb" {
 		if s, err := jsontext.AppendUnquote(nil, v); err == nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// parquet copies the file to a temporary file, because reading begins at its end.
+// parquet copies the file to a temporary file, because a Parquet file is read from its end.
 func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 	tmp, err := tempFile()
 	if err != nil {
 		return nil, err
 	}
-	drop := func() { _ = tmp.Close() } // it has no name: nothing is left
+	drop := func() { _ = tmp.Close() } // it has no name, so closing it deletes it
 	defer func() {
 		if err != nil {
 			drop()
@@ -66,7 +66,7 @@ func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 	return c, nil
 }
 
-// temporary returns a file without a name, so that a crash leaves nothing behind.
+// tempFile returns a file without a name, so that a crash leaves no file behind.
 func tempFile() (*os.File, error) {
 	f, err := os.CreateTemp("", "pawl-parquet-")
 	if err != nil {
@@ -78,7 +78,7 @@ func tempFile() (*os.File, error) {
 	return f, nil
 }
 
-// fits rejects a file whose own figures say that it is too large, unpacked.
+// checkSize rejects a file whose metadata states a larger uncompressed size than MaxBytes.
 func (l *loader) checkSize(f *parquet.File) error {
 	var size int64
 	for _, g := range f.Metadata().RowGroups {
@@ -89,7 +89,7 @@ func (l *loader) checkSize(f *parquet.File) error {
 	return nil
 }
 
-// writeRows counts the bytes that it writes, because a value that is in the file once
+// writeRows also limits the number of bytes that it writes, because a value that is stored once
 // may be the value of every row.
 func (l *loader) writeRows(w io.Writer, f *parquet.File, texts []textFunc, source string) error {
 	first := appendCopyValue(nil, source)
@@ -109,7 +109,7 @@ func (l *loader) writeRows(w io.Writer, f *parquet.File, texts []textFunc, sourc
 	}
 	for _, g := range f.RowGroups() {
 		if g.NumRows() == 0 {
-			continue // pandas writes such a group, which has no pages of rows to read
+			continue // pandas writes empty groups without pages
 		}
 		if err := eachRow(g, put); err != nil {
 			return err
@@ -121,7 +121,7 @@ func (l *loader) writeRows(w io.Writer, f *parquet.File, texts []textFunc, sourc
 	return nil
 }
 
-// eachRow calls f with every row of a group.
+// eachRow calls f for every row of a group.
 func eachRow(g parquet.RowGroup, f func(parquet.Row) error) (err error) {
 	rows := g.Rows()
 	defer func() { err = errors.Join(err, rows.Close()) }()
@@ -142,8 +142,7 @@ func eachRow(g parquet.RowGroup, f func(parquet.Row) error) (err error) {
 	}
 }
 
-// appendRow appends a row in COPY's text format. If the row is longer than most bytes,
-// its end may be missing.
+// appendRow appends a row in COPY's text format. A row of more than most bytes may be incomplete.
 func appendRow(to []byte, row parquet.Row, texts []textFunc, most int64) ([]byte, error) {
 	for _, v := range row {
 		switch to = append(to, '\t'); {

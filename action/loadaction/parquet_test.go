@@ -18,7 +18,7 @@ func parquetFile(t *testing.T, name string) []byte {
 	return body
 }
 
-// A file without rows replaces the rows of the previous version by none.
+// A file without rows removes the rows of the previous version.
 func TestEmptyParquetRemovesRows(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	b.put("x", []byte("name\nbefore\n"))

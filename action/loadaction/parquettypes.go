@@ -14,10 +14,10 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// textFunc returns a value as PostgreSQL reads it.
+// textFunc returns a value as text for PostgreSQL.
 type textFunc func(parquet.Value) (string, error)
 
-// logical returns the logical type, or nil.
+// logicalType returns the logical type, or nil.
 func logicalType(t parquet.Type) any {
 	if l := t.LogicalType(); l != nil {
 		return l.Value
@@ -25,8 +25,8 @@ func logicalType(t parquet.Type) any {
 	return nil
 }
 
-// textOf returns the function for the values of a type. Values without a logical type are
-// bytes: a column of the kind bytea reads them in hexadecimal, and any other as text.
+// textOf returns the textFunc for a type. Values without a logical type are bytes: hexadecimal
+// for a bytea column, and text for any other.
 func textOf(t parquet.Type, bytea bool) textFunc {
 	switch l := logicalType(t).(type) {
 	case *format.StringType, *format.EnumType, *format.JsonType:
@@ -51,7 +51,7 @@ func textOf(t parquet.Type, bytea bool) textFunc {
 		})
 	case *format.UUIDType:
 		return infallible(func(v parquet.Value) string {
-			id, _ := uuid.FromBytes(v.ByteArray()) // of 16 bytes, or the server refuses it
+			id, _ := uuid.FromBytes(v.ByteArray()) // the server rejects a value that has not 16 bytes
 			return id.String()
 		})
 	case *format.IntType:
@@ -71,7 +71,7 @@ func infallible(f func(parquet.Value) string) textFunc {
 	return func(v parquet.Value) (string, error) { return f(v), nil }
 }
 
-// physical returns a value by its physical type.
+// physicalText returns a value according to its physical type.
 func physicalText(v parquet.Value, bytea bool) string {
 	switch v.Kind() {
 	case parquet.ByteArray, parquet.FixedLenByteArray:
@@ -85,7 +85,7 @@ func physicalText(v parquet.Value, bytea bool) string {
 	return v.String()
 }
 
-// julian returns the instant of an INT96 value, as Impala, Hive and Spark write it: the
+// julian returns the instant of an INT96 value, as written by Impala, Hive and Spark: the
 // nanoseconds of the day, and the Julian day.
 func julian(v deprecated.Int96) time.Time {
 	const day1970 = 2440588
@@ -100,7 +100,7 @@ func unsigned(v parquet.Value) string {
 	return strconv.FormatUint(uint64(v.Int64()), 10)
 }
 
-// instant returns the instant at n units since 1970.
+// instant returns the time n units after 1970.
 func instant(n int64, unit format.TimeUnit) time.Time {
 	switch unit.Value.(type) {
 	case *format.MilliSeconds:
@@ -112,16 +112,15 @@ func instant(n int64, unit format.TimeUnit) time.Time {
 }
 
 const (
-	// mostScale is the largest scale that a numeric column can have.
+	// maxScale is the maximum scale of a numeric column.
 	maxScale = 1000
-	// mostDecimal bounds a decimal in bytes. PostgreSQL's numbers are shorter, and the time
-	// to write a longer one grows faster than its length.
+	// maxDecimalBytes limits the size of a decimal. PostgreSQL's numbers are shorter, and the
+	// time to format a longer one grows faster than its length.
 	maxDecimalBytes = 64 << 10
 )
 
-// decimal returns a number with scale digits after the point. Without such digits it has
-// no point and no exponent, which integer columns do not read. Bytes are big-endian
-// two's complement.
+// decimal returns a number with scale digits after the point. With scale 0 it has neither a point
+// nor an exponent, which integer columns reject. Bytes are big-endian two's complement.
 func decimal(v parquet.Value, scale int) (string, error) {
 	n := new(big.Int)
 	switch v.Kind() {

@@ -18,10 +18,10 @@ type table struct {
 	columns []column
 }
 
-// column is a column of the table that a file can fill.
+// column is a column that a file can fill.
 type column struct {
-	name, kind string // the kind of a domain is that of its base type
-	hasDefault bool   // it has a default
+	name, kind string // the kind of a domain is its base type
+	hasDefault bool
 }
 
 const tableSQL = `SELECT attname, format_type(CASE typtype WHEN 'd' THEN typbasetype ELSE atttypid END, NULL),
@@ -32,7 +32,7 @@ const tableSQL = `SELECT attname, format_type(CASE typtype WHEN 'd' THEN typbase
 const indexSQL = `SELECT to_regclass($1)::text, EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 	WHERE i.indrelid = to_regclass($1) AND i.indpred IS NULL AND a.attname = $2)`
 
-// readTable reads the answer to tableSQL.
+// readTable reads the result of tableSQL.
 func (l *loader) readTable(rows pgx.Rows) (*table, error) {
 	t := &table{name: l.Table, source: column{name: l.Source}}
 	var c column
@@ -49,8 +49,8 @@ func (l *loader) readTable(rows pgx.Rows) (*table, error) {
 	return t, err
 }
 
-// checkTable returns an error if the table is missing or has no column for the source.
-// It warns if that column has no index.
+// checkTable returns an error if the table or its source column is missing. It warns if the
+// source column has no index.
 func (l *loader) checkTable(ctx context.Context) error {
 	rows, err := l.Pool.Query(ctx, tableSQL, l.table.Sanitize())
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *loader) checkTable(ctx context.Context) error {
 	return nil
 }
 
-// check checks the names of a file's columns.
+// check validates the names of a file's columns.
 func (t *table) check(names []string, where string) error {
 	for i, name := range names {
 		switch {
@@ -92,7 +92,7 @@ func (t *table) check(names []string, where string) error {
 	return nil
 }
 
-// fill returns the columns that a file fills, in the order of its values.
+// columnsFor returns the columns that a file fills, in the order of its values.
 func (t *table) columnsFor(c *content) (all []column, err error) {
 	if err := t.check(c.names, c.where); err != nil {
 		return nil, err

@@ -23,10 +23,10 @@ type Running struct {
 	Acknowledged <-chan struct{}
 }
 
-// Start creates a source with the given grace period, runs it on sink, and sends the payloads to
+// Start creates a source with the given shutdown timeout, runs it on sink, and sends the payloads to
 // it, in any order, each one until it is acknowledged. All goroutines that Start starts must end
 // with the test.
-type Start func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *Running
+type Start func(t *testing.T, sink source.Sink, shutdownTimeout time.Duration, payloads []string) *Running
 
 // Test runs the rules of package source. Call it from an external test package, because
 // goroutines that run code of the source's package count as leaked.
@@ -41,18 +41,18 @@ func Test(t *testing.T, start Start) {
 		{"acknowledges nothing that a closed sink refused", doesNotAcknowledgeForClosedSink},
 		{"waits at its end for what the sink has", waitsAtShutdown},
 		{"delivers nothing again after its context has ended", deliversNothingDuringShutdown},
-		{"waits no longer than the grace", waitsNoLongerThanGrace},
+		{"waits no longer than the shutdown timeout", waitsNoLongerThanShutdownTimeout},
 	}
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) { r.rule(t, start) })
 	}
 }
 
-const longGrace = time.Hour
+const longTimeout = time.Hour
 
 func acknowledgesNothingBefore(t *testing.T, start Start) {
 	sink := NewSink(3)
-	run := start(t, sink, longGrace, payloads(3))
+	run := start(t, sink, longTimeout, payloads(3))
 	held := sink.Next(t)
 	for range 2 {
 		sink.Next(t).Done(source.Outcome{Ack: true})
@@ -65,7 +65,7 @@ func acknowledgesNothingBefore(t *testing.T, start Start) {
 
 func redelivers(t *testing.T, start Start) {
 	sink := NewSink(1)
-	run := start(t, sink, longGrace, payloads(1))
+	run := start(t, sink, longTimeout, payloads(1))
 	first := sink.Next(t)
 	first.Done(source.Outcome{RetryAfter: time.Millisecond, Err: errors.New("the ledger is away")})
 	second := sink.Next(t)
@@ -80,7 +80,7 @@ func redelivers(t *testing.T, start Start) {
 
 func appliesBackpressure(t *testing.T, start Start) {
 	sink := NewSink(1)
-	run := start(t, sink, longGrace, payloads(3))
+	run := start(t, sink, longTimeout, payloads(3))
 	sink.Refused(t)
 	run.mustNotBeAcknowledged(t)
 	seen := make(map[string]bool)
@@ -99,7 +99,7 @@ func appliesBackpressure(t *testing.T, start Start) {
 func doesNotAcknowledgeForClosedSink(t *testing.T, start Start) {
 	sink := NewSink(1)
 	sink.Close()
-	run := start(t, sink, longGrace, payloads(1))
+	run := start(t, sink, longTimeout, payloads(1))
 	sink.Refused(t)
 	run.Cancel()
 	Wait(t, run.Ended, "the end of Run") // nil or ErrClosed
@@ -109,7 +109,7 @@ func doesNotAcknowledgeForClosedSink(t *testing.T, start Start) {
 
 func waitsAtShutdown(t *testing.T, start Start) {
 	sink := NewSink(1)
-	run := start(t, sink, longGrace, payloads(1))
+	run := start(t, sink, longTimeout, payloads(1))
 	held := sink.Next(t)
 	run.Cancel()
 	select {
@@ -126,7 +126,7 @@ func waitsAtShutdown(t *testing.T, start Start) {
 // after the context of Run has ended.
 func deliversNothingDuringShutdown(t *testing.T, start Start) {
 	sink := NewSink(2)
-	run := start(t, sink, longGrace, payloads(2))
+	run := start(t, sink, longTimeout, payloads(2))
 	first, second := sink.Next(t), sink.Next(t)
 	run.Cancel()
 	first.Done(source.Outcome{RetryAfter: time.Millisecond, Err: errors.New("the worker is shutting down")})
@@ -140,7 +140,7 @@ func deliversNothingDuringShutdown(t *testing.T, start Start) {
 	}
 }
 
-func waitsNoLongerThanGrace(t *testing.T, start Start) {
+func waitsNoLongerThanShutdownTimeout(t *testing.T, start Start) {
 	sink := NewSink(1)
 	run := start(t, sink, 20*time.Millisecond, payloads(1))
 	held := sink.Next(t)

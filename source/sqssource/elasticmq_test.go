@@ -33,10 +33,10 @@ func TestElasticMQ(t *testing.T) {
 
 // conformance runs the suite. Payloads count as acknowledged when their queue is empty.
 func conformance(t *testing.T, server *servertest.Queues) {
-	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
+	sourcetest.Test(t, func(t *testing.T, sink source.Sink, shutdownTimeout time.Duration, payloads []string) *sourcetest.Running {
 		q := newQueue(t, server, nil)
 		q.send(t, payloads...)
-		r := run(t, sqssource.Config{URL: q.url, ShutdownTimeout: grace}, sink)
+		r := run(t, sqssource.Config{URL: q.url, ShutdownTimeout: shutdownTimeout}, sink)
 		acknowledged := make(chan struct{})
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		var watch sync.WaitGroup

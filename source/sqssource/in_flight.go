@@ -68,11 +68,11 @@ func (f *inFlight) start(ctx context.Context) (stop func()) {
 	}
 }
 
-// waitForAnswers waits up to the grace period until no message is in flight.
+// waitForAnswers waits up to the shutdown timeout until no message is in flight.
 func (f *inFlight) waitForAnswers(ctx context.Context) {
-	grace, cancel := context.WithTimeout(ctx, f.cfg.ShutdownTimeout)
+	shutdownTimeout, cancel := context.WithTimeout(ctx, f.cfg.ShutdownTimeout)
 	defer cancel()
-	_ = f.slots.Acquire(grace, int64(f.limits.maxInFlight)) // after the grace period, the remaining messages are released
+	_ = f.slots.Acquire(shutdownTimeout, int64(f.limits.maxInFlight)) // after the shutdown timeout, the remaining messages are released
 }
 
 func (f *inFlight) releaseUnanswered() {

@@ -258,7 +258,7 @@ func TestNumberOfReceiversFollowsTheLoad(t *testing.T) {
 }
 
 // During shutdown the source releases undelivered messages at once, and waits for other outcomes
-// no longer than the grace period.
+// no longer than the shutdown timeout.
 func TestShutdownReleasesMessages(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b"), sourcetest.Payload("c")), &log{}, sourcetest.NewSink(2)
@@ -273,7 +273,7 @@ func TestShutdownReleasesMessages(t *testing.T) {
 			t.Error(err)
 		}
 		if got := f.requests(); !strings.HasSuffix(got[len(got)-1], " m1=0") {
-			t.Errorf("at the end of the grace: %q", got)
+			t.Errorf("at the end of the shutdown timeout: %q", got)
 		}
 		if n := l.lines("released unacknowledged messages"); n != 1 {
 			t.Errorf("logged %d times that one is given back", n)

@@ -100,7 +100,7 @@ func New(ctx context.Context, cfg Config) (*Source, error) {
 		return nil, fmt.Errorf("sqs: %w", err)
 	}
 	if cfg.ShutdownTimeout < 0 {
-		return nil, errors.New("sqs: the grace period must not be negative")
+		return nil, errors.New("sqs: the shutdown timeout must not be negative")
 	}
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || u.User != nil || len(u.Path) < 2 || u.Scheme != "http" && u.Scheme != "https" {

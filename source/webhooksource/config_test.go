@@ -38,7 +38,7 @@ func TestNew(t *testing.T) {
 		{"secret that is not base64", config{Secret: "whsec_s3cr3t!"}, "24 random bytes in base64"},
 		{"short secret", config{Secret: "whsec_c2VjcmV0"}, "at least 24 random bytes"},
 		{"unknown dialect", config{Dialect: "s4"}, `unknown dialect "s4"`},
-		{"negative grace", config{ShutdownTimeout: -time.Second}, "grace"},
+		{"negative shutdown timeout", config{ShutdownTimeout: -time.Second}, "shutdown timeout"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 const maxHeaderBytes = 16 << 10
 
 // Run listens and serves until ctx ends. Then it stops accepting connections and waits up to the
-// grace period for the outcomes of accepted posts. Senders must post again if they get no
+// shutdownTimeout period for the outcomes of accepted posts. Senders must post again if they get no
 // response. Run may be called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
@@ -29,7 +29,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	close(s.ready)
 	s.cfg.Logger.Info("listening for notifications", "address", s.addr.String(), "path", s.cfg.Path)
 
-	// Requests outlive ctx. They end with a response or with the grace period.
+	// Requests outlive ctx. They end with a response or with the shutdown timeout.
 	requests, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelRequests()
 	conns := newConnTracker(s.limits.maxConns, s.limits.maxBodyBytes, func(why string) {
@@ -67,15 +67,15 @@ func (s *Source) server(ctx, requests context.Context, conns *connTracker, sink 
 }
 
 // shutDown closes every connection. A connection with a request is closed after its response or
-// after the grace period.
+// after the shutdown timeout.
 func (s *Source) shutDown(requests context.Context, cancelRequests func(), server *http.Server, conns *connTracker) {
 	conns.closeUnused()
-	grace, cancel := context.WithTimeout(requests, s.cfg.ShutdownTimeout)
+	shutdownTimeout, cancel := context.WithTimeout(requests, s.cfg.ShutdownTimeout)
 	defer cancel()
-	if server.Shutdown(grace) == nil {
+	if server.Shutdown(shutdownTimeout) == nil {
 		return
 	}
-	s.cfg.Logger.Warn("the grace period is over: closing connections without a response; their senders must post again", "connections", conns.count())
+	s.cfg.Logger.Warn("shutdown timeout reached: closing connections without a response; their senders must post again", "connections", conns.count())
 	cancelRequests()
 	_ = server.Close() // nothing to report for abandoned connections
 }

@@ -125,8 +125,8 @@ func (ackAll) TryDeliver(d source.Delivery) error {
 // TestRules runs the conformance suite. Like a store with a queue, it posts each payload until it
 // is acknowledged.
 func TestRules(t *testing.T) {
-	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
-		e := serve(t, webhooksource.Config{ShutdownTimeout: grace}, sink)
+	sourcetest.Test(t, func(t *testing.T, sink source.Sink, shutdownTimeout time.Duration, payloads []string) *sourcetest.Running {
+		e := serve(t, webhooksource.Config{ShutdownTimeout: shutdownTimeout}, sink)
 		acknowledged := make(chan struct{})
 		var senders sync.WaitGroup
 		ctx := t.Context()

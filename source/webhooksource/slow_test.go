@@ -109,8 +109,8 @@ func TestIdleConnectionsDoNotDelayShutdown(t *testing.T) {
 }
 
 // If a client has already sent its next request, the server cannot detect that it disconnects.
-// The grace period still ends the wait.
-func TestGraceEndsPipelinedRequests(t *testing.T) {
+// The shutdown timeout still ends the wait.
+func TestShutdownTimeoutEndsPipelinedRequests(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	e := serve(t, webhooksource.Config{ShutdownTimeout: 20 * time.Millisecond}, sink)
 	request := fmt.Sprintf("POST /in HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(payload), payload)

@@ -110,7 +110,7 @@ func New(cfg Config) (*Source, error) {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
 	if cfg.ShutdownTimeout < 0 {
-		return nil, errors.New("webhook: the grace period must not be negative")
+		return nil, errors.New("webhook: the shutdown timeout must not be negative")
 	}
 	s := &Source{
 		cfg:      cfg,
