@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Listed is an object as a listing of the bucket has it.
+// Listed is an object in a listing of the bucket.
 type Listed struct {
 	Key          string
 	Size         int64 // in bytes
@@ -18,14 +18,14 @@ type Listed struct {
 
 // AuditOptions configure an audit.
 type AuditOptions struct {
-	DryRun bool // report differences, and write nothing
-	// Limit, if above 0, removes objects and uploads without a row at once, if there are at
-	// most this many. It is for an operator who knows that the index is no old copy.
+	DryRun bool // report differences without writing
+	// Limit, if above 0, permits the immediate removal of all orphans if there are at most this
+	// many. Set it only if the index is known to be complete.
 	Limit int64
-	// Orphans is what earlier audits of this process saw without a row. The audit updates
-	// it. Nil: it removes none of them without Limit.
+	// Orphans contains the orphans that earlier audits of this process saw. The audit updates
+	// it. If it is nil, the audit removes orphans only with Limit.
 	Orphans Orphans
-	// Progress, if set, is called for each object of the listing.
+	// Progress, if set, is called for each listed object.
 	Progress func(*AuditReport)
 }
 
@@ -33,26 +33,25 @@ type AuditOptions struct {
 type AuditReport struct {
 	Objects int64 `json:"objects"`
 	Rows    int64 `json:"rows"`
-	// Moved counts the files that a look has moved, by the state that they have now.
+	// Moved counts the files whose state changed, by new state.
 	Moved map[string]int64 `json:"moved"`
-	// Leftovers are objects of files that are gone or expired, which a look removes, and
-	// uploads in parts that nothing will complete.
+	// Leftovers counts objects of Gone and Expired files, and multipart uploads of known files
+	// that nothing will complete.
 	Leftovers int64 `json:"leftovers"`
-	// Orphans are objects with the name of a file but without a row, and uploads in parts
-	// without a row that nothing will complete. OrphanKeys names the first of them. Removed
-	// counts those that were removed.
+	// Orphans counts objects that are named like a file but have no row, and multipart uploads
+	// without a row that nothing will complete. OrphanKeys contains the first keys. Removed
+	// counts the removed orphans.
 	Orphans    int64    `json:"orphans"`
 	OrphanKeys []string `json:"orphan_keys,omitempty"`
 	Removed    int64    `json:"removed"`
-	// Foreign are objects that this service never named, without those below Proofs.
-	// They stay, and are no difference.
+	// Foreign counts objects that are not named like a file, except probes. An audit keeps them
+	// and does not count them as differences.
 	Foreign int64 `json:"foreign"`
-	// Failed are files and uploads that could not be looked at, or not put right: the
-	// audit went on with the others.
+	// Failed counts files and uploads that could not be checked or repaired.
 	Failed int64 `json:"failed"`
 }
 
-// Differences is how many differences between index and bucket there were.
+// Differences returns the number of differences between index and bucket.
 func (r *AuditReport) Differences() int64 {
 	n := r.Leftovers + r.Orphans
 	for _, moved := range r.Moved {
@@ -61,22 +60,21 @@ func (r *AuditReport) Differences() int64 {
 	return n
 }
 
-// audit is an audit under way.
+// audit is the state of a running audit.
 type audit struct {
 	*Service
 	options AuditOptions
 	report  AuditReport
-	orphans []Orphan // up to one more than the limit
+	orphans []Orphan // at most one above the limit
 	nextRow func() (File, error, bool)
-	row     *File // ahead; nil: there are no more
-	failed  error // the first
+	row     *File // next row to compare; nil: none
+	failed  error // first failure
 }
 
-// Audit compares a listing of the bucket below the service's prefix, in order of
-// key, with the index. Listing and index are no evidence: each difference is looked
-// at, and only what the look finds is written. Of what the timers are about to do
-// anyway nothing is said. What cannot be looked at does not end it, but makes an error
-// in the end; after another error the counts are those of a part.
+// Audit compares a listing of the bucket below the service's prefix, in key order, with the
+// index. It reconciles each difference, because a listing or a row alone may be out of date. It
+// does not report changes that a due timer makes anyway. A file that fails does not stop the
+// audit, but makes it return an error. After any other error the counts are incomplete.
 func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o AuditOptions) (AuditReport, error) {
 	a := &audit{Service: s, options: o, report: AuditReport{Moved: map[string]int64{}}}
 	next, stop := iter.Pull2(s.Index.Scan(ctx))
@@ -95,8 +93,8 @@ func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o
 	return a.report, err
 }
 
-// recordFailure notes that something could not be looked at, or not put right. Only the end of
-// ctx ends the audit.
+// recordFailure counts a failure and returns nil, so that the audit continues. If ctx has
+// ended, it returns err.
 func (a *audit) recordFailure(ctx context.Context, key string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -108,7 +106,7 @@ func (a *audit) recordFailure(ctx context.Context, key string, err error) error 
 	return nil
 }
 
-// merge reads objects and rows side by side, in order of key.
+// merge compares objects and rows in key order.
 func (a *audit) merge(ctx context.Context, objects iter.Seq2[Listed, error]) error {
 	if err := a.advance(ctx); err != nil {
 		return err
@@ -164,8 +162,8 @@ func (a *audit) advance(ctx context.Context) error {
 	}
 }
 
-// compare compares the row ahead with its object, nil for none, and goes on to the
-// next row.
+// compare compares the next row with its object, which may be nil, and advances to the
+// following row.
 func (a *audit) compare(ctx context.Context, o *Listed) error {
 	f := a.row
 	if f.differs(o) {
@@ -180,13 +178,13 @@ func (a *audit) compare(ctx context.Context, o *Listed) error {
 	return a.advance(ctx)
 }
 
-// auditClockTolerance is how far the store's clock may be ahead of the index's without a look at
-// every object. An object that was replaced that soon after it was indexed, of which
-// no notification came, is not noticed if its size is the same.
+// auditClockTolerance is the maximum lead of the store's clock over the index's clock. An
+// object that was replaced by one of the same size within this time after it was indexed,
+// without a notification, is not detected.
 const auditClockTolerance = time.Minute
 
-// differs reports that a file may not be as the listing has its object. What is
-// Deleted or Purging has a timer, whatever lies there.
+// differs reports whether a row may disagree with the listed object. Deleted and Purging files
+// have timers, so they never do.
 func (f *File) differs(o *Listed) bool {
 	switch f.State {
 	case Indexed:
@@ -197,8 +195,8 @@ func (f *File) differs(o *Listed) bool {
 	return false
 }
 
-// checkFile looks at a file, and counts what came of it. The first look writes nothing:
-// mostly there is no difference after all.
+// checkFile reconciles a file and counts the result. It first decides without writing, because
+// most listed differences no longer exist.
 func (a *audit) checkFile(ctx context.Context, id string) error {
 	f, err := a.Index.Load(ctx, id)
 	if err != nil {
@@ -224,8 +222,8 @@ func (a *audit) checkFile(ctx context.Context, id string) error {
 	return err
 }
 
-// checkObjectWithoutRow meets an object whose row the scan has not shown. The row may be younger
-// than the scan.
+// checkObjectWithoutRow handles an object whose row the scan did not return. The row may be
+// newer than the scan.
 func (a *audit) checkObjectWithoutRow(ctx context.Context, key string) error {
 	id, ours := a.ID(key)
 	if !ours {
@@ -242,8 +240,8 @@ func (a *audit) checkObjectWithoutRow(ctx context.Context, key string) error {
 	return nil
 }
 
-// checkUploads meets the uploads in parts that began so long ago that nothing completes
-// them. Those that a timer is about to end are left to it.
+// checkUploads handles multipart uploads that are too old to be completed. It skips uploads
+// that a timer is about to abort.
 func (a *audit) checkUploads(ctx context.Context) error {
 	over := a.now().Add(-a.Times.Parts - a.Times.Upload - a.Times.Skew)
 	for u, err := range a.Objects.Uploads(ctx, a.Prefix) {
@@ -261,9 +259,9 @@ func (a *audit) checkUploads(ctx context.Context) error {
 	return nil
 }
 
-// checkOldUpload counts an upload that nothing completes any more, and aborts it if its file
-// has a row. It skips an upload that the row's timer is about to abort, and one that the
-// list of its own key does not have.
+// checkOldUpload counts an upload that nothing will complete, and aborts it if its file has a
+// row. It skips an upload that the row's timer is about to abort, and one that is missing in
+// the list of its own key.
 func (a *audit) checkOldUpload(ctx context.Context, id string, u *OpenUpload) error {
 	f, err := a.Index.Load(ctx, id)
 	rowless := errors.Is(err, ErrNotFound)

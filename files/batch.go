@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// sendBatch applies items together with the usage, and answers those whose outcome is
-// known. The others are queued again. An error is that of ctx.
+// sendBatch applies items together with the usage. It answers the items with a known outcome
+// and queues the others again. It returns only errors of ctx.
 func (x *Index) sendBatch(ctx context.Context, s *sender, batch []*item) error {
 	usage, err := s.usageChange(batch)
 	if err != nil {
@@ -45,8 +45,8 @@ func (x *Index) sendBatch(ctx context.Context, s *sender, batch []*item) error {
 
 func (u Usage) add(o Usage) Usage { return Usage{Bytes: u.Bytes + o.Bytes, Open: u.Open + o.Open} }
 
-// usageChange returns the change of the usage by a batch. It writes a new nonce even if the sum
-// stays, and the record is never deleted: both keep a batch that lands late from landing.
+// usageChange returns the change of the usage by a batch. The usage always gets a new nonce and
+// is never deleted, so that an earlier batch that is still in flight cannot land.
 func (s *sender) usageChange(batch []*item) (c store.Change, err error) {
 	used := s.used
 	for _, it := range batch {
@@ -59,7 +59,8 @@ func (s *sender) usageChange(batch []*item) (c store.Change, err error) {
 	return store.Change{Key: next.Key, Expect: s.nonce, Next: next}, err
 }
 
-// handleRefusal finds out which items another process's changes concern, and answers those.
+// handleRefusal answers the items that changes of other processes caused to be refused, and
+// queues the others again.
 func (x *Index) handleRefusal(ctx context.Context, s *sender, batch []*item, out []store.Outcome) error {
 	late := out[0].Refused
 	if late {
@@ -89,8 +90,8 @@ func (x *Index) handleRefusal(ctx context.Context, s *sender, batch []*item, out
 	return nil
 }
 
-// retryOrOutcome reports whether an item of a refused batch is to be sent again, or returns its
-// answer.
+// retryOrOutcome reports whether an item of a refused batch must be sent again. Otherwise err
+// is the answer to the item.
 func (x *Index) retryOrOutcome(ctx context.Context, it *item, out []store.Outcome) (again bool, err error) {
 	for i := range out {
 		if out[i].Refused && (i != it.key || i == 0 || it.drops) {
@@ -103,8 +104,8 @@ func (x *Index) retryOrOutcome(ctx context.Context, it *item, out []store.Outcom
 	return x.mayTakeKey(ctx, it, out[it.key].Current)
 }
 
-// mayTakeKey reports whether a begin that its idempotency key refused is sent again. It is if
-// the key belongs to no file or to an Expired one; otherwise err is the answer.
+// mayTakeKey reports whether a new file may replace the owner of its idempotency key, which is
+// the case if that file does not exist or is Expired. Otherwise err is the answer to the item.
 func (x *Index) mayTakeKey(ctx context.Context, it *item, current *store.Record) (again bool, err error) {
 	key := &it.changes[it.key]
 	if current == nil {
@@ -128,7 +129,8 @@ func (x *Index) mayTakeKey(ctx context.Context, it *item, current *store.Record)
 	return false, err
 }
 
-// retrySolo sends each item of a rejected batch alone. One that is rejected alone fails.
+// retrySolo sends each item of a rejected batch in a batch of its own. If the batch has only
+// one item, that item fails.
 func (x *Index) retrySolo(s *sender, batch []*item, err error) {
 	if len(batch) == 1 {
 		x.answer(batch, err)
@@ -142,10 +144,10 @@ func (x *Index) retrySolo(s *sender, batch []*item, err error) {
 	x.requeue(s, batch)
 }
 
-// resolveUnclear finds out once whether a batch without a clear answer has landed, from the files
-// that it would have written. No other change has the ID of a file that begins. If the
-// batch has not landed yet it still may, so its begins are never sent again, and its other
-// changes begin again with the rows as they are then.
+// resolveUnclear reads once whether a batch with an ambiguous answer has landed, from the files
+// that it would have written. A row with the ID of a new file can only come from this batch. If
+// the batch has not landed yet, it still may. Therefore new files are never sent again, and the
+// callers of other changes start again with the current rows.
 func (x *Index) resolveUnclear(ctx context.Context, s *sender, batch []*item, cause error) {
 	s.known = false
 	x.warn(ctx, "the index gave an ambiguous answer to a batch", "entity", s.entity, "changes", len(batch), "file", batch[0].id, "error", cause)

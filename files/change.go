@@ -10,27 +10,28 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ErrUnclear is returned for a change that may have been made, may yet be, or will never
-// be. A repeated request with the same idempotency key finds out.
+// ErrUnclear is returned if the result of a change is ambiguous: the change may have landed,
+// may land later, or may never land. To find out, repeat the request with the same idempotency
+// key.
 var ErrUnclear = errors.New("the index gave an ambiguous answer: send the request again with the same idempotency key")
 
-// ErrConflict is returned for a change of a row that has changed since it was loaded.
+// ErrConflict is returned if the row has changed since it was loaded.
 var ErrConflict = errors.New("the row was changed by another request")
 
-// errKeyTaken: the idempotency key belongs to another file that is not Expired.
+// errKeyTaken is returned if the idempotency key belongs to another file that is not Expired.
 var errKeyTaken = errors.New("the idempotency key belongs to another file")
 
 // Change replaces the row of a file.
 type Change struct {
-	From  *File // the row as it was loaded; nil: there must be none
-	Next  File  // Apply gives it a nonce
-	Drop  bool  // delete the row instead, and its idempotency key
-	Limit Usage // refuses an increase above it
+	From  *File // the row as it was loaded; nil: the row is new
+	Next  File  // Apply sets its nonce
+	Drop  bool  // delete the row and its idempotency key
+	Limit Usage // rejects an increase of the usage above it
 }
 
-// Apply makes a change: the row, the entry, the usage, and the idempotency key of a file
-// that begins change together. It returns the row as it is then. If the idempotency key
-// has begun another file, it returns that one and an error.
+// Apply makes a change. The row, the list entry, the usage, and the idempotency key of a new
+// file change atomically. Apply returns the new row. If the idempotency key belongs to another
+// file, it returns that file and an error.
 func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 	for expired := ""; ; {
 		it, err := x.prepare(ctx, &c)
@@ -50,8 +51,8 @@ func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 		case c.Next.Idempotency == "" || !errors.Is(err, ErrQuota) && !errors.Is(err, ErrOpenUploads):
 			return File{}, err
 		}
-		// The usage was loaded before the key: if the file of this key used up the quota,
-		// the key is there. If that file has expired since, there may be room again.
+		// The usage was loaded before the idempotency key. If a file with this key used the
+		// quota, the key exists now. If that file has expired since, there may be room again.
 		f, missing := x.byIdempotency(ctx, c.Next.Entity, c.Next.Idempotency)
 		switch {
 		case missing == nil && f.State != Expired:
@@ -66,7 +67,7 @@ func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 	}
 }
 
-// item is a change as records.
+// item is a change in the form of records.
 type item struct {
 	id         string
 	nonce      store.Nonce
@@ -74,20 +75,20 @@ type item struct {
 	drops      bool
 	addedUsage Usage
 	limit      Usage
-	changes    []store.Change // of the file, of its entry if it has or had one, and of its key
-	key        int            // the place of the key's change; 0: none
-	keyHolder  File           // of the key
+	changes    []store.Change // of the file, of its list entry if any, and of its idempotency key if any
+	key        int            // index of the key's change; 0: none
+	keyHolder  File           // file that the idempotency key belongs to
 
 	// Guarded by Index.mu, like the rest of the item while it is queued.
-	wake         chan struct{} // has room for one
-	leader       bool          // its caller is to send batches
+	wake         chan struct{} // buffered, with a capacity of one
+	leader       bool          // its caller sends the batches
 	done         bool
 	solo         bool // send it in a batch of its own
-	queuedAtLoad bool // it was queued when the usage was loaded last
+	queuedAtLoad bool // was queued when the usage was last loaded
 	err          error
 }
 
-// listed reports that the file has an entry in the list of its entity.
+// listed reports whether the file has a list entry.
 func (f *File) listed() bool { return f.Deletable() }
 
 func (x *Index) prepare(ctx context.Context, c *Change) (*item, error) {
@@ -118,7 +119,7 @@ func (x *Index) prepare(ctx context.Context, c *Change) (*item, error) {
 	return it, nil
 }
 
-// addFile adds the changes of the file and its entry, which have one nonce.
+// addFile adds the changes of the file and of its list entry, with the same nonce.
 func (it *item) addFile(from, next *File) error {
 	var expect store.Nonce
 	if from != nil {
@@ -161,8 +162,8 @@ func (it *item) addKey(k store.Key, expect store.Nonce, body string) {
 	it.changes = append(it.changes, store.Change{Key: k, Expect: expect, Next: &store.Record{Key: k, Nonce: it.nonce, Body: body}})
 }
 
-// dropKey adds the deletion of an idempotency key, if it names this file. An Expired file
-// whose key has begun another one is dropped alone.
+// dropKey adds the deletion of the idempotency key if the key belongs to this file. If the key
+// of an Expired file has created another file, only the Expired file is dropped.
 func (x *Index) dropKey(ctx context.Context, it *item, k store.Key) error {
 	r, err := x.load(ctx, k)
 	if err != nil || r == nil {
@@ -177,13 +178,13 @@ func (x *Index) dropKey(ctx context.Context, it *item, k store.Key) error {
 }
 
 const (
-	// callTimeout bounds a call of the store, which its client cannot cancel.
+	// callTimeout bounds a call of the store. The client cannot cancel it.
 	callTimeout = 30 * time.Second
-	// retryInterval is the time between two tries.
+	// retryInterval is the time between two attempts.
 	retryInterval = 200 * time.Millisecond
 )
 
-// applyDetached applies changes. The end of ctx does not cancel it.
+// applyDetached applies changes. It does not stop when ctx ends.
 func (x *Index) applyDetached(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
@@ -194,8 +195,9 @@ func (x *Index) applyDetached(ctx context.Context, changes []store.Change) ([]st
 	return out, err
 }
 
-// writeWithoutUsage makes a change that neither the usage nor an idempotency key is part of. After an
-// unclear answer it sends the same change again: its nonce shows whether it landed.
+// writeWithoutUsage makes a change that affects neither the usage nor an idempotency key. After
+// an ambiguous answer it sends the same change again, because the nonce shows whether the first
+// one landed.
 func (x *Index) writeWithoutUsage(ctx context.Context, it *item) error {
 	for again := false; ; again = true {
 		out, err := x.applyDetached(ctx, it.changes)
@@ -214,15 +216,15 @@ func (x *Index) writeWithoutUsage(ctx context.Context, it *item) error {
 	}
 }
 
-// outcome returns nil if the outcomes of an item's changes show that it was made, and
-// ErrConflict if they show that the row has changed.
+// outcome returns nil if the outcomes show that the item was applied, or ErrConflict if they
+// show that the row has changed.
 func (x *Index) outcome(ctx context.Context, it *item, out []store.Outcome) error {
 	switch o := &out[0]; {
 	case o.Applied:
 		return nil
 	case !o.Refused:
 	case o.Current == nil && it.drops, o.Current != nil && (o.Current.Nonce == it.nonce || it.creates):
-		return nil // sent before
+		return nil // an earlier attempt landed
 	default:
 		return ErrConflict
 	}

@@ -1,12 +1,12 @@
-// Package files keeps an index of the files that users upload straight into a
-// bucket, and keeps the two together.
+// Package files keeps an index of the files that users upload directly to a bucket, and keeps
+// index and bucket consistent.
 //
-// The bucket holds bytes, the index holds truth. An upload begins with a row and a
-// signed URL; the bytes go to the store by that URL. Only a look moves a row by
-// what the bucket holds: [Service.Look] loads the row, asks the store, decides and
-// writes on condition that the row is still the same. Notifications, timers and
-// audits do nothing but look.
+// The bucket stores the bytes, and the index is the source of truth for the state of each file.
+// An upload starts with a row and a signed URL, with which the client sends the bytes to the
+// store. Only a reconciliation changes a row according to the bucket: [Service.Reconcile] loads
+// the row, reads the state of the object, decides, and writes the row if it is unchanged.
+// Notifications, timers and audits only trigger reconciliations.
 //
-// The transitions are pure, in transition.go. The index keeps its rows in any record store
-// of package store.
+// The transitions in transition.go are pure functions. The index works on any record store of
+// package store that has Apply.
 package files

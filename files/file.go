@@ -9,30 +9,28 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ProbeFolder is the folder below the prefix in which a store is proved to be fit. Audits
-// pass over it.
+// ProbeFolder is the folder below the prefix that probes of the store use. Audits ignore it.
 const ProbeFolder = ".pawl-doctor/"
 
-// State says where a file is in its life. Only Indexed files are visible.
+// State is the state of a file. Only Indexed files are visible.
 type State uint8
 
-// The states. Their numbers are stored.
+// The states of a file. Their names are stored.
 const (
-	Pending State = iota + 1 // its bytes may be on their way
-	Indexed                  // visible: the bucket holds what was promised
-	Lost                     // was indexed, and the bucket does not hold it any more
-	Deleted                  // by its user, who may undelete it for a while
+	Pending State = iota + 1 // the upload may still be in progress
+	Indexed                  // visible: the object matches the promise
+	Lost                     // was indexed, but its object is missing or different
+	Deleted                  // deleted by the user, who may undelete it within the undelete window
 	Purging                  // its object is being removed
-	Gone                     // its object was removed: the row is a tombstone
-	Expired                  // its bytes never came: the row is a tombstone
+	Gone                     // its object was removed; the row is a tombstone
+	Expired                  // its bytes never arrived; the row is a tombstone
 )
 
 var stateNames = [...]string{"", "pending", "indexed", "lost", "deleted", "purging", "gone", "expired"}
 
-// String returns the state's name.
 func (s State) String() string { return stateNames[s] }
 
-// ParseState reads what String writes.
+// ParseState returns the state with the given name.
 func ParseState(name string) (State, error) {
 	for i, n := range stateNames[1:] {
 		if n == name {
@@ -42,23 +40,22 @@ func ParseState(name string) (State, error) {
 	return 0, fmt.Errorf("unknown file state %q", name)
 }
 
-// Nonce is fresh random bytes at every write of a row.
+// Nonce is random. Each write of a row has a new one.
 type Nonce = store.Nonce
 
-// Promise is what the user says of a file before it is uploaded. The store refuses
-// an upload that is another.
+// Promise describes the bytes of an upload. The store rejects an upload that differs.
 type Promise struct {
 	Size        int64 // in bytes
 	ContentType string
-	// SHA256 is that of the bytes; of a file in parts it is that of the SHA-256s of
-	// its parts, one after the other.
+	// SHA256 is the SHA-256 of the bytes. For a multipart file it is the SHA-256 of the
+	// concatenated SHA-256s of its parts.
 	SHA256 [32]byte
-	// PartSize is how many bytes each part has but the last; 0: the file is uploaded
-	// in one piece.
+	// PartSize is the size in bytes of each part but the last. 0 means that the file is
+	// uploaded in one piece.
 	PartSize int64 `json:",omitzero"`
 }
 
-// Parts is how many parts a file has; 0: it is uploaded in one piece.
+// Parts returns the number of parts. 0 means that the file is uploaded in one piece.
 func (p *Promise) Parts() int {
 	if p.PartSize == 0 {
 		return 0
@@ -68,47 +65,47 @@ func (p *Promise) Parts() int {
 
 // File is a row of the index.
 type File struct {
-	ID     string // never used again
-	Entity string // whom it belongs to
-	Key    string // of its object; no other file ever has it
+	ID     string // unique; never reused
+	Entity string // owner of the file
+	Key    string // object key; unique to this file
 	Promise
-	// Idempotency is the key of the request that began the file; empty: none.
+	// Idempotency is the idempotency key of the request that created the file, or empty.
 	Idempotency string
-	// UploadID is the store's name of the upload in parts that the file's URLs are of.
+	// UploadID is the store's ID of the multipart upload to which the file's URLs belong.
 	UploadID string `json:",omitzero"`
 
 	State      State
-	WasPending bool      // of a Deleted file: its bytes had not come
-	PutBy      time.Time // until when its URL lets an upload begin
-	LandBy     time.Time // until when an upload may land, by the store's clock
+	WasPending bool      // a Deleted file was Pending before
+	PutBy      time.Time // deadline for the start of the upload
+	LandBy     time.Time // deadline for the end of the upload, by the store's clock
 	DeletedAt  time.Time
-	DropAt     time.Time // when the tombstone may go
-	DueAt      time.Time // when to look, whatever is heard; zero: never
+	DropAt     time.Time // earliest time to delete the tombstone
+	DueAt      time.Time // time of the next reconciliation; zero: none
 
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	Nonce     Nonce
 
-	unknown string // what a newer version of Pawl has written; JSON
+	unknown string // JSON members that a newer version of Pawl wrote
 }
 
-// Deletable reports whether the file's user can delete it.
+// Deletable reports whether the user can delete the file.
 func (f *File) Deletable() bool {
 	return f.State == Pending || f.State == Indexed || f.State == Lost
 }
 
-// MinCharge is the number of bytes that a file counts against the quota at least. Rows and
-// objects cost something even if the file is empty.
+// MinCharge is the minimum number of bytes that a file counts against the quota, because rows
+// and objects have a cost even if the file is empty.
 const MinCharge = 4 << 10
 
-// Usage is what an entity's files take up.
+// Usage is what the files of an entity use.
 type Usage struct {
-	Bytes int64 // that count against the quota
+	Bytes int64 // counted against the quota
 	Open  int64 // uploads whose URLs may still be in use
 }
 
-// Usage returns what the file adds to its entity's usage. A file counts until its bytes
-// are gone from the bucket, so a deleted file counts until it is purged.
+// Usage returns the file's share of its entity's usage. A file counts until its bytes are
+// removed from the bucket, so a deleted file counts until it is purged.
 func (f *File) Usage() (u Usage) {
 	switch f.State {
 	case Pending, Indexed, Lost, Deleted, Purging:
@@ -120,27 +117,28 @@ func (f *File) Usage() (u Usage) {
 	return u
 }
 
-// Times are the spans that the transitions go by.
+// Times are the durations that determine deadlines and timers.
 type Times struct {
-	URL      time.Duration // how long an upload's URL lives
-	Parts    time.Duration // how long the URLs of an upload in parts live
-	Upload   time.Duration // how long the longest request takes that uploads, by the store's rules
-	Undelete time.Duration // how long a deleted file can be had back
-	Delay    time.Duration // how late a notification may be
-	Skew     time.Duration // how far the clocks of services may be apart
+	URL      time.Duration // lifetime of an upload URL
+	Parts    time.Duration // lifetime of the URLs of a multipart upload
+	Upload   time.Duration // longest duration of one upload request, by the store's limits
+	Undelete time.Duration // undelete window
+	Delay    time.Duration // maximum delay of a notification
+	Skew     time.Duration // maximum difference between the clocks of services
 }
 
-// DefaultTimes returns the defaults. MinIO forgets an upload in parts after a day, so
-// that their URLs live for less.
+// DefaultTimes returns the default durations. The URLs of a multipart upload expire before
+// MinIO aborts the upload, which it does after one day.
 func DefaultTimes() Times {
 	return Times{URL: 15 * time.Minute, Parts: 12 * time.Hour, Upload: time.Hour, Undelete: 24 * time.Hour, Delay: 24 * time.Hour, Skew: 15 * time.Minute}
 }
 
-// tombstoneRetention is how long a tombstone outlives the last moment that an upload may land.
-// The day is for idempotency keys, which end with it.
+// tombstoneRetention is the time between the last moment at which an upload may land and the
+// deletion of the tombstone. It is at least one day, because idempotency keys are deleted with
+// their tombstones.
 func (t *Times) tombstoneRetention() time.Duration { return max(t.Delay+t.Skew, 24*time.Hour) }
 
-// Check refuses times under which a file could come back.
+// Check returns an error if the durations are out of range.
 func (t *Times) Check() error {
 	switch {
 	case t.URL <= 0 || t.Parts <= 0 || t.Upload <= 0 || t.Delay <= 0 || t.Skew <= 0:
@@ -153,23 +151,23 @@ func (t *Times) Check() error {
 	return nil
 }
 
-// ObjectInfo is what one HEAD of an object has shown.
+// ObjectInfo is the state of an object that a HEAD request returned.
 type ObjectInfo struct {
 	Found  bool
 	Size   int64
-	SHA256 [32]byte  // zero: the store knows none
-	Parts  int       // that SHA256 is made of; 0: it is that of the bytes
-	Date   time.Time // of the answer, by the store's clock
-	// Entity and ContentType are what the upload said.
+	SHA256 [32]byte  // zero: unknown to the store
+	Parts  int       // number of parts in a composite SHA256; 0: SHA256 is of the bytes
+	Date   time.Time // of the response, by the store's clock
+	// Entity and ContentType are from the upload's metadata.
 	Entity, ContentType string
 }
 
-// matches reports that the object is what was promised.
+// matches reports whether the object matches the promise.
 func (f *File) matches(s ObjectInfo) bool {
 	return s.Found && s.Size == f.Size && s.SHA256 == f.SHA256 && s.Parts == f.Parts()
 }
 
-// CheckPrefix returns an error for a prefix of keys that cannot be part of a URL.
+// CheckPrefix returns an error if a key prefix contains characters that are special in URLs.
 func CheckPrefix(prefix string) error {
 	if strings.ContainsAny(prefix, "%?#") {
 		return fmt.Errorf("prefix %q contains %%, ? or #, which clients and proxies interpret in URLs: choose another prefix", prefix)

@@ -12,16 +12,15 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Index keeps the rows of files in a record store: a file, its entry in the list of its
-// entity, its idempotency key, and the usage of its entity change together or not at all.
-// It is safe for concurrent use, also by several processes. Its fields are set before it
-// is used, and not changed.
+// Index keeps the rows of files in a record store. A file, its list entry, its idempotency key
+// and the usage of its entity change atomically. An Index is safe for concurrent use, also by
+// several processes. Set its fields before the first use.
 type Index struct {
-	// Logger has a line for each unclear answer of the store, and for each unreadable
-	// entry of a list. Nil: none is written.
+	// Logger logs ambiguous answers of the store and unreadable list entries. Nil disables
+	// logging.
 	Logger *slog.Logger
-	// Wait waits until wake receives (nil: never), d has passed (0: never), or ctx ends,
-	// which is an error. Nil: it does so by the machine's clock. A simulation has its own.
+	// Wait waits until wake receives (nil: never) or d has passed (0: never). It returns an
+	// error if ctx ends first. The default uses the system clock; a simulation uses its own.
 	Wait func(ctx context.Context, wake <-chan struct{}, d time.Duration) error
 
 	store   store.Store
@@ -29,7 +28,7 @@ type Index struct {
 	senders map[string]*sender // by entity
 }
 
-// NewIndex returns the index in a store that has Apply. Close closes the store.
+// NewIndex returns an index in a store that supports Apply. Close closes the store.
 func NewIndex(s store.Store) *Index { return &Index{store: s, senders: map[string]*sender{}} }
 
 // Close closes the record store. The caller must not use the index during or after Close.
@@ -62,7 +61,7 @@ func (x *Index) Load(ctx context.Context, id string) (File, error) {
 	return decodeFile(r)
 }
 
-// byIdempotency returns the row that an entity's request began, or ErrNotFound.
+// byIdempotency returns the row that was created with an idempotency key, or ErrNotFound.
 func (x *Index) byIdempotency(ctx context.Context, entity, key string) (File, error) {
 	r, err := x.load(ctx, idempotencyKey(entity, key))
 	if err == nil && r == nil {
@@ -87,9 +86,9 @@ func (x *Index) Used(ctx context.Context, entity string) (Usage, error) {
 	return decodeQuota(r)
 }
 
-// List returns the Indexed files of an entity whose IDs come after one, in order of ID.
-// It has what a list shows: no idempotency key, upload or deadlines. An unreadable entry
-// is logged and left out.
+// List returns up to limit Indexed files of an entity with IDs greater than after, in order of
+// ID. The files have no idempotency keys, upload IDs or deadlines. List logs and skips
+// unreadable entries.
 func (x *Index) List(ctx context.Context, entity, after string, limit int) (list []File, err error) {
 	for len(list) < limit {
 		n := limit - len(list)
@@ -127,14 +126,14 @@ func (x *Index) listDeletable(ctx context.Context, entity string, limit int) (id
 	return ids, nil
 }
 
-// due returns the records of files whose LookAt is not after before, in order of LookAt
-// and ID. Fewer than the limit mean that there are no more.
+// due returns records of files with DueAt not after before, in order of DueAt and ID. If it
+// returns fewer than limit, there are no more.
 func (x *Index) due(ctx context.Context, before time.Time, after store.Place, limit int) ([]store.Record, error) {
 	return x.store.Due(ctx, store.DueRange{Space: fileSpace, After: after, Before: before, Limit: limit})
 }
 
 // Scan yields all rows in order of ID. An unreadable row comes with an error that matches
-// ErrUnreadable, and does not end the scan.
+// ErrUnreadable, and the scan continues.
 func (x *Index) Scan(ctx context.Context) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		for r, err := range x.store.Scan(ctx, store.Range{Space: fileSpace}) {
@@ -149,7 +148,7 @@ func (x *Index) Scan(ctx context.Context) iter.Seq2[File, error] {
 	}
 }
 
-// sleep waits between two tries.
+// sleep waits between two attempts.
 func (x *Index) sleep(ctx context.Context, d time.Duration) error { return x.await(ctx, nil, d) }
 
 func (x *Index) await(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
@@ -171,7 +170,7 @@ func (x *Index) await(ctx context.Context, wake <-chan struct{}, d time.Duration
 	return nil
 }
 
-// wrapUnclear wraps the error of a change that may have been made, or may yet be.
+// wrapUnclear marks an error as ambiguous.
 func wrapUnclear(id string, err error) error {
 	if errors.Is(err, ErrUnclear) {
 		return err

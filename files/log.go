@@ -6,8 +6,7 @@ import (
 	"log/slog"
 )
 
-// logMove logs that a look has moved a file. A file whose bytes are gone, or are others,
-// is worth a warning.
+// logMove logs a state change by a reconciliation. The change to Lost is a warning.
 func (s *Service) logMove(ctx context.Context, from, to *File, seen ObjectInfo) {
 	if s.Logger == nil || from.State == to.State {
 		return

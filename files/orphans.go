@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Orphan is an object with the name of a file but without a row, or, with an upload's ID,
-// that upload in parts.
+// Orphan is an object that is named like a file but has no row. If UploadID is set, it is a
+// multipart upload instead.
 type Orphan struct{ Key, UploadID string }
 
-// Orphans maps each orphan to the time when an audit first saw it.
+// Orphans maps each orphan to the time at which an audit first saw it.
 type Orphans map[Orphan]time.Time
 
 const (
-	// orphanGrace is how long an audit reports an orphan before it removes it.
+	// orphanGrace is the time between the first report of an orphan and its removal.
 	orphanGrace = 7 * 24 * time.Hour
 	// maxOrphans is the number of orphans above which an audit removes none.
 	maxOrphans = 100
@@ -24,9 +24,9 @@ const (
 	maxOrphanKeys = 10
 )
 
-// KeepsOrphans reports whether the audit found too many orphans to remove any: more than
-// Limit, or without Limit more than 100 or more than 1 % of the objects. An index that was
-// restored from a backup has no rows of the files that came later.
+// KeepsOrphans reports whether there are too many orphans to remove any: more than Limit, or
+// without Limit more than 100 or more than 1 % of all objects. Many orphans suggest an index
+// that was restored from a backup.
 func (r *AuditReport) KeepsOrphans(o AuditOptions) bool {
 	if o.Limit > 0 {
 		return r.Orphans > o.Limit
@@ -44,8 +44,8 @@ func (a *audit) addOrphan(key, uploadID string) {
 	}
 }
 
-// removeOrphans removes the orphans that earlier audits saw a grace ago, or all of them
-// if an operator's Limit allows it.
+// removeOrphans removes the orphans whose grace period has ended, or all orphans if Limit
+// permits it.
 func (a *audit) removeOrphans(ctx context.Context) error {
 	seen, now, keep := Orphans{}, a.now(), a.report.KeepsOrphans(a.options)
 	for _, o := range a.orphans {

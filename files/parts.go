@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// Multipart is what the service needs of the bucket for files in parts.
+// Multipart is the multipart interface of the bucket.
 type Multipart interface {
-	// Begin begins an upload in parts, and returns its ID.
+	// Begin starts a multipart upload and returns its ID.
 	Begin(ctx context.Context, f *File) (uploadID string, err error)
-	// SignPart returns how a part, counted from 1, may be uploaded until a time, as
-	// often as one likes: with this SHA-256, or the store refuses it.
+	// SignPart returns a request that uploads a part with the given SHA-256. Part numbers start
+	// at 1. The request may be repeated until the given time.
 	SignPart(ctx context.Context, f *File, number int, sum [32]byte, until time.Time) (SignedRequest, error)
-	// Complete makes the object of a file of the parts that were uploaded, if all were,
-	// unless it exists. Only a look tells whether it did.
+	// Complete assembles the object if all parts were uploaded and the object does not exist. A
+	// nil error does not mean that the object exists: the caller must reconcile the file.
 	Complete(ctx context.Context, f *File) error
-	// Abort ends an upload in parts: when it has answered, no part and no completion
-	// lands any more. Of an upload that is over it says nothing.
+	// Abort aborts a multipart upload. After it returns, no part and no completion can land.
+	// Aborting a finished upload is not an error.
 	Abort(ctx context.Context, key, uploadID string) error
-	// Uploads yields the uploads in parts that are open, of all keys with a prefix. If the
-	// prefix is not a whole key, it may also yield some that are over.
+	// Uploads yields the open multipart uploads of all keys with a prefix. If the prefix is not
+	// a complete key, it may also yield uploads that have finished.
 	Uploads(ctx context.Context, prefix string) iter.Seq2[OpenUpload, error]
 }
 
-// OpenUpload is an upload in parts that was neither completed nor aborted.
+// OpenUpload is a multipart upload that was neither completed nor aborted.
 type OpenUpload struct {
 	Key, ID string
 	Begun   time.Time // by the store's clock
 }
 
-// CompositeSHA256 is the SHA-256 of a file in parts.
+// CompositeSHA256 returns the SHA-256 of the concatenated SHA-256s of parts.
 func CompositeSHA256(sums [][32]byte) (sum [32]byte) {
 	h := sha256.New()
 	for _, part := range sums {
@@ -43,13 +43,12 @@ func CompositeSHA256(sums [][32]byte) (sum [32]byte) {
 	return sum
 }
 
-// UploadParts begins the upload of a file in parts whose SHA-256s are sums, and
-// returns its row and how to send each part. [Service.Complete] is to follow. Of a
-// file whose bytes have come there are no requests.
+// UploadParts starts the upload of a multipart file with the given SHA-256s of its parts. It
+// returns the row and one request for each part. Call [Service.Complete] afterwards. If the
+// bytes have already arrived, there are no requests.
 //
-// The row is written before the upload is begun, so that a look at the row finds the
-// upload, whatever becomes of this process, and once more with the upload's ID. An
-// idempotency key does what it does for [Service.Upload].
+// The row is written before the multipart upload starts, so that a reconciliation finds the
+// upload even if this process crashes. Idempotency keys work as in [Service.Upload].
 func (s *Service) UploadParts(ctx context.Context, entity, idempotency string, p Promise, sums [][32]byte) (File, []SignedRequest, error) {
 	f, _, err := s.Upload(ctx, entity, idempotency, p)
 	if err == nil && f.State == Pending && f.UploadID == "" {
@@ -67,8 +66,9 @@ func (s *Service) UploadParts(ctx context.Context, entity, idempotency string, p
 	return f, signed, nil
 }
 
-// beginParts begins the upload of a file that has none yet. Of two that do so at once
-// one is the file's. A look ends the other, which has no parts, after LandBy.
+// beginParts starts the multipart upload of a file that has none. If two calls do so at once,
+// the file gets one of the uploads, and a reconciliation after LandBy aborts the other, empty
+// one.
 func (s *Service) beginParts(ctx context.Context, f *File) (File, error) {
 	begin, cancel := context.WithDeadline(ctx, f.PutBy)
 	defer cancel()
@@ -89,8 +89,8 @@ func (s *Service) beginParts(ctx context.Context, f *File) (File, error) {
 	})
 }
 
-// Complete makes a file of its parts, if they have come, and looks at it. Of a file in
-// one piece it is a look.
+// Complete assembles a multipart file if its parts have arrived, and reconciles it. It
+// reconciles other files only.
 func (s *Service) Complete(ctx context.Context, id string) (File, error) {
 	f, err := s.Index.Load(ctx, id)
 	if err != nil {
@@ -107,9 +107,9 @@ func (s *Service) Complete(ctx context.Context, id string) (File, error) {
 	return f, errors.Join(failed, err)
 }
 
-// isOpen reports whether an upload from a list of all keys is open, by the list of its own
-// key. MinIO serves the list of all keys from memory. If a client goes away while MinIO
-// completes its upload, that list may keep the upload for a day.
+// isOpen reports whether the list of the upload's own key contains the upload. MinIO serves the
+// list of all keys from memory. If a client disconnects while MinIO completes its upload, that
+// list may contain the upload for a day.
 func (s *Service) isOpen(ctx context.Context, u *OpenUpload) (bool, error) {
 	for of, err := range s.Objects.Uploads(ctx, u.Key) {
 		if err != nil || of.Key == u.Key && of.ID == u.ID {
@@ -119,8 +119,8 @@ func (s *Service) isOpen(ctx context.Context, u *OpenUpload) (bool, error) {
 	return false, nil
 }
 
-// abortUploads ends all uploads in parts of a file: its own, and those that processes
-// began which did not live to write it down.
+// abortUploads aborts all multipart uploads of a file, including those of processes that
+// crashed before they stored the upload ID.
 func (s *Service) abortUploads(ctx context.Context, f *File) error {
 	if f.PartSize == 0 {
 		return nil

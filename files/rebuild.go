@@ -10,35 +10,35 @@ import (
 	"github.com/google/uuid"
 )
 
-// PartSizer is implemented by Objects that know how an object was uploaded in parts.
+// PartSizer is implemented by Objects that can return the part size of an object.
 type PartSizer interface {
-	// PartSize returns the number of bytes of the object's first part.
+	// PartSize returns the size in bytes of the object's first part.
 	PartSize(ctx context.Context, key string) (int64, error)
 }
 
 // RebuildOptions configure a rebuild.
 type RebuildOptions struct {
-	DryRun   bool                 // write no row
-	Progress func(*RebuildReport) // if set, it is called for each object of the listing
+	DryRun   bool                 // report missing rows without writing
+	Progress func(*RebuildReport) // called for each listed object; may be nil
 }
 
-// RebuildReport counts what a rebuild did.
+// RebuildReport counts the results of a rebuild.
 type RebuildReport struct {
-	Objects int64 `json:"objects"` // with the name of a file
-	Rebuilt int64 `json:"rebuilt"` // had no row
-	Kept    int64 `json:"kept"`    // their files were deleted: the undelete window begins again
-	// Skipped are objects without a row that do not show an entity and a SHA-256, so this
-	// service did not sign their upload. SkippedKeys names the first of them.
+	Objects int64 `json:"objects"` // objects that are named like a file
+	Rebuilt int64 `json:"rebuilt"` // rows that were missing
+	Kept    int64 `json:"kept"`    // deleted files whose undelete window was restarted
+	// Skipped counts objects without a row whose metadata has no entity or no SHA-256, so this
+	// service did not sign their upload. SkippedKeys contains the first keys.
 	Skipped     int64    `json:"skipped"`
 	SkippedKeys []string `json:"skipped_keys,omitempty"`
 }
 
-// Rebuild writes an Indexed row for each listed object that has the name of a file but no
-// row, from the metadata of the object. It is for an index that was restored from a backup:
-// quotas do not bound it, and files that were deleted since the backup return. If the row
-// is Deleted, the undelete window begins again, because the file may have been undeleted
-// since the backup. The store must accept signed uploads only, because anyone could have
-// written the metadata otherwise.
+// Rebuild writes an Indexed row for each listed object that is named like a file but has no
+// row. It reads the row's fields from the object's metadata. It is for an index that was
+// restored from a backup. Quotas do not limit it, and files that were deleted after the backup
+// become visible again. Rebuild restarts the undelete window of Deleted rows, because the files
+// may have been undeleted after the backup. Use it only if the store rejects forged uploads;
+// otherwise the metadata may be forged.
 func (s *Service) Rebuild(ctx context.Context, objects iter.Seq2[Listed, error], o RebuildOptions) (r RebuildReport, err error) {
 	for listed, err := range objects {
 		if err != nil {
@@ -79,7 +79,7 @@ func (s *Service) rebuild(ctx context.Context, id, key string, dryRun bool, r *R
 			r.SkippedKeys = append(r.SkippedKeys, key)
 		}
 		return nil
-	case errors.Is(err, ErrNotFound): // removed since it was listed
+	case errors.Is(err, ErrNotFound): // removed after it was listed
 		return nil
 	case err != nil:
 		return err
@@ -93,14 +93,14 @@ func (s *Service) rebuild(ctx context.Context, id, key string, dryRun bool, r *R
 	if _, err := unlimited.apply(ctx, nil, f, false); err != nil {
 		return err
 	}
-	_, err = s.Reconcile(ctx, id, false) // an audit may have removed the object meanwhile
+	_, err = s.Reconcile(ctx, id, false) // an audit may have removed the object
 	return err
 }
 
-// errNotSigned: the object does not show what a signed upload puts into its metadata.
+// errNotSigned is returned if an object lacks the metadata of a signed upload.
 var errNotSigned = errors.New("the object's metadata has no entity or no SHA-256")
 
-// describe returns the row that the upload of an object would have led to.
+// describe returns the Indexed row of an object.
 func (s *Service) describe(ctx context.Context, id, key string) (File, error) {
 	seen, err := s.Objects.Stat(ctx, key)
 	switch {
@@ -129,7 +129,7 @@ func (s *Service) describe(ctx context.Context, id, key string) (File, error) {
 	return f.move(Indexed, f.multipartCleanupAt(seen), now), nil
 }
 
-// creationTime returns the time in the ID of a file, at most now.
+// creationTime returns the time in a file ID, but at most now.
 func creationTime(id string, now time.Time) time.Time {
 	at := time.Unix(uuid.MustParse(id).Time().UnixTime()).UTC()
 	if at.After(now) {

@@ -13,17 +13,18 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Spaces of the index's records. The entries of an entity are in a space of their own.
+// Spaces of the index's records. Each entity has a space of its own for its list entries.
 const (
-	fileSpace  = "file"        // name: ID; due: LookAt
+	fileSpace  = "file"        // name: file ID; due: DueAt
 	keySpace   = "idempotency" // name: entity and idempotency key
 	quotaSpace = "quota"       // name: entity
 )
 
 func fileKey(id string) store.Key { return store.Key{Space: fileSpace, Name: id} }
 
-// entryKey names an entry of an entity. It exists while the file is Pending, Indexed or
-// Lost, holds what a list shows, and has the nonce of the file's record.
+// entryKey returns the key of a file's list entry. The entry exists while the file is Pending,
+// Indexed or Lost. It contains the fields that a list shows, and has the nonce of the file's
+// record.
 func entryKey(entity, id string) store.Key { return store.Key{Space: entrySpace(entity), Name: id} }
 
 func entrySpace(entity string) string { return "entity/" + entity }
@@ -34,18 +35,20 @@ func idempotencyKey(entity, key string) store.Key {
 
 func quotaKey(entity string) store.Key { return store.Key{Space: quotaSpace, Name: entity} }
 
-// ErrUnreadable is returned for a record that a newer version wrote, or that is damaged.
+// ErrUnreadable is returned for a record that is damaged, or that a newer version of Pawl
+// wrote.
 var ErrUnreadable = errors.New("files: the index has an unreadable record")
 
-// bodyVersion is the version of the bodies that are written. Bodies of the same major
-// version are read, and members that this version does not know are kept.
+// bodyVersion is the version of new bodies. Bodies with the same major version are readable,
+// and their unknown members are preserved.
 const bodyVersion = "1.0"
 
-// fileBody is the body of a file and of its entry. Times are in milliseconds since 1970.
+// fileBody is the body of a file record and of its list entry. Times are in milliseconds since
+// 1970.
 type fileBody struct {
 	V           string         `json:"v"`
-	Entity      string         `json:"entity,omitzero"` // not in an entry
-	Prefix      string         `json:"prefix,omitzero"` // of the key; the ID follows
+	Entity      string         `json:"entity,omitzero"` // absent in entries
+	Prefix      string         `json:"prefix,omitzero"` // of the key; the ID is the rest
 	Key         string         `json:"key,omitzero"`    // if it does not end with the ID
 	State       string         `json:"state"`
 	Size        int64          `json:"size"`
@@ -64,7 +67,7 @@ type fileBody struct {
 	Unknown     jsontext.Value `json:",embed"`
 }
 
-// digest is a SHA-256, written in hexadecimal digits.
+// digest is a SHA-256, encoded as hexadecimal digits.
 type digest [32]byte
 
 // AppendText implements [encoding.TextAppender].
@@ -108,7 +111,7 @@ func encodeFile(f *File) (string, error) {
 	return encode(&b, "file", f.ID)
 }
 
-// encodeEntry returns the body of a file's entry: what a list and a download URL need.
+// encodeEntry returns the body of a list entry: the fields that a list and a download URL need.
 func encodeEntry(f *File) (string, error) {
 	entry := *f
 	entry.Entity, entry.Idempotency, entry.UploadID, entry.unknown = "", "", "", ""
@@ -124,7 +127,7 @@ func encode(body any, what, name string) (string, error) {
 	return string(text), nil
 }
 
-// decode reads a body, whose version is in v.
+// decode parses a body. v points to its version.
 func decode(r *store.Record, body any, v *string) error {
 	err := json.Unmarshal([]byte(r.Body), body)
 	if err == nil && !strings.HasPrefix(*v, "1.") {
@@ -159,7 +162,7 @@ func decodeFile(r *store.Record) (File, error) {
 
 type keyBody struct {
 	V    string `json:"v"`
-	File string `json:"file"` // its ID
+	File string `json:"file"` // file ID
 }
 
 type quotaBody struct {

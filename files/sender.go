@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// maxBatch is the number of items that are applied together: 3 changes each and the
-	// usage are what a store accepts.
+	// maxBatch is the number of items in one batch. A store accepts MaxApply changes: up to 3
+	// for each item, and one for the usage.
 	maxBatch = (store.MaxApply - 1) / 3
-	// maxSenders bounds the entities whose usage is remembered while nothing is sent.
+	// maxSenders bounds the entities whose usage is cached while nothing is sent.
 	maxSenders = 4096
 )
 
-// sender sends the changes of one entity that are about its usage, or delete idempotency
-// keys. The record of the usage would be contended if each caller sent its own. One caller
-// at a time sends batches, until its own item is answered; then the next one takes over.
+// sender sends the changes of one entity that affect its usage or delete idempotency keys.
+// Without it, concurrent callers would conflict on the usage record. One caller at a time sends
+// batches until its own item is answered. Then the next caller takes over.
 type sender struct {
 	entity string
 
 	// Guarded by Index.mu.
 	queue  []*item
-	active bool // a caller sends, or is about to
+	active bool // a caller is sending, or about to send
 
-	// Owned by the caller that sends.
-	used     Usage // as the store had it
+	// Owned by the sending caller.
+	used     Usage // as in the store
 	nonce    store.Nonce
-	known    bool // used and nonce were loaded, or written
-	unsent   bool // nothing was sent since they were loaded
-	refusals int  // of the usage, one after the other
+	known    bool // used and nonce are current as far as this process knows
+	unsent   bool // nothing was sent since the usage was loaded
+	refusals int  // consecutive refusals of the usage
 }
 
-// send queues an item and returns its answer. If ctx ends first, the answer is unclear.
+// send queues an item and returns its answer. If ctx ends first, the answer is ambiguous.
 func (x *Index) send(ctx context.Context, entity string, it *item) error {
 	s := x.enqueue(entity, it)
 	for {
@@ -57,8 +57,8 @@ func (x *Index) send(ctx context.Context, entity string, it *item) error {
 	}
 }
 
-// enqueue adds an item to the queue of its entity. If no caller sends for this entity, the
-// caller of the item will.
+// enqueue adds an item to the queue of its entity. If no caller is sending, the item's caller
+// becomes the sender.
 func (x *Index) enqueue(entity string, it *item) *sender {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -88,7 +88,8 @@ func (x *Index) evictIdle() {
 	}
 }
 
-// withdraw ends an item whose caller goes away. What is in a batch may land.
+// withdraw ends an item whose caller stops waiting. If the item is already in a batch, it may
+// land.
 func (x *Index) withdraw(s *sender, it *item, cause error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -103,7 +104,7 @@ func (x *Index) withdraw(s *sender, it *item, cause error) error {
 	return wrapUnclear(it.id, cause)
 }
 
-// handOver lets the caller of the first waiting item send. x.mu is held.
+// handOver makes the caller of the first waiting item the sender. The caller holds x.mu.
 func (s *sender) handOver() {
 	if s.active = len(s.queue) > 0; s.active {
 		next := s.queue[0]
@@ -136,7 +137,7 @@ func (x *Index) lead(ctx context.Context, s *sender, own *item) error {
 	}
 }
 
-// step loads the usage if it is unknown, or sends a batch. An error is that of ctx.
+// step loads the usage if it is unknown, or sends a batch. It returns only errors of ctx.
 func (x *Index) step(ctx context.Context, s *sender) error {
 	if !s.known {
 		if err := x.loadUsage(ctx, s); err != nil {
@@ -145,7 +146,7 @@ func (x *Index) step(ctx context.Context, s *sender) error {
 		}
 	}
 	batch := x.nextBatch(s, false)
-	if len(batch) == 0 { // there is no room for the first
+	if len(batch) == 0 { // the first item exceeds the limit
 		s.known = x.refuseFirst(s)
 		return nil
 	}
@@ -168,7 +169,7 @@ func (x *Index) loadUsage(ctx context.Context, s *sender) error {
 	return s.setUsage(r)
 }
 
-// setUsage notes the usage that the store has.
+// setUsage caches the usage in the store.
 func (s *sender) setUsage(r *store.Record) (err error) {
 	s.used, s.nonce = Usage{}, store.Nonce{}
 	if r != nil {
@@ -180,8 +181,8 @@ func (s *sender) setUsage(r *store.Record) (err error) {
 	return err
 }
 
-// nextBatch removes the items of the next batch from the queue: those that fit into the usage
-// together and have no record in common, or simply the first ones.
+// nextBatch removes the items of the next batch from the queue: items that fit into the limit
+// together and have no record in common. If unfit is set, it ignores the limit.
 func (x *Index) nextBatch(s *sender, unfit bool) (batch []*item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -195,7 +196,7 @@ func (x *Index) nextBatch(s *sender, unfit bool) (batch []*item) {
 		if !unfit && it.exceeds(used) != nil || slices.ContainsFunc(it.changes, func(c store.Change) bool { return keys[c.Key] }) {
 			rest = append(rest, it)
 			if len(batch) == 0 {
-				rest = s.queue // the first is to be refused, or to be sent, before others
+				rest = s.queue // the first item must be refused or sent before the others
 				break
 			}
 			continue
@@ -210,7 +211,7 @@ func (x *Index) nextBatch(s *sender, unfit bool) (batch []*item) {
 	return batch
 }
 
-// exceeds returns an error if an entity with this usage has no room for the item.
+// exceeds returns an error if an item would exceed its limit.
 func (it *item) exceeds(used Usage) error {
 	switch {
 	case it.addedUsage.Bytes > 0 && used.Bytes+it.addedUsage.Bytes > it.limit.Bytes:
@@ -221,8 +222,8 @@ func (it *item) exceeds(used Usage) error {
 	return nil
 }
 
-// refuseFirst refuses the first item, for which the usage has no room, if the usage was
-// loaded for it. It reports whether it did.
+// refuseFirst refuses the first item, which exceeds the limit, if the usage was loaded after
+// the item was queued. It returns false if the usage must be loaded again.
 func (x *Index) refuseFirst(s *sender) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -231,7 +232,7 @@ func (x *Index) refuseFirst(s *sender) bool {
 	}
 	first := s.queue[0]
 	err := first.exceeds(s.used)
-	if err == nil { // another was first, and its client has left
+	if err == nil { // another item was first, and its caller has withdrawn it
 		return true
 	}
 	if !s.unsent || !first.queuedAtLoad {
@@ -242,7 +243,7 @@ func (x *Index) refuseFirst(s *sender) bool {
 	return true
 }
 
-// finish answers an item. x.mu is held.
+// finish answers an item. The caller holds x.mu.
 func (it *item) finish(err error) {
 	if !it.done {
 		it.done, it.err = true, err
@@ -250,7 +251,8 @@ func (it *item) finish(err error) {
 	it.notify()
 }
 
-// answer answers items.
+// answer answers items. An error for a new file is ambiguous unless the store rejected the
+// batch.
 func (x *Index) answer(items []*item, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -263,7 +265,7 @@ func (x *Index) answer(items []*item, err error) {
 	}
 }
 
-// requeue puts items back to the front of the queue.
+// requeue puts items back at the front of the queue.
 func (x *Index) requeue(s *sender, items []*item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -271,7 +273,7 @@ func (x *Index) requeue(s *sender, items []*item) {
 	s.queue = append(items, s.queue...)
 }
 
-// jitter is a random share of the pause between two tries.
+// jitter sleeps for a random time that grows with the number of attempts.
 func (x *Index) jitter(ctx context.Context, tries int) error {
 	most := retryInterval << min(tries, 3) / 8
 	return x.sleep(ctx, most/4+rand.N(most))

@@ -13,50 +13,49 @@ import (
 	"github.com/google/uuid"
 )
 
-// Objects is the bucket as the service needs it.
+// Objects is the bucket.
 type Objects interface {
-	// Sign returns how the bytes of a file may be uploaded until a time: once, and
-	// as promised, or the store refuses them.
+	// Sign returns a request that uploads the bytes of a file. The store must accept it only
+	// once, only until the given time, and only with the promised bytes.
 	Sign(ctx context.Context, f *File, until time.Time) (SignedRequest, error)
-	// SignGet returns a URL to download a file by, for a time.
+	// SignGet returns a URL that downloads a file. It is valid for life.
 	SignGet(ctx context.Context, f *File, life time.Duration) (url string, err error)
-	// Put uploads the bytes of a file, unless its object exists.
+	// Put uploads the bytes of a file if its object does not exist.
 	Put(ctx context.Context, f *File, body io.ReadSeeker) error
-	// Stat asks what is there now. An object that the store cannot read is found, with a
-	// size of -1.
+	// Stat returns the state of an object. If the store cannot read the object, Found is true
+	// and Size is -1.
 	Stat(ctx context.Context, key string) (ObjectInfo, error)
-	// Remove removes an object. Of one that is not there it says nothing.
+	// Remove deletes an object. Deleting a missing object is not an error.
 	Remove(ctx context.Context, key string) error
 	Multipart
 }
 
-// SignedRequest is a request that the store takes without further credentials.
+// SignedRequest is a presigned request. It needs no other credentials.
 type SignedRequest struct {
 	Method  string
 	URL     string
-	Headers map[string]string // all are signed, and must be sent
+	Headers map[string]string // signed headers, which the client must send
 	Until   time.Time
 }
 
-// Service begins, deletes, finds and looks at files. Its fields are set before it is
-// used, and not changed.
+// Service creates, deletes, restores and reconciles files. Set its fields before the first use.
 type Service struct {
 	Index   *Index
 	Objects Objects
 	Times   Times
-	// Prefix begins the keys of all objects.
+	// Prefix is the prefix of all object keys.
 	Prefix string
-	// Limit returns the largest usage that an entity may have; nil: no limit.
+	// Limit returns the maximum usage of an entity. Nil means no limit.
 	Limit func(entity string) Usage
-	// Now and NewID are time.Now and a UUID of version 7 if they are nil. A simulation
-	// has its own.
+	// Now and NewID replace the clock and the generator of IDs in simulations. The defaults are
+	// time.Now and UUIDs of version 7.
 	Now   func() time.Time
 	NewID func() string
-	// Logger has a line for each file that a look moves; nil: none is written.
+	// Logger logs each state change by a reconciliation. Nil disables logging.
 	Logger *slog.Logger
 }
 
-// now is in whole milliseconds, as rows are stored.
+// now returns the time in whole milliseconds, the precision of stored rows.
 func (s *Service) now() time.Time {
 	now := time.Now
 	if s.Now != nil {
@@ -72,7 +71,7 @@ func (s *Service) newID() string {
 	return uuid.Must(uuid.NewV7()).String()
 }
 
-// apply writes the row that follows another one, which is nil for a new file.
+// apply replaces the row from with next. A new file has no row from.
 func (s *Service) apply(ctx context.Context, from *File, next File, drop bool) (File, error) {
 	return s.Index.Apply(ctx, Change{From: from, Next: next, Drop: drop, Limit: s.limit(next.Entity)})
 }
@@ -84,8 +83,8 @@ func (s *Service) limit(entity string) Usage {
 	return s.Limit(entity)
 }
 
-// CheckQuota returns ErrQuota if the quota of an entity has no room for a file now, unless
-// the idempotency key has begun one.
+// CheckQuota returns ErrQuota if a file of the given size would exceed the quota of an entity,
+// unless a file with the idempotency key exists.
 func (s *Service) CheckQuota(ctx context.Context, entity, idempotency string, size int64) error {
 	used, err := s.Index.Used(ctx, entity)
 	if err != nil || max(size, MinCharge) <= s.limit(entity).Bytes-used.Bytes {
@@ -99,11 +98,10 @@ func (s *Service) CheckQuota(ctx context.Context, entity, idempotency string, si
 	return ErrQuota
 }
 
-// Upload begins the upload of a file, and returns its row and how to send its bytes.
+// Upload starts the upload of a file. It returns the row and the request that sends the bytes.
 //
-// With an idempotency key a repeated call returns the same file, with a URL that
-// lives no longer than the first one. Of a file whose bytes have come the URL is
-// empty.
+// A repeated call with the same idempotency key returns the same file. Its new URL expires at
+// the same time as the first one. If the bytes have already arrived, the URL is empty.
 func (s *Service) Upload(ctx context.Context, entity, idempotency string, p Promise) (File, SignedRequest, error) {
 	if idempotency != "" {
 		f, err := s.Index.byIdempotency(ctx, entity, idempotency)
@@ -117,7 +115,7 @@ func (s *Service) Upload(ctx context.Context, entity, idempotency string, p Prom
 	return s.begin(ctx, entity, idempotency, p)
 }
 
-// begin signs first and writes the row after: so no URL outlives what the row says.
+// begin signs the URL before it writes the row, so that no URL outlives the row's deadline.
 func (s *Service) begin(ctx context.Context, entity, idempotency string, p Promise) (File, SignedRequest, error) {
 	id := s.newID()
 	f := newFile(id, entity, s.Prefix+id, idempotency, p, s.now(), &s.Times)
@@ -151,7 +149,7 @@ func (s *Service) resume(ctx context.Context, f File, p Promise) (File, SignedRe
 	return f, signed, err
 }
 
-// sign signs the upload of a file in one piece.
+// sign signs the upload of a file in one piece. For a multipart file it does nothing.
 func (s *Service) sign(ctx context.Context, f *File) (SignedRequest, error) {
 	if f.PartSize > 0 {
 		return SignedRequest{}, nil
@@ -159,12 +157,12 @@ func (s *Service) sign(ctx context.Context, f *File) (SignedRequest, error) {
 	return s.Objects.Sign(ctx, f, f.PutBy)
 }
 
-// requestTimeout is how long a look may take, and what follows an upload through the service:
-// an index that takes no writes is asked again and again until then.
+// requestTimeout bounds a reconciliation, and the index calls of an upload through the service.
+// An index that rejects writes is retried until then.
 const requestTimeout = 30 * time.Second
 
-// Reconcile moves the row of a file by what the bucket holds. notice says that a
-// notification, or somebody who has uploaded, asks for it. Of an ID without a row it
+// Reconcile changes the row of a file according to its object. notified is true if a
+// notification or the uploading client triggers the call. If the ID has no row, Reconcile
 // returns ErrNotFound.
 func (s *Service) Reconcile(ctx context.Context, id string, notified bool) (File, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -193,14 +191,14 @@ func (s *Service) Reconcile(ctx context.Context, id string, notified bool) (File
 		if next.State != Expired || !seen.Found || f.State == Expired {
 			return next, nil
 		}
-		// What lies there is no file. Removing it now, and not with the tombstone, keeps
-		// it from disturbing listings of the bucket.
+		// The object is not the promised file. Remove it now instead of with the tombstone,
+		// because it may disturb listings of the bucket.
 	}
 }
 
-// observe removes what may be removed, and asks what is there then. After LandBy it ends
-// the uploads of a file in parts before it asks: what it does not find then is not
-// completed later.
+// observe removes the object if the state permits that, and then returns the state of the
+// object. At or after LandBy, it aborts the multipart uploads of a file and reads the object
+// again, because an upload may have completed after the first read.
 func (s *Service) observe(ctx context.Context, f *File) (ObjectInfo, error) {
 	if f.objectRemovable() {
 		if err := s.abortUploads(ctx, f); err != nil {
@@ -220,20 +218,19 @@ func (s *Service) observe(ctx context.Context, f *File) (ObjectInfo, error) {
 	return s.Objects.Stat(ctx, f.Key)
 }
 
-// ID returns the ID of the file whose object has a key, and whether the key is one
-// of this service's.
+// ID returns the ID of the file with an object key. ok is false if the key does not belong to
+// this service.
 func (s *Service) ID(key string) (string, bool) {
 	id, ok := strings.CutPrefix(key, s.Prefix)
 	u, err := uuid.Parse(id)
 	return id, ok && err == nil && u.Version() == 7 && u.String() == id
 }
 
-// Get returns a file.
+// Get returns a file, or ErrNotFound.
 func (s *Service) Get(ctx context.Context, id string) (File, error) { return s.Index.Load(ctx, id) }
 
-// Delete hides a file at once, and removes its object when it cannot be undeleted
-// any more. What is deleted already stays so, under a new nonce: an undelete that began
-// before, whose answer was lost, cannot land any more.
+// Delete hides a file immediately. Its object is removed after the undelete window. Deleting a
+// deleted file gives it a new nonce, so that an undelete with a lost answer cannot land later.
 func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 	return s.change(ctx, id, func(f *File) (File, error) {
 		if f.State == Deleted {
@@ -243,8 +240,8 @@ func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 	})
 }
 
-// DeleteAll deletes up to limit files of an entity. It returns how many; limit: there may be more. A file
-// whose upload begins meanwhile may stay.
+// DeleteAll deletes up to limit files of an entity and returns their number. If the number is
+// limit, there may be more. Files that are created meanwhile may remain.
 func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int, error) {
 	held, err := s.Index.listDeletable(ctx, entity, limit)
 	if err != nil {
@@ -259,10 +256,10 @@ func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int,
 	return len(held), nil
 }
 
-// Undelete brings a deleted file back, as long as its object is there.
+// Undelete restores a deleted file if its object still exists.
 func (s *Service) Undelete(ctx context.Context, id string) (File, error) {
 	return s.change(ctx, id, func(f *File) (File, error) {
-		if f.State == Indexed { // as it is, but a delete that began before cannot land any more
+		if f.State == Indexed { // write a new nonce, so that a delete in flight cannot land
 			return *f, nil
 		}
 		if f.State != Deleted {
@@ -276,10 +273,10 @@ func (s *Service) Undelete(ctx context.Context, id string) (File, error) {
 	})
 }
 
-// errNoChange: the file is as it should be already.
+// errNoChange is returned by a decide function if the row is already right.
 var errNoChange = errors.New("nothing to change")
 
-// change loads, decides and writes, and begins again where another was faster.
+// change loads a row, decides and writes. It starts again after a conflict.
 func (s *Service) change(ctx context.Context, id string, decide func(*File) (File, error)) (File, error) {
 	for {
 		f, err := s.Index.Load(ctx, id)
@@ -300,9 +297,9 @@ func (s *Service) change(ctx context.Context, id string, decide func(*File) (Fil
 	}
 }
 
-// UploadBytes uploads bytes on behalf of a client that cannot use a signed URL, and
-// returns the file when it is visible. Where the upload fails its row expires at
-// once; what lands nevertheless is removed.
+// UploadBytes uploads bytes for a client that cannot use a signed URL, and returns the visible
+// file. If the upload fails, its row expires immediately, and an object that lands later is
+// removed.
 func (s *Service) UploadBytes(ctx context.Context, entity, idempotency string, p Promise, body io.ReadSeeker) (File, error) {
 	begin, begun := context.WithTimeout(ctx, requestTimeout)
 	f, signed, err := s.Upload(begin, entity, idempotency, p)
@@ -320,7 +317,7 @@ func (s *Service) UploadBytes(ctx context.Context, entity, idempotency string, p
 	return File{}, errors.Join(ErrInterrupted, failed, err, s.expireFailedUpload(context.WithoutCancel(ctx), f.ID))
 }
 
-// expireFailedUpload expires an upload that broke off.
+// expireFailedUpload expires the row of an interrupted upload.
 func (s *Service) expireFailedUpload(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

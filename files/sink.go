@@ -12,29 +12,29 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Sink reconciles the files that notifications name, without a ledger. It acknowledges a
-// message after the index has answered.
+// Sink reconciles the files in notifications. It needs no ledger. It acknowledges a message
+// after the index has answered.
 type Sink struct {
 	service *Service
 	bucket  string
-	slots   *semaphore.Weighted // a message occupies one while it is handled
+	slots   *semaphore.Weighted // each message in progress holds one
 	work    sync.WaitGroup
-	ctx     context.Context // for all messages; it outlives the context of a source
+	ctx     context.Context // of all messages; outlives the contexts of sources
 	cancel  context.CancelFunc
 }
 
 var _ source.Sink = (*Sink)(nil)
 
-// NewSink returns a Sink for the objects of a bucket. It works on up to messages messages
-// at a time. After all sources have ended it must be closed.
+// NewSink returns a Sink for the objects of a bucket. It handles up to messages messages
+// concurrently. Close it after all sources have ended.
 func NewSink(service *Service, bucket string, messages int) *Sink {
 	s := &Sink{service: service, bucket: bucket, slots: semaphore.NewWeighted(int64(messages))}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Close waits for the messages that are being handled. When ctx ends, Close cancels them
-// without an acknowledgement, and their sources deliver them again.
+// Close waits for the messages in progress. When ctx ends, it cancels them without an
+// acknowledgement, and their sources deliver them again.
 func (s *Sink) Close(ctx context.Context) {
 	stop := context.AfterFunc(ctx, s.cancel)
 	s.work.Wait()
@@ -67,7 +67,7 @@ func (s *Sink) handle(d *source.Delivery) {
 	})
 }
 
-// reconcile reconciles the files of all events, also after a failure.
+// reconcile reconciles the files of all events. It continues after a failure.
 func (s *Sink) reconcile(d *source.Delivery) (o source.Outcome) {
 	for i := range d.Events {
 		object := &d.Events[i].Object
@@ -85,14 +85,14 @@ func (s *Sink) reconcile(d *source.Delivery) (o source.Outcome) {
 	return o
 }
 
-// noticeTimeout bounds a reconcile by a notification, and the setting of a timer. Both
-// together are shorter than a source waits for an answer.
+// noticeTimeout bounds the reconciliation of a notification, and then the scheduling of a
+// retry. Together they are shorter than the timeout of a source.
 const noticeTimeout = 8 * time.Second
 
-// ReconcileNotified reconciles a file because of a notification, which may be acknowledged if the
-// error is nil. If the bucket gives no answer, the file's timer is set to a minute from
-// now, so that one object cannot block a queue. An unreadable row is logged: the next
-// audit reports it again.
+// ReconcileNotified reconciles a file after a notification. If it returns nil, the notification
+// may be acknowledged. If the bucket gives no answer, the file is rescheduled in a minute, so
+// that one object cannot block a queue. An unreadable row is logged; the next audit reports it
+// as well.
 func (s *Service) ReconcileNotified(ctx context.Context, id string) error {
 	look, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()

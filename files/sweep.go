@@ -11,40 +11,39 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Sweeper looks at files whose time has come. Several processes may do so over one
-// index.
+// Sweeper reconciles files whose timer is due. Several processes may sweep one index.
 type Sweeper struct {
 	Service *Service
-	// Concurrency is how many files are looked at at the same time, in random order, so that
-	// processes that sweep at once share them out. 1 and less: one after the other, the
-	// earliest first.
+	// Concurrency is the number of files that are reconciled concurrently. Above 1, the order
+	// is random, so that concurrent sweepers share the work. Otherwise the earliest timer is
+	// first.
 	Concurrency int
 
 	mu      sync.Mutex
 	round   int
-	failing map[string]failure // by file
+	failing map[string]failure // by file ID
 	last    error
 }
 
-// failure is a file that could not be looked at.
+// failure is the backoff of a file that could not be reconciled.
 type failure struct {
-	round int // that met it last
+	round int // last round in which the file was due
 	wait  time.Duration
 	until time.Time
 }
 
 const (
 	sweepPage = 1000
-	// initialBackoff and longestWait are how long a file is left alone that could not be
-	// looked at: each time twice as long.
+	// initialBackoff and maxBackoff bound the time before a failed file is retried. It doubles
+	// with each failure.
 	initialBackoff, maxBackoff = 10 * time.Second, 5 * time.Minute
-	// maxFailing is of how many files that is remembered. Others are tried each round.
+	// maxFailing bounds the remembered failures. Files beyond it are retried every round.
 	maxFailing = 10_000
 )
 
-// Round looks at each file whose time has come, and returns at how many. One that
-// cannot be looked at keeps no other from it, and is left alone for a while. The error
-// has one of them. Rounds of a Sweeper follow one another.
+// Round reconciles all due files and returns their number. A file that fails does not affect
+// the others, and is retried after a backoff. The error describes one failure. Do not call
+// Round concurrently on one Sweeper.
 func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 	w.round++
 	w.last = nil
@@ -73,7 +72,7 @@ func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// reconcilePage looks at the files of a page, but for those that are left alone.
+// reconcilePage reconciles the files of a page that are not backing off.
 func (w *Sweeper) reconcilePage(ctx context.Context, page []store.Record) (good, bad int) {
 	next := make(chan *store.Record)
 	one := func(f *store.Record) {
@@ -110,8 +109,8 @@ func (w *Sweeper) reconcilePage(ctx context.Context, page []store.Record) (good,
 	return good, bad
 }
 
-// reconcileRecord looks at a file, unless it was moved since the page was read: then another
-// process was faster.
+// reconcileRecord reconciles a file, unless another process has changed it since the page was
+// read.
 func (w *Sweeper) reconcileRecord(ctx context.Context, f *store.Record) (failed, skipped bool) {
 	if w.backingOff(f.Name) {
 		return false, true
@@ -130,7 +129,7 @@ func (w *Sweeper) reconcileRecord(ctx context.Context, f *store.Record) (failed,
 	return true, false
 }
 
-// backingOff reports that a file is left alone still.
+// backingOff reports whether a file is still backing off.
 func (w *Sweeper) backingOff(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +141,7 @@ func (w *Sweeper) backingOff(id string) bool {
 	return known && w.Service.now().Before(f.until)
 }
 
-// recordFailure leaves a file alone for a while.
+// recordFailure starts or extends the backoff of a file.
 func (w *Sweeper) recordFailure(id string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// Why a request is refused.
+// Errors of requests that the state of a file or of its entity does not permit.
 var (
-	// ErrNotFound: no such file, or none that the caller may see.
+	// ErrNotFound is returned if the file does not exist, or if the caller may not see it.
 	ErrNotFound = errors.New("file not found")
-	// ErrState: the file's state does not allow it.
+	// ErrState is returned if the state of the file does not permit the request.
 	ErrState = errors.New("not allowed in the file's state")
-	// ErrQuota: the entity has not enough of its quota left.
+	// ErrQuota is returned if the upload exceeds the quota of the entity.
 	ErrQuota = errors.New("quota exceeded")
-	// ErrOpenUploads: the entity has too many uploads that are not complete.
+	// ErrOpenUploads is returned if the entity has too many open uploads.
 	ErrOpenUploads = errors.New("too many open uploads")
-	// ErrInterrupted: the bytes did not arrive, and the upload was given up.
+	// ErrInterrupted is returned if the bytes did not arrive. The upload is expired.
 	ErrInterrupted = errors.New("the upload was interrupted: send it again")
-	// ErrKeyUsed: the idempotency key was used for another upload.
+	// ErrKeyUsed is returned if the idempotency key was used for a different upload.
 	ErrKeyUsed = errors.New("idempotency key used for another upload")
 )
 
-// newFile returns the row of an upload whose URL was signed at a time that lies
-// before the row is written.
+// newFile returns the row of a new upload. signed must be before the row is written.
 func newFile(id, entity, key, idempotency string, p Promise, signed time.Time, t *Times) File {
 	putBy := signed.Add(t.URL)
 	if p.PartSize > 0 {
@@ -35,30 +34,29 @@ func newFile(id, entity, key, idempotency string, p Promise, signed time.Time, t
 	}
 }
 
-// objectRemovable reports that the file's object may be removed: the states are those
-// that no file leaves alive.
+// objectRemovable reports whether the object may be removed. The file never becomes visible
+// again in these states.
 func (f *File) objectRemovable() bool {
 	return f.State == Purging || f.State == Gone || f.State == Expired
 }
 
-// decision says what follows from a look.
+// decision is the result of a reconciliation.
 type decision uint8
 
 const (
-	unchanged decision = iota // nothing is to be written
-	updated                   // the row is to be written
-	dropped                   // the row is to be deleted
+	unchanged decision = iota // write nothing
+	updated                   // write the row
+	dropped                   // delete the row
 )
 
-// reconciled returns the row after a look. The row was loaded before the store was
-// asked. Whether a look comes from a notification makes no difference but for
-// what it finds unchanged: see [File.touched].
+// reconciled returns the row after a reconciliation. The caller must load the row before it
+// reads the object. notified matters only if the row does not change: see [File.bump].
 //
-// LandBy is compared with the store's clock alone. Of a file in parts s is what was
-// there after its uploads were ended, if it is not before LandBy: nothing completes
-// them any more, and none is left over.
+// reconciled compares LandBy only with the store's clock. For a multipart file at or after
+// LandBy, s must be the state after all its uploads were aborted, so that no upload can
+// complete later.
 func (f File) reconciled(s ObjectInfo, notified bool, t *Times, now time.Time) (File, decision) {
-	landed := !s.Date.Before(f.LandBy) // nothing lands any more
+	landed := !s.Date.Before(f.LandBy) // no upload can land any more
 	switch f.State {
 	case Pending, Lost:
 		if f.matches(s) {
@@ -90,13 +88,13 @@ func (f File) reconciled(s ObjectInfo, notified bool, t *Times, now time.Time) (
 	return f.bump(s, notified, t, now)
 }
 
-// lostRecheckDelay is when a file that was found to be lost is looked at once more. The
-// look that found it may have slept while the object came back, and the notification
-// of that was heard while the file was Indexed still.
+// lostRecheckDelay is the delay before a lost file is reconciled again. The process that marked
+// it as lost may have been suspended while the object returned, and the notification of that
+// return found the file still Indexed.
 const lostRecheckDelay = time.Minute
 
-// multipartCleanupAt is when to look for uploads in parts that were begun and not completed;
-// zero: none is open.
+// multipartCleanupAt returns the time at which to abort open multipart uploads, or zero if
+// there are none.
 func (f *File) multipartCleanupAt(s ObjectInfo) time.Time {
 	if f.PartSize == 0 || !s.Date.Before(f.LandBy) {
 		return time.Time{}
@@ -104,10 +102,9 @@ func (f *File) multipartCleanupAt(s ObjectInfo) time.Time {
 	return f.LandBy
 }
 
-// bump is a row that a look finds as it was. A look by notice that finds no
-// good object still writes a new nonce, where an undelete that looked before may be
-// under way: it must not land after. A timer that comes too early, by the store's
-// clock, is set again.
+// bump returns the row of a file whose state does not change. If a notification finds no
+// matching object, the row still gets a new nonce, so that an undelete that read the object
+// earlier cannot land. If the timer is early by the store's clock, it is set again.
 func (f File) bump(s ObjectInfo, notified bool, t *Times, now time.Time) (File, decision) {
 	early := !f.DueAt.IsZero() && !now.Before(f.DueAt)
 	if early && f.State == Lost && f.multipartCleanupAt(s).IsZero() {
@@ -125,7 +122,7 @@ func (f File) bump(s ObjectInfo, notified bool, t *Times, now time.Time) (File, 
 	return f, unchanged
 }
 
-// windowEnd is when the time of a deleted file or of a tombstone is over.
+// windowEnd returns the end of the undelete window or of the tombstone retention.
 func (f *File) windowEnd(t *Times) time.Time {
 	switch f.State {
 	case Deleted:
@@ -136,8 +133,8 @@ func (f *File) windowEnd(t *Times) time.Time {
 	return time.Time{}
 }
 
-// rescheduled is the row of a file that could not be reconciled at a notification. It has a
-// new nonce: an undelete that looked before the notification must not land after it.
+// rescheduled returns the row of a file that could not be reconciled after a notification. Its
+// new nonce prevents an undelete that read the object before the notification from landing.
 func (f File) rescheduled(now time.Time) File {
 	if at := now.Add(time.Minute); f.DueAt.IsZero() || f.DueAt.After(at) {
 		f.DueAt = at
@@ -151,7 +148,7 @@ func (f File) move(to State, lookAt, now time.Time) File {
 	return f
 }
 
-// toTombstone makes the row a tombstone.
+// toTombstone returns the row as a tombstone in the given state.
 func (f File) toTombstone(as State, t *Times, now time.Time) File {
 	f.DropAt = now
 	if f.LandBy.After(now) {
@@ -161,7 +158,7 @@ func (f File) toTombstone(as State, t *Times, now time.Time) File {
 	return f.move(as, f.DropAt, now)
 }
 
-// uploadFailed is the row of an upload that the service itself made and that broke off.
+// uploadFailed returns the row after an upload through the service was interrupted.
 func (f File) uploadFailed(t *Times, now time.Time) (File, bool) {
 	if f.State != Pending {
 		return f, false
@@ -169,7 +166,7 @@ func (f File) uploadFailed(t *Times, now time.Time) (File, bool) {
 	return f.toTombstone(Expired, t, now), true
 }
 
-// deleted is the row after its user deletes the file.
+// deleted returns the row after its user deletes the file.
 func (f File) deleted(t *Times, now time.Time) (File, error) {
 	if !f.Deletable() {
 		return f, ErrState
@@ -178,7 +175,7 @@ func (f File) deleted(t *Times, now time.Time) (File, error) {
 	return f.moveToDeleted(t, now), nil
 }
 
-// windowRestarted is the row of a deleted file whose undelete window begins again.
+// windowRestarted returns the row of a deleted file with a new undelete window.
 func (f File) windowRestarted(t *Times, now time.Time) (File, error) {
 	if f.State != Deleted {
 		return f, errNoChange
@@ -195,14 +192,14 @@ func (f File) moveToDeleted(t *Times, now time.Time) File {
 	return f.move(Deleted, at, now)
 }
 
-// undeleted is the row after its user wants the file back, by a look that followed
-// the loading of the row.
+// undeleted returns the row after its user undeletes the file. The caller must load the row
+// before it reads the object.
 func (f File) undeleted(s ObjectInfo, now time.Time) (File, error) {
 	switch {
 	case f.State != Deleted:
 		return f, ErrState
 	case f.matches(s):
-		s.Date = time.Time{} // uploads in parts were not ended
+		s.Date = time.Time{} // multipart uploads were not aborted
 		return f.move(Indexed, f.multipartCleanupAt(s), now), nil
 	case f.WasPending && s.Date.Before(f.LandBy):
 		return f.move(Pending, f.LandBy, now), nil
@@ -210,7 +207,8 @@ func (f File) undeleted(s ObjectInfo, now time.Time) (File, error) {
 	return f, ErrState
 }
 
-// usageDelta returns the change of the entity's usage by a transition. A nil file has no row.
+// usageDelta returns the change of the entity's usage by a transition. nil means that there is
+// no row.
 func usageDelta(from, to *File) (u Usage) {
 	if to != nil {
 		u = to.Usage()

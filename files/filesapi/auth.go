@@ -16,40 +16,41 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// entityPattern is what an entity may be called: its name stands in scopes and paths,
-// which cannot have "." and "..".
+// entityPattern matches valid entity names. A name is part of scopes and URL paths, so it must
+// not be "." or "..".
 var entityPattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
 
-// Subject is who sends a request, and what the token lets it do.
+// Subject is the sender of a request, with the scopes of its token.
 type Subject struct {
 	Name   string
 	scopes []string
 }
 
-// may reports that the subject may read, or write, the files of an entity.
+// may reports whether the subject may do something ("read" or "write") with the files of an
+// entity.
 func (s *Subject) may(do, entity string) bool {
 	return slices.Contains(s.scopes, do+":"+entity) || slices.Contains(s.scopes, do+":*")
 }
 
-// Tokens verifies JSON Web Tokens in the header Authorization: HS256, RS256 and
-// ES256, as the keys say. A token needs exp, sub, and a scope of words like
+// Tokens verifies JSON Web Tokens in the Authorization header. The keys determine the
+// algorithm: HS256, RS256 or ES256. A token needs exp, sub and a scope with words such as
 // read:ENTITY, write:ENTITY, read:* and write:*.
 type Tokens struct {
 	keys   func() jwk.Set
 	claims Claims
 	skew   time.Duration
-	// refresh fetches the keys anew for a token that none of them verifies, and reports
-	// whether to try again; nil: they never change.
+	// refresh fetches the keys again after a token could not be verified, and reports whether
+	// to verify it again. Nil means that the keys never change.
 	refresh func(ctx context.Context, token string) bool
 }
 
-// Claims are the claims that a token must have. An empty field is not checked.
+// Claims are the claims that a token must have. Empty fields are not checked.
 type Claims struct {
-	Audience string // must be among the audiences of the token (aud)
-	Issuer   string // must be the issuer of the token (iss)
+	Audience string // must be in the token's aud
+	Issuer   string // must equal the token's iss
 }
 
-// NewTokens returns what verifies tokens by keys. Each key must name its algorithm.
+// NewTokens returns a verifier with fixed keys. Each key must have an alg.
 func NewTokens(keys jwk.Set, claims Claims) (*Tokens, error) {
 	for i := range keys.Len() {
 		key, _ := keys.Key(i)
@@ -64,7 +65,8 @@ func NewTokens(keys jwk.Set, claims Claims) (*Tokens, error) {
 	return &Tokens{keys: func() jwk.Set { return keys }, claims: claims, skew: time.Minute}, nil
 }
 
-// Secret returns the key set of one shared secret, for HS256.
+// Secret returns a key set with one shared secret for HS256. The secret must have at least 32
+// bytes.
 func Secret(secret []byte) (jwk.Set, error) {
 	if len(secret) < 32 {
 		return nil, errors.New("filesapi: the secret of tokens must have 32 bytes or more")
@@ -80,10 +82,10 @@ func Secret(secret []byte) (jwk.Set, error) {
 	return set, set.AddKey(key)
 }
 
-// errInvalidToken: no token, or none that holds. What exactly is wrong goes to the log.
+// errInvalidToken is returned for a missing or invalid token. Only the log has the reason.
 var errInvalidToken = errors.New("a valid bearer token is required")
 
-// Verify returns who sends a request.
+// Verify returns the subject of a request's token.
 func (t *Tokens) Verify(r *http.Request) (*Subject, error) {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	text = strings.TrimLeft(text, " ")
@@ -128,9 +130,9 @@ func (t *Tokens) parse(text string) (jwt.Token, error) {
 	return jwt.Parse([]byte(text), options...)
 }
 
-// checkHeader rejects a token whose header has no alg, or has crit. The library takes
-// the algorithm of the key if the header names none, and ignores crit, whose extensions
-// a recipient must understand (RFC 7515, 4.1.11). Pawl understands none.
+// checkHeader rejects a token whose header has no alg, or has crit. The library uses the key's
+// algorithm if the header names none, and ignores crit, although a recipient must understand
+// the listed extensions (RFC 7515, 4.1.11). Pawl supports none.
 func checkHeader(text string) error {
 	message, err := jws.Parse([]byte(text), jws.WithCompact())
 	if err != nil {

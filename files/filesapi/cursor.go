@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// cursors signs the places at which pages end, so that one of them only serves the
-// entity that it was made for.
+// cursors signs the file ID at the end of a page, so that a cursor is valid only for its
+// entity.
 type cursors struct{ secret []byte }
 
 func (c cursors) mac(entity, id string) []byte {
@@ -21,7 +21,7 @@ func (c cursors) sign(entity, id string) string {
 	return base64.RawURLEncoding.EncodeToString(append(c.mac(entity, id), id...))
 }
 
-// verify returns the ID that a cursor holds; of an empty one it is empty.
+// verify returns the ID in a cursor. The ID of an empty cursor is empty.
 func (c cursors) verify(entity, cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil

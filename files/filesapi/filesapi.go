@@ -1,6 +1,6 @@
-// Package filesapi serves package files over HTTP: REST, as openapi.yaml describes
-// it, and GraphQL, as schema.graphql does. Every request needs a token; what its
-// scopes do not cover is "not found".
+// Package filesapi serves package files over HTTP: as REST, described by openapi.yaml, and as
+// GraphQL, described by schema.graphql. Every request needs a token. Files outside the token's
+// scopes are "not found".
 package filesapi
 
 import (
@@ -28,39 +28,39 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// Config says what a handler works with.
+// Config configures a handler. Files, Tokens, Cursors and Logger are required.
 type Config struct {
 	Files  *files.Service
 	Tokens *Tokens
-	// Cursors is the secret that signs places in lists: 32 random bytes, the same in
-	// every process.
+	// Cursors is the secret that signs cursors: at least 32 random bytes, the same in every
+	// process.
 	Cursors []byte
-	// MaxSize is the largest file, in bytes; 0: 5 GiB. What is more than 5 GiB comes in
-	// parts, for one PUT takes no more.
+	// MaxSize is the maximum size of a file in bytes; default 5 GiB. A single PUT carries at
+	// most 5 GiB, so larger files need a multipart upload.
 	MaxSize int64
-	// Spool is the folder in which POST /v1/files keeps bodies until it knows their
-	// sum; empty: the system's temporary folder.
+	// Spool is the folder in which POST /v1/files buffers bodies; default the system's
+	// temporary folder.
 	Spool string
-	// Rate is how many requests a second a subject may send, and Burst how many at
-	// once; 0: 50 and 100.
+	// Rate is the number of requests per second for each subject, and Burst the maximum burst.
+	// The defaults are 50 and 100.
 	Rate   float64
 	Burst  int
-	Logger *slog.Logger // of what subjects do, and of what goes wrong
+	Logger *slog.Logger // logs each operation and its problems
 }
 
-// server answers requests.
+// server is the handler's state.
 type server struct {
 	Config
 	schema *graphql.Schema
-	// estimates is the schema with a tracer that finds the cost of a query.
+	// estimates is the schema with a tracer that computes the cost of a query.
 	estimates *graphql.Schema
 	cursors   cursors
 	limits    *lru.Cache[string, *limit]
 	spooling  sync.Mutex // guards spooled, here and in limits
-	spooled   int64      // bytes of bodies on the disk that take room
+	spooled   int64      // bytes on disk that are reserved for bodies
 }
 
-// maxSubjects is how many subjects' rates are remembered.
+// maxSubjects bounds the subjects whose limits are remembered.
 const maxSubjects = 10_000
 
 // New returns the handler.
@@ -102,8 +102,8 @@ func New(c Config) (http.Handler, error) {
 	return rejectUncleanPaths(mux), nil
 }
 
-// rejectUncleanPaths refuses paths that the multiplexer would redirect, and sees to it that no
-// body comes too slowly.
+// rejectUncleanPaths answers 404 to paths that the multiplexer would redirect, and limits the
+// transfer time of request bodies.
 func rejectUncleanPaths(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path.Clean(r.URL.Path) != r.URL.Path {
@@ -118,7 +118,7 @@ func unknownPath() *problem {
 	return newProblem(http.StatusNotFound, "no such path: see /openapi.yaml")
 }
 
-// document serves a text that everybody may read.
+// document serves a public document.
 func document(contentType string, text []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -127,7 +127,7 @@ func document(contentType string, text []byte) http.HandlerFunc {
 	}
 }
 
-// notFound answers what no other pattern takes, in the API's own form.
+// notFound answers 404, or 405 if the path supports other methods, as problem JSON.
 func (s *server) notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPost} {
@@ -143,23 +143,23 @@ func (s *server) notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Req
 	newProblem(http.StatusMethodNotAllowed, "this path supports "+strings.Join(allowed, ", ")).write(w)
 }
 
-// request is one request of a subject who is known.
+// request is an HTTP request with its operation.
 type request struct {
 	*http.Request
 	*operation
 	w http.ResponseWriter
 }
 
-// answer is what a request returns: a status and a body, which may be nil.
+// answer is the status and the body of a response. The body may be nil.
 type answer struct {
 	status int
 	body   any
 }
 
-// maxAnswerSize limits the body of an answer, in bytes.
+// maxAnswerSize is the maximum size of a response body in bytes.
 const maxAnswerSize = 8 << 20
 
-// handle answers requests that have a token.
+// handle authenticates requests, applies the rate limit, and writes the response of do.
 func (s *server) handle(name string, do func(*request) (*answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		lists := &listSlot{}
@@ -193,11 +193,10 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 	}
 }
 
-// requestTimeout is how long a request may take. A POST of a file takes as long as its bytes
-// come, and package files bounds what follows.
+// requestTimeout bounds requests except POST /v1/files, whose duration depends on the client.
 const requestTimeout = 30 * time.Second
 
-// withTimeout ends a request that takes too long.
+// withTimeout adds requestTimeout to a handler.
 func withTimeout(do func(*request) (*answer, error)) func(*request) (*answer, error) {
 	return func(q *request) (*answer, error) {
 		ctx, cancel := context.WithTimeout(q.Context(), requestTimeout)
@@ -207,7 +206,7 @@ func withTimeout(do func(*request) (*answer, error)) func(*request) (*answer, er
 	}
 }
 
-// param returns what the query says of a name, and whether it does.
+// param returns a query parameter. given is false if it is absent.
 func (q *request) param(name string) (value string, given bool, err error) {
 	query, err := url.ParseQuery(q.URL.RawQuery)
 	if err != nil {
@@ -222,10 +221,10 @@ func (q *request) param(name string) (value string, given bool, err error) {
 	return "", false, newProblem(http.StatusBadRequest, "the parameter "+name+" is given more than once")
 }
 
-// maxBodySize is the longest JSON body, in bytes.
+// maxBodySize is the maximum size of a JSON body in bytes.
 const maxBodySize = 16 << 10
 
-// decode reads a JSON body of up to limit bytes, strictly.
+// decode parses a JSON body of at most limit bytes. It rejects unknown members.
 func (q *request) decode(into any, limit int64) error {
 	if media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return newProblem(http.StatusUnsupportedMediaType, "the body must be application/json")

@@ -21,24 +21,24 @@ import (
 var schema string
 
 const (
-	// maxDepth is that of entity, files, edges, node and a field of a file.
+	// maxDepth allows the path entity, files, edges, node, field.
 	maxDepth = 5
-	// maxSelections limits the selections of a document, and those of a request with
-	// fragments expanded.
+	// maxSelections limits the selections of a document, and of a request after fragments are
+	// expanded.
 	maxSelections = 500
-	// maxOverlaps limits the pairs of fields that are compared to find contradictions.
+	// maxOverlaps limits the pairs of fields that validation compares for conflicts.
 	maxOverlaps = 10_000
 )
 
-// newSchema returns the schema with its resolvers. The service serves it as text.
-// Queries cannot ask for it, because such queries may nest deep.
+// newSchema returns the schema with its resolvers. Introspection is disabled because
+// introspection queries can nest deeply; the service serves the schema as text.
 func (s *server) newSchema(more ...graphql.SchemaOpt) (*graphql.Schema, error) {
 	return graphql.ParseSchema(schema, &root{s}, append(more, graphql.UseFieldResolvers(), graphql.RestrictIntrospection(func(context.Context) bool { return false }),
 		graphql.MaxDepth(maxDepth), graphql.MaxSelections(maxSelections), graphql.OverlapValidationLimit(maxOverlaps),
 		graphql.PanicHandler(panics{}), graphql.Logger(gqllog.LoggerFunc(s.logPanic)))...)
 }
 
-// panics answers for resolvers that panic, and hides what they said.
+// panics converts panics of resolvers to errors, and hides their values.
 type panics struct{}
 
 func (panics) MakePanicError(ctx context.Context, _ any) *gqlerrors.QueryError {
@@ -61,7 +61,7 @@ type graphqlJSON struct {
 	Query         *string        `json:"query"`
 	OperationName string         `json:"operationName"`
 	Variables     map[string]any `json:"variables"`
-	Extensions    jsontext.Value `json:"extensions"` // clients may send them; none are known
+	Extensions    jsontext.Value `json:"extensions"` // ignored; clients may send them
 }
 
 func (s *server) graphql(q *request) (a *answer, err error) {
@@ -75,7 +75,7 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 	if p := checkDocument(*g.Query); p != nil {
 		return rejectedQuery(p), nil
 	}
-	defer func() { // the library panics at some literals
+	defer func() { // the library panics for some literals
 		if value := recover(); value != nil {
 			s.logPanic(q.Context(), value)
 			a, err = nil, errLiteral
@@ -83,7 +83,7 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 	}()
 	e := &estimate{}
 	ctx := context.WithValue(q.Context(), budgetKey{}, &budget{q.subject, e})
-	got := s.estimates.Exec(ctx, *g.Query, g.OperationName, maps.Clone(g.Variables)) // it adds defaults
+	got := s.estimates.Exec(ctx, *g.Query, g.OperationName, maps.Clone(g.Variables)) // Exec adds defaults
 	switch {
 	case e.unreadable.Load():
 		return nil, errLiteral
@@ -99,15 +99,15 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 	return &answer{http.StatusOK, &resultJSON{jsontext.Value(got.Data), got.Errors}}, nil
 }
 
-// errLiteral: a literal is not what it must be, and the library does not notice.
+// errLiteral is returned for invalid literals that the library does not detect.
 var errLiteral = newProblem(http.StatusBadRequest, "invalid query: a number is too large, or a string is malformed")
 
-// rejectedQuery answers a query that is not executed.
+// rejectedQuery returns the response for a query that is not executed.
 func rejectedQuery(p *problem) *answer {
 	return &answer{http.StatusOK, &resultJSON{Errors: []*gqlerrors.QueryError{queryError(p)}}}
 }
 
-// resultJSON is an answer of GraphQL. Data is missing where nothing was executed.
+// resultJSON is a GraphQL response. Data is absent if nothing was executed.
 type resultJSON struct {
 	Data   jsontext.Value          `json:"data,omitzero"`
 	Errors []*gqlerrors.QueryError `json:"errors,omitempty"`
@@ -115,17 +115,17 @@ type resultJSON struct {
 
 type budgetKey struct{}
 
-// budget belongs to one execution of a query.
+// budget is the state of one execution of a query.
 type budget struct {
 	subject  *Subject
-	estimate *estimate // nil: resolvers have effects
+	estimate *estimate // nil: execute the resolvers' effects
 }
 
 func budgetOf(ctx context.Context) *budget { return ctx.Value(budgetKey{}).(*budget) }
 
-// resolve runs an operation of a query as if it were a request of its own: it counts
-// towards the rate of the subject, and it is logged. items is the number of items that
-// it may return. In an estimate, resolve only notes them.
+// resolve runs one operation of a query like a separate request: it counts against the
+// subject's rate and is logged. items is the maximum number of returned items. During an
+// estimate, resolve only records items.
 func (s *server) resolve(ctx context.Context, name string, items int, do func(*operation) error) error {
 	b := budgetOf(ctx)
 	items = min(max(items, 1), maxPage)
@@ -146,7 +146,7 @@ func (s *server) resolve(ctx context.Context, name string, items int, do func(*o
 	return nil
 }
 
-// Extensions tells clients of GraphQL the kind of an error: a status of HTTP.
+// Extensions returns the HTTP status of the problem for GraphQL clients.
 func (p *problem) Extensions() map[string]any {
 	return map[string]any{"status": p.Status, "title": p.Title}
 }
@@ -262,14 +262,14 @@ func headersOf(signed files.SignedRequest) (headers []header) {
 	return headers
 }
 
-// size is the scalar Size.
+// size is the GraphQL scalar Size.
 type size int64
 
 // ImplementsGraphQLType implements decode.Unmarshaler.
 func (size) ImplementsGraphQLType(name string) bool { return name == "Size" }
 
-// UnmarshalGraphQL implements decode.Unmarshaler. A literal is an integer, a variable
-// a float64.
+// UnmarshalGraphQL implements decode.Unmarshaler. Literals are integers, and variables are
+// float64.
 func (n *size) UnmarshalGraphQL(input any) error {
 	switch v := input.(type) {
 	case int32:

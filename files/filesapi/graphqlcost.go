@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// maxFragments limits the fragments of a document. Operations beyond the first
-	// count as fragments.
+	// maxFragments limits the fragments of a document. Operations beyond the first count as
+	// fragments.
 	maxFragments = 50
-	// fileFields is the number of fields of one file in a list: cursor, node, nine
-	// fields of the file, and __typename of both.
+	// fileFields is the number of fields of one file in a list: cursor, node, nine fields of
+	// File, and __typename of both.
 	fileFields = 13
-	// maxCost limits the cost of one request. One list of maxPage files with each
-	// field selected once costs as much.
+	// maxCost limits the cost of one request. It equals the cost of one list of maxPage files
+	// that selects each field once.
 	maxCost = maxPage * fileFields
-	// operationCost is the lowest cost of an operation.
+	// operationCost is the minimum cost of an operation.
 	operationCost = maxCost / 20
 )
 
-// checkDocument rejects documents whose validation would take long. The library
-// compares each selection with each other one, and writes an error for each variable
-// in each operation, so validation is quadratic. The scanner is that of the library:
-// the counts are never too low for a document that the library can parse.
+// checkDocument rejects documents whose validation would take too long. Validation is
+// quadratic, because the library compares all pairs of selections and reports each variable for
+// each operation. checkDocument uses the same scanner as the library, so its counts are never
+// too low for a document that the library can parse.
 func checkDocument(text string) *problem {
 	var s scanner.Scanner
-	s.Init(strings.NewReader(text))             // the library uses the default mode
-	s.Error = func(*scanner.Scanner, string) {} // the library reports it
+	s.Init(strings.NewReader(text))             // in the default mode, like the library
+	s.Error = func(*scanner.Scanner, string) {} // the library reports errors
 	var d documentCount
 	last := rune(scanner.EOF)
 	for token := s.Scan(); token != scanner.EOF; last, token = token, s.Scan() {
@@ -55,12 +55,12 @@ func checkDocument(text string) *problem {
 	return nil
 }
 
-// documentCount counts what makes the validation of a document slow.
+// documentCount counts the tokens that make validation slow.
 type documentCount struct{ definitions, selections, dots, braces, parentheses int }
 
-// add counts a token that follows another one.
+// add counts a token. last is the token before it.
 func (d *documentCount) add(token, last rune) {
-	outside := d.parentheses == 0 // of arguments
+	outside := d.parentheses == 0 // not inside arguments
 	switch {
 	case token == '(':
 		d.parentheses++
@@ -78,7 +78,7 @@ func (d *documentCount) add(token, last rune) {
 	case token == '}' && outside:
 		d.braces--
 	case token == scanner.Ident && outside && d.braces > 0:
-		if last != ':' && last != '@' && last != '.' { // a name after a colon has an alias, which is counted
+		if last != ':' && last != '@' && last != '.' { // a name after a colon has an alias, which counts instead
 			d.selections++
 		}
 	}
@@ -103,23 +103,23 @@ func skipBlockString(s *scanner.Scanner) {
 	}
 }
 
-// estimate is the cost of a request. To find it, the query is executed once with
-// resolvers that have no effect and return one element for each list.
+// estimate computes the cost of a request. It executes the query with resolvers that have no
+// effect and return one element for each list.
 type estimate struct {
 	mu         sync.Mutex
 	operations []*operationEstimate
-	// unreadable: the library panicked at a literal.
+	// unreadable is set if the library panicked at a literal.
 	unreadable atomic.Bool
 }
 
-// operationEstimate counts the fields that are selected below one operation.
+// operationEstimate counts the selected fields of one operation.
 type operationEstimate struct {
-	items  int64 // that the operation may return; 0: none was called
+	items  int64 // maximum number of returned items; 0: none
 	fields atomic.Int64
 }
 
-// cost returns the sum of all operations. Each costs its items times the fields that
-// are selected of them.
+// cost returns the sum over all operations. An operation costs its items times its selected
+// fields.
 func (e *estimate) cost() (sum int64) {
 	for _, o := range e.operations {
 		fields, lowest := o.fields.Load(), int64(0)
@@ -133,11 +133,11 @@ func (e *estimate) cost() (sum int64) {
 
 type operationKey struct{}
 
-// estimator is the tracer of the schema that finds costs.
+// estimator is the tracer of the schema that computes costs.
 type estimator struct{ noop.Tracer }
 
-// TraceField implements tracer.Tracer. The context that it returns is that of the
-// field's resolver and of the fields below.
+// TraceField implements tracer.Tracer. The returned context is that of the field's resolver and
+// of the fields below it.
 func (estimator) TraceField(ctx context.Context, _, typeName, field string, _ bool, _ map[string]any) (context.Context, func(*gqlerrors.QueryError)) {
 	o, _ := ctx.Value(operationKey{}).(*operationEstimate)
 	switch {
@@ -148,7 +148,7 @@ func (estimator) TraceField(ctx context.Context, _, typeName, field string, _ bo
 		e.operations = append(e.operations, o)
 		e.mu.Unlock()
 		ctx = context.WithValue(ctx, operationKey{}, o)
-	case typeName == "FileConnection", typeName == "PageInfo": // once in a list
+	case typeName == "FileConnection", typeName == "PageInfo": // once per list
 	default:
 		o.fields.Add(1)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// fileNode is a file. It has fields and no methods: of methods that take a context
-// or return an error the library calls each, for each file, in a goroutine.
+// fileNode is a file in GraphQL. It has fields instead of methods, because the library calls
+// methods with a context or an error in a goroutine for each file.
 type fileNode struct {
 	FileID      graphql.ID
 	Entity      graphql.ID
@@ -24,10 +24,10 @@ type fileNode struct {
 	DownloadURL *string
 }
 
-// sampleFile is a file as an estimate sees it: each field can be read.
+// sampleFile returns the file that an estimate uses.
 func sampleFile() *fileNode { return &fileNode{State: "PENDING"} }
 
-// node signs the URL to download by if a query asks for it.
+// node converts a file. If sign is set, it signs a download URL.
 func (s *server) node(ctx context.Context, f *files.File, sign bool) (*fileNode, error) {
 	n := &fileNode{
 		FileID: graphql.ID(f.ID), Entity: graphql.ID(f.Entity), State: strings.ToUpper(f.State.String()), Size: size(f.Size),
@@ -46,7 +46,7 @@ func (s *server) node(ctx context.Context, f *files.File, sign bool) (*fileNode,
 	return n, err
 }
 
-// entityNode resolves an entity, of which only its lists tell whether it is there.
+// entityNode resolves an entity. Any valid name is an entity.
 type entityNode struct {
 	s  *server
 	id string
@@ -54,7 +54,7 @@ type entityNode struct {
 
 func (r *root) Entity(ctx context.Context, args struct{ ID graphql.ID }) (*entityNode, error) {
 	if budgetOf(ctx).estimate != nil {
-		return &entityNode{s: r.s}, nil // the library panics at an ID with control characters
+		return &entityNode{s: r.s}, nil // the library panics for an ID with control characters
 	}
 	if err := checkEntity(string(args.ID)); err != nil {
 		return nil, err

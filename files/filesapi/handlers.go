@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// fileJSON is a file, as clients see it.
+// fileJSON is a file in a response.
 type fileJSON struct {
 	ID          string    `json:"fileId"`
 	Entity      string    `json:"entity"`
@@ -22,7 +22,7 @@ type fileJSON struct {
 	SHA256      string    `json:"sha256"`
 	PartSize    int64     `json:"partSize,omitzero"`
 	CreatedAt   time.Time `json:"createdAt"`
-	// DownloadURL is there while the file is indexed, for subjects who may read it.
+	// DownloadURL is set if the file is indexed and the subject may read it.
 	DownloadURL string `json:"downloadUrl,omitempty"`
 }
 
@@ -75,10 +75,10 @@ func checkType(contentType string) error {
 	return nil
 }
 
-// signedJSON is what a client needs to upload.
+// signedJSON is the response of POST /v1/uploads.
 type signedJSON struct {
 	File *fileJSON `json:"file"`
-	// Upload is missing where the bytes have come already.
+	// Upload is absent if the bytes have already arrived.
 	Upload *sendJSON `json:"upload,omitempty"`
 }
 
@@ -113,10 +113,10 @@ func (s *server) upload(q *request) (*answer, error) {
 	return &answer{http.StatusCreated, out}, err
 }
 
-// printablePattern are texts that every index can keep, and headers as they are.
+// printablePattern matches values that every index can store and every header can carry.
 var printablePattern = regexp.MustCompile(`^[!-~]([ -~]{0,126}[!-~])?$`)
 
-// idempotencyKey returns the key of a request, empty where it has none.
+// idempotencyKey returns the idempotency key of a request, or "" if it has none.
 func idempotencyKey(keys []string) (string, error) {
 	switch {
 	case len(keys) == 0:
@@ -127,7 +127,7 @@ func idempotencyKey(keys []string) (string, error) {
 	return keys[0], nil
 }
 
-// fileHandler makes a handler of what is done with the file that the path names.
+// fileHandler returns a handler that calls do with the file ID in the path.
 func (s *server) fileHandler(do func(context.Context, *operation, string) (files.File, error)) func(*request) (*answer, error) {
 	return func(q *request) (*answer, error) {
 		f, err := do(q.Context(), q.operation, q.PathValue("id"))
@@ -182,10 +182,10 @@ func (s *server) list(q *request) (*answer, error) {
 	return &answer{http.StatusOK, out}, nil
 }
 
-// deletedJSON counts what was deleted.
+// deletedJSON is the response of a deletion.
 type deletedJSON struct {
 	Deleted int `json:"deleted"`
-	// More: there are more files, and the request is to be sent again.
+	// More is true if the client must repeat the request.
 	More bool `json:"more"`
 }
 

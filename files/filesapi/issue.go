@@ -9,7 +9,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// TokenSpec is what a token says.
+// TokenSpec describes a token.
 type TokenSpec struct {
 	Subject  string
 	Audience string   // empty: none
@@ -18,7 +18,7 @@ type TokenSpec struct {
 	Life     time.Duration
 }
 
-// SignToken returns a token that holds from now on, signed with a shared secret (HS256).
+// SignToken returns a token that is valid from now, signed with a shared secret (HS256).
 func SignToken(secret []byte, g TokenSpec) (string, error) {
 	keys, err := Secret(secret)
 	if err != nil {

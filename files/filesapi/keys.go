@@ -20,28 +20,29 @@ import (
 )
 
 const (
-	// keyRefreshInterval is how often a key set is fetched.
+	// keyRefreshInterval is the time between fetches of the key set.
 	keyRefreshInterval = 5 * time.Minute
-	// minKeyRefreshInterval is how far apart two fetches are that tokens with unknown keys ask for.
+	// minKeyRefreshInterval is the minimum time between fetches that tokens with unknown keys
+	// trigger.
 	minKeyRefreshInterval = 30 * time.Second
-	// maxKeySetSize is the longest key set, in bytes.
+	// maxKeySetSize is the maximum size of a key set in bytes.
 	maxKeySetSize = 1 << 20
 )
 
-// NewTokensAt returns what verifies tokens by the key set at a URL: https, or http to
-// this machine. It is fetched now, in up to three tries, every five minutes until ctx
-// ends, and at most every 30 seconds when a token names a key that is not there.
-// While that fails the last set stays. Only RSA and P-256 keys that are for
-// signatures count, for RS256 and ES256.
+// NewTokensAt returns a verifier with the key set at a URL, which must use https, or http on a
+// loopback address. It fetches the set immediately, in up to three attempts. Until ctx ends, it
+// fetches the set again every five minutes, and when a token names an unknown key, at most
+// every 30 seconds. If a fetch fails, the previous set remains in use. Only RSA keys (RS256)
+// and P-256 keys (ES256) that may sign are used.
 //
-// transport is http.DefaultTransport where it is nil.
+// A nil transport means http.DefaultTransport.
 func NewTokensAt(ctx context.Context, at string, claims Claims, transport http.RoundTripper, log *slog.Logger) (*Tokens, error) {
 	if err := checkKeysURL(at); err != nil {
 		return nil, err
 	}
 	client := &http.Client{
 		Transport: transport, Timeout: 10 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it may lead anywhere
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect may lead to any host
 	}
 	keys, err := httprc.NewResource(at, httprc.TransformFunc[jwk.Set](readKeys),
 		httprc.WithHTTPClient(client), httprc.WithConstantInterval(keyRefreshInterval), httprc.WithMinInterval(keyRefreshInterval))
@@ -76,13 +77,13 @@ func checkKeysURL(at string) error {
 	return fmt.Errorf("filesapi: key set %s: the URL must use https, or http on this machine", u.Redacted())
 }
 
-// readKeys reads an answer, and keeps the keys that tokens may be signed with.
+// readKeys parses a response and returns the usable keys.
 func readKeys(_ context.Context, resp *http.Response) (jwk.Set, error) {
 	text, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxKeySetSize))
 	if err != nil {
 		return nil, err
 	}
-	all, err := jwk.Parse(text, jwk.WithIgnoreParseError(true)) // keys of other kinds are for others
+	all, err := jwk.Parse(text, jwk.WithIgnoreParseError(true)) // ignores keys of unknown types
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +102,8 @@ func readKeys(_ context.Context, resp *http.Response) (jwk.Set, error) {
 	return set, nil
 }
 
-// verificationKey returns the public key of a pair that signs tokens, with the one algorithm
-// that fits its type. Secrets are none: who can read the URL could sign.
+// verificationKey returns the public key of a signing key pair, with the algorithm of its type.
+// It rejects shared secrets, because everyone who can read the URL could sign with them.
 func verificationKey(key jwk.Key) (jwk.Key, bool) {
 	alg := jwa.RS256()
 	switch key.KeyType() {
@@ -127,8 +128,8 @@ func verificationKey(key jwk.Key) (jwk.Key, bool) {
 	return public, true
 }
 
-// newKeyRefresher returns what fetches a key set anew for a token that names a key which is
-// not in it, and reports whether that key may be there now.
+// newKeyRefresher returns a function that fetches the key set again if a token names an unknown
+// key. The function reports whether the key is now in the set.
 func newKeyRefresher(keys *httprc.ResourceBase[jwk.Set], failed func(context.Context, error)) func(context.Context, string) bool {
 	turn := make(chan struct{}, 1)
 	var last time.Time
@@ -151,7 +152,7 @@ func newKeyRefresher(keys *httprc.ResourceBase[jwk.Set], failed func(context.Con
 		case turn <- struct{}{}:
 		}
 		defer func() { <-turn }()
-		if time.Since(last) < minKeyRefreshInterval { // another token was faster, or it is too early
+		if time.Since(last) < minKeyRefreshInterval { // another request fetched it, or it is too early
 			return known()
 		}
 		last = time.Now()

@@ -12,24 +12,23 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limit is what one subject may use of the service.
+// limit is the state of one subject's limits.
 type limit struct {
 	rate    *rate.Limiter
 	streams atomic.Int32
-	spooled int64         // bytes on the disk that take room; guarded by server.spooling
-	lists   chan struct{} // has one for each that is being made
+	spooled int64         // reserved bytes on disk; guarded by server.spooling
+	lists   chan struct{} // holds one element for each list in progress
 }
 
-// maxStreams is how many files a subject may send through the service at a time:
-// each takes room on its disk.
+// maxStreams is the maximum number of concurrent POST /v1/files requests of a subject, because
+// each needs disk space.
 const maxStreams = 4
 
-// maxLists is how many requests of a subject may have lists made at a time, because
-// each signs up to a thousand URLs. Others wait.
+// maxLists is the maximum number of concurrent list requests of a subject, because each signs
+// up to 1,000 URLs. Other requests wait.
 const maxLists = 2
 
-// filesPerRequest is for how many files a list, or the deletion of all files of an entity,
-// costs as much as a request.
+// filesPerRequest is the number of listed or deleted files that counts as one request.
 const filesPerRequest = 50
 
 func (s *server) limit(subject *Subject) *limit {
@@ -37,14 +36,14 @@ func (s *server) limit(subject *Subject) *limit {
 		return l
 	}
 	l := &limit{rate: rate.NewLimiter(rate.Limit(s.Rate), s.Burst), lists: make(chan struct{}, maxLists)}
-	if first, ok, _ := s.limits.PeekOrAdd(subject.Name, l); ok { // another request was faster
+	if first, ok, _ := s.limits.PeekOrAdd(subject.Name, l); ok { // a concurrent request was first
 		return first
 	}
 	return l
 }
 
-// allow refuses a subject that sends more than its rate, by as many requests as n. What
-// costs more than all that it may send at once costs that.
+// allow rejects a request if the subject exceeds its rate. n is the number of requests that it
+// counts as, capped at the burst.
 func (l *limit) allow(n int) error {
 	if !l.rate.AllowN(time.Now(), min(n, l.rate.Burst())) {
 		return newProblem(http.StatusTooManyRequests, "too many requests: slow down")
@@ -52,8 +51,8 @@ func (l *limit) allow(n int) error {
 	return nil
 }
 
-// acquireStream refuses a subject that sends too many files at a time; end lets it send
-// another.
+// acquireStream rejects a request if the subject already has maxStreams. The caller must call
+// end.
 func (l *limit) acquireStream() (end func(), err error) {
 	end = func() { l.streams.Add(-1) }
 	if l.streams.Add(1) > maxStreams {
@@ -65,8 +64,8 @@ func (l *limit) acquireStream() (end func(), err error) {
 
 type listSlotKey struct{}
 
-// listSlot is a request's share of maxLists. The first list of a request takes it, and the
-// request holds it until its answer is written.
+// listSlot is a request's slot of maxLists. The first list of a request acquires it, and the
+// request releases it after its response is written.
 type listSlot struct {
 	mu  sync.Mutex
 	end func()
@@ -78,8 +77,7 @@ func (s *listSlot) release() {
 	}
 }
 
-// acquireListSlot waits until the subject may have another list made, or another page of URLs to
-// upload parts, for the request of ctx.
+// acquireListSlot waits until the request of ctx may create a list of files or of part URLs.
 func (l *limit) acquireListSlot(ctx context.Context) error {
 	s := ctx.Value(listSlotKey{}).(*listSlot)
 	s.mu.Lock()
@@ -97,22 +95,23 @@ func (l *limit) acquireListSlot(ctx context.Context) error {
 }
 
 const (
-	// bodyGrace and slowest are how a body must come, or the connection is cut: within 30 s
-	// and a second for each 16 KiB.
+	// bodyGrace and minBodyRate limit the transfer time of a body: 30 s, plus one second for
+	// each 16 KiB.
 	bodyGrace   = 30 * time.Second
 	minBodyRate = 16 << 10
-	// writeTimeout is the time that a client has to read an answer.
+	// writeTimeout is the time for a client to read a response.
 	writeTimeout = 10 * time.Second
 )
 
-// errSlow: the body comes too slowly.
+// errSlow is returned if a body exceeds its transfer time.
 var errSlow = newProblem(http.StatusRequestTimeout, "the request body arrives too slowly: send at least 16 KiB/s")
 
-// limitBodyRate returns the request with a body whose reading fails when it comes too slowly. The
-// server keeps its own: of that it knows that a client waits to be asked for it.
+// limitBodyRate returns a copy of the request whose body fails if its transfer is too slow. The
+// server keeps the original body, because it uses that body's type to handle Expect:
+// 100-continue.
 func limitBodyRate(w http.ResponseWriter, r *http.Request) *http.Request {
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // of an earlier answer; a connection that cannot has none
+	_ = control.SetWriteDeadline(time.Time{}) // from an earlier response; ignored if unsupported
 	if r.Body == http.NoBody {
 		return r
 	}
@@ -123,7 +122,7 @@ func limitBodyRate(w http.ResponseWriter, r *http.Request) *http.Request {
 	return r
 }
 
-// body is a request's body that must come by a time.
+// body is a request body with a deadline that moves as bytes arrive.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -136,7 +135,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.until = b.until.Add(time.Duration(n) * time.Second / minBodyRate)
 	until := b.until
 	if errors.Is(err, io.EOF) {
-		until = time.Time{} // or the server would take the client for gone
+		until = time.Time{} // otherwise the server would treat the client as disconnected
 	}
 	_ = b.control.SetReadDeadline(until)
 	return n, err

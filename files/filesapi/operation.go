@@ -9,16 +9,15 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// operation is one thing that a subject wants done, by REST or by GraphQL.
+// operation is an operation of a subject, by REST or GraphQL.
 type operation struct {
 	name    string
 	subject *Subject
-	file    string // that it is about, for the log
+	file    string // ID of the file, for the log
 	entity  string
 }
 
-// run runs an operation, logs it, and returns what the client is to know of an
-// error.
+// run runs an operation, logs it, and returns the problem for the client if it failed.
 func (s *server) run(ctx context.Context, o *operation, do func() (status int, err error)) *problem {
 	status, err := do()
 	level, attrs := slog.LevelInfo, []slog.Attr{
@@ -37,7 +36,7 @@ func (s *server) run(ctx context.Context, o *operation, do func() (status int, e
 	return p
 }
 
-// checkEntity refuses what is no entity's name.
+// checkEntity rejects invalid entity names.
 func checkEntity(entity string) error {
 	if !entityPattern.MatchString(entity) {
 		return newProblem(http.StatusBadRequest, "an entity must have 1 to 128 letters, digits, dots, dashes and underscores, and must not start with a dot")
@@ -45,8 +44,8 @@ func checkEntity(entity string) error {
 	return nil
 }
 
-// authorize refuses an entity that the subject may not use so. It says the same of one
-// that does not exist.
+// authorize returns ErrNotFound if the subject may not access the entity, as if the entity did
+// not exist.
 func (o *operation) authorize(do, entity string) error {
 	if err := checkEntity(entity); err != nil {
 		return err
@@ -58,8 +57,8 @@ func (o *operation) authorize(do, entity string) error {
 	return nil
 }
 
-// loadAuthorized returns a file, if the subject may use it so. A file of another is loaded
-// like one that does not exist, and refused in the same words.
+// loadAuthorized returns a file that the subject may access. The response to a foreign file is
+// the same as to a missing one.
 func (s *server) loadAuthorized(ctx context.Context, o *operation, do, id string) (files.File, error) {
 	if _, ok := s.Files.ID(s.Files.Prefix + id); !ok {
 		return files.File{}, files.ErrNotFound
@@ -76,8 +75,8 @@ func (s *server) loadAuthorized(ctx context.Context, o *operation, do, id string
 	return f, nil
 }
 
-// ifVisible refuses files that are not there for users: those that were deleted, and
-// what is left of those that are gone.
+// ifVisible returns ErrNotFound for files that users cannot see: deleted, purged and expired
+// ones.
 func ifVisible(f files.File, err error) (files.File, error) {
 	if err == nil && f.State != files.Pending && f.State != files.Indexed && f.State != files.Lost {
 		err = files.ErrNotFound
@@ -105,8 +104,8 @@ func (s *server) undeleteFile(ctx context.Context, o *operation, id string) (fil
 	return s.changeDeleted(ctx, o, id, s.Files.Undelete)
 }
 
-// changeDeleted deletes a file, or brings it back. Of one that is deleted the subject may
-// know, as long as it can be undeleted.
+// changeDeleted deletes or undeletes a file. Unlike other operations, it can access a Deleted
+// file.
 func (s *server) changeDeleted(ctx context.Context, o *operation, id string, do func(context.Context, string) (files.File, error)) (files.File, error) {
 	f, err := s.loadAuthorized(ctx, o, "write", id)
 	if err == nil && f.State != files.Deleted {
@@ -146,17 +145,17 @@ func (s *server) beginUpload(ctx context.Context, o *operation, u *uploadJSON, k
 	return f, signed, err
 }
 
-// page is a part of a list.
+// page is a page of a list.
 type page struct {
 	files []files.File
 	more  bool
 }
 
-// maxPage is how many files a page has at most.
+// maxPage is the maximum number of files in a page.
 const maxPage = 1000
 
-// listFiles returns up to limit files of an entity that follow a cursor. A limit of 0
-// finds out whether there is one, as connections of GraphQL allow.
+// listFiles returns up to limit files of an entity after a cursor. A limit of 0, which GraphQL
+// connections permit, only determines whether there are files.
 func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor string, limit int) (p page, err error) {
 	if err := o.authorize("read", entity); err != nil {
 		return p, err
@@ -172,11 +171,11 @@ func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor str
 	return page{found[:min(limit, len(found))], len(found) > limit}, err
 }
 
-// downloadURLLife is how long a URL to download lives.
+// downloadURLLife is the lifetime of a download URL.
 const downloadURLLife = 5 * time.Minute
 
-// downloadURL returns a URL to download an indexed file by, if the subject may read
-// it; else it is empty.
+// downloadURL returns a download URL if the file is indexed and the subject may read it, and ""
+// otherwise.
 func (s *server) downloadURL(ctx context.Context, subject *Subject, f *files.File) (string, error) {
 	if f.State != files.Indexed || !subject.may("read", f.Entity) {
 		return "", nil

@@ -16,20 +16,20 @@ type partsJSON struct {
 	Size        int64    `json:"size"`
 	ContentType string   `json:"contentType"`
 	PartSize    int64    `json:"partSize"`
-	Parts       []string `json:"parts"` // SHA-256 of each
+	Parts       []string `json:"parts"` // SHA-256 of each part
 }
 
 const (
-	maxPut   = 5 << 30 // bytes, that one PUT takes
-	minPart  = 5 << 20 // bytes, of each part but the last
+	maxPut   = 5 << 30 // maximum bytes of one PUT
+	minPart  = 5 << 20 // minimum bytes of each part but the last
 	maxParts = 1000
-	// maxPartsBodySize is the longest body that has the SHA-256s of parts, in bytes.
+	// maxPartsBodySize is the maximum size in bytes of a body with SHA-256s of parts.
 	maxPartsBodySize = 128 << 10
-	// partsPerRequest is for how many parts URLs cost as much as a request.
+	// partsPerRequest is the number of part URLs that counts as one request.
 	partsPerRequest = 20
 )
 
-// promise returns what is promised, and the SHA-256 of each part.
+// promise returns the promise and the SHA-256 of each part.
 func (u *partsJSON) promise(max int64) (p files.Promise, sums [][32]byte, err error) {
 	p = files.Promise{Size: u.Size, ContentType: u.ContentType, PartSize: u.PartSize}
 	switch {
@@ -52,10 +52,10 @@ func (u *partsJSON) promise(max int64) (p files.Promise, sums [][32]byte, err er
 	return p, sums, checkPromise(p, max)
 }
 
-// signedPartsJSON is what a client needs to upload parts.
+// signedPartsJSON is the response of POST /v1/uploads/parts.
 type signedPartsJSON struct {
 	File *fileJSON `json:"file"`
-	// Parts are missing where the bytes have come already.
+	// Parts is absent if the bytes have already arrived.
 	Parts []sendJSON `json:"parts,omitempty"`
 }
 

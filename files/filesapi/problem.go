@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// problem is the error of a request, as RFC 9457 has it.
+// problem is an error response as in RFC 9457.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -22,13 +22,12 @@ type problem struct {
 
 func (p *problem) Error() string { return p.Title + ": " + p.Detail }
 
-// newProblem makes an error for the client.
+// newProblem returns an error for the client.
 func newProblem(status int, detail string) *problem {
 	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// explain turns an error into one for the client. Of what went wrong inside it tells
-// nothing.
+// explain converts an error to a client-visible problem. It hides internal details.
 func explain(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -67,11 +66,11 @@ func (p *problem) write(w http.ResponseWriter) {
 	if p.Status == http.StatusRequestTimeout {
 		w.Header().Set("Connection", "close")
 	}
-	text, _ := encode(p) // texts and a number always can
+	text, _ := encode(p) // never fails for strings and numbers
 	respond(w, p.Status, "application/problem+json", text)
 }
 
-// encode writes the body of an answer. Of texts in no encoding it writes what it can.
+// encode returns the body of a response. It replaces invalid UTF-8.
 func encode(body any) ([]byte, error) {
 	return json.Marshal(body, jsontext.AllowInvalidUTF8(true))
 }
@@ -80,7 +79,7 @@ func respond(w http.ResponseWriter, status int, contentType string, body []byte)
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // a connection that cannot has none
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // ignored if unsupported
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that went away needs no answer
+	_, _ = w.Write(body) // the client may have disconnected
 }

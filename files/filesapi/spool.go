@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// spoolFiles is the number of the largest files that the disk has room for, over
-	// all subjects.
+	// spoolFiles bounds the disk space for bodies of all subjects, in files of the maximum
+	// size.
 	spoolFiles = 16
-	// spoolShare is the part of the free room that one subject may use: with a third
-	// of what is left, a subject alone gets a quarter of the room, and no number of
+	// spoolShare is the divisor of the free space that gives one subject's share. With a third
+	// of the remaining space, a single subject gets a quarter of all space, and no number of
 	// subjects uses all of it.
 	spoolShare = 3
-	// smallBody is the number of bytes of each body that need no room, so that small
-	// files pass while the room is used up. maxStreams limits them.
+	// smallBody is the number of bytes of each body that need no reserved space, so that small
+	// files pass even if the space is exhausted. maxStreams limits them.
 	smallBody = 1 << 20
 )
 
-// errFull: the disk has no room for a body.
+// errFull is returned if there is no disk space for a body.
 var errFull = newProblem(http.StatusInsufficientStorage, "the service has no disk space for the file now: try again, or upload with a signed URL")
 
-// spool is a body on the disk. It takes room as the bytes arrive, because a length
-// that a client declares costs the client nothing.
+// spool is a body on disk. It reserves space as bytes arrive, because a declared length costs
+// the client nothing.
 type spool struct {
 	*os.File
 	s                 *server
@@ -33,19 +33,18 @@ type spool struct {
 	written, reserved int64 // bytes
 }
 
-// newSpool returns an empty spool for a subject. On Unix its file has no name, and is
-// removed when the process ends, however it ends.
+// newSpool returns an empty spool. On Unix the file has no name, so it disappears when the
+// process ends.
 func (s *server) newSpool(subject *limit) (*spool, error) {
 	f, err := os.CreateTemp(s.Spool, "pawl-upload-*")
 	if err != nil {
 		return nil, fmt.Errorf("%w: create a temporary file: %w", errFull, err)
 	}
-	_ = os.Remove(f.Name()) // or else Close removes it
+	_ = os.Remove(f.Name()) // if this fails, Close removes it
 	return &spool{File: f, s: s, subject: subject}, nil
 }
 
-// Write implements io.Writer. It fails with errFull if the subject has no room left, or
-// the disk.
+// Write implements io.Writer. It fails with errFull if the subject's share or the disk is full.
 func (p *spool) Write(b []byte) (int, error) {
 	if more := max(p.written+int64(len(b))-smallBody, 0) - p.reserved; !p.reserve(more) {
 		return 0, errFull
@@ -58,7 +57,7 @@ func (p *spool) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// reserve takes room for more bytes, and reports whether there was any.
+// reserve reserves space for more bytes, and reports whether there was enough.
 func (p *spool) reserve(more int64) bool {
 	if more == 0 {
 		return true
@@ -75,7 +74,7 @@ func (p *spool) reserve(more int64) bool {
 	return true
 }
 
-// Close removes the file and returns its room.
+// Close removes the file and releases its space.
 func (p *spool) Close() error {
 	defer func() {
 		p.s.spooling.Lock()

@@ -12,9 +12,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// storeFile takes the bytes of a file in the request's body. It keeps them in a file
-// until it knows their sum, which the upload to the bucket is signed with: memory
-// stays flat, whatever their length.
+// storeFile uploads the request body to the bucket. It buffers the body on disk to compute its
+// SHA-256, which the upload must sign, so memory use does not depend on the size.
 func (s *server) storeFile(q *request) (_ *answer, err error) {
 	entity, _, err := q.param("entity")
 	if err != nil {
@@ -62,7 +61,7 @@ func (s *server) storeFile(q *request) (_ *answer, err error) {
 	return &answer{http.StatusCreated, out}, err
 }
 
-// checkQuota refuses a body before it is read, if its entity has no room for it.
+// checkQuota rejects a body that exceeds the quota before reading it.
 func (s *server) checkQuota(q *request, entity, key string) error {
 	ctx, cancel := context.WithTimeout(q.Context(), requestTimeout)
 	defer cancel()
@@ -73,7 +72,7 @@ func (s *server) tooLong() error {
 	return newProblem(http.StatusRequestEntityTooLarge, "the file is too large")
 }
 
-// fileType returns the content type of the file that the body holds.
+// fileType returns the content type of the uploaded file.
 func (q *request) fileType() (string, error) {
 	contentType := q.Header.Get("Content-Type")
 	if media, _, _ := mime.ParseMediaType(contentType); media == "multipart/form-data" {
@@ -85,7 +84,7 @@ func (q *request) fileType() (string, error) {
 	return contentType, checkType(contentType)
 }
 
-// receive writes the body to the spool, and returns its length and sum.
+// receive writes the body to the spool, and returns its size and SHA-256.
 func (s *server) receive(q *request, spool io.WriteSeeker) (p files.Promise, err error) {
 	sum := sha256.New()
 	p.Size, err = io.Copy(io.MultiWriter(spool, sum), http.MaxBytesReader(q.w, q.Body, min(s.MaxSize, maxPut)))

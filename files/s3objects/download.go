@@ -20,23 +20,23 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// urlScope is what the URLs of a bucket have in common.
+// urlScope is the common part of the URLs of a bucket.
 type urlScope struct {
-	base   url.URL // of the bucket; its path ends in a slash
-	host   string  // as clients send it, without a default port
-	region string  // that signatures name; empty: the SDK has to sign each URL
+	base   url.URL // URL of the bucket; its path ends with a slash
+	host   string  // value of the Host header, without a default port
+	region string  // region in signatures; empty: the SDK must sign each URL
 	key    atomic.Pointer[signingKey]
 }
 
-// signingKey is good for a day.
+// signingKey is a signing key for one day.
 type signingKey struct {
 	day, access, secret string
 	key                 []byte
 }
 
-// SignGet implements [files.Objects]. The SDK takes 40 µs for a URL, and its signer
-// alone 6, most of them for garbage; a page has up to a thousand. So the SDK signs
-// one, which shows where the bucket is, and what follows is signed here as it would.
+// SignGet implements [files.Objects]. The SDK needs 40 µs per URL, and a page has up to 1,000
+// URLs. So the SDK signs one URL, from which SignGet learns the location of the bucket, and
+// SignGet signs the others itself in the same way.
 func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
 	if _, err := b.requireSuitable(ctx, f.Key); err != nil {
 		return "", err
@@ -62,15 +62,16 @@ func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration)
 	return signed, nil
 }
 
-// InlineTypes are the content types that browsers show and in which no script can be.
+// InlineTypes are the default content types that browsers may show. None of them can contain
+// scripts.
 var InlineTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "video/mp4", "audio/mpeg"}
 
-// SetInlineTypes sets the content types of files that a browser may show, instead of InlineTypes. Other
-// files are downloaded: a page or picture with a script would run on the store's origin. It must
-// be called before the bucket is used.
+// SetInlineTypes replaces InlineTypes. Browsers download files of other types, because scripts
+// in an HTML page or SVG picture would run on the store's origin. Call it before the first use
+// of the bucket.
 func (b *Bucket) SetInlineTypes(types []string) { b.inlineTypes = types }
 
-// disposition returns the Content-Disposition with which the store answers, or "".
+// disposition returns the Content-Disposition of the store's response, or "".
 func (b *Bucket) disposition(f *files.File) string {
 	if slices.Contains(b.inlineTypes, f.ContentType) {
 		return ""
@@ -78,7 +79,7 @@ func (b *Bucket) disposition(f *files.File) string {
 	return "attachment"
 }
 
-// presignGet lets the SDK sign.
+// presignGet signs a URL with the SDK.
 func (b *Bucket) presignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
 	in := &s3.GetObjectInput{Bucket: &b.name, Key: &f.Key}
 	if d := b.disposition(f); d != "" {
@@ -91,8 +92,8 @@ func (b *Bucket) presignGet(ctx context.Context, f *files.File, life time.Durati
 	return signed.URL, nil
 }
 
-// findURLScope reads from a URL what others have in common with it. Signatures for more
-// than one region, and those of sessions, are the SDK's.
+// findURLScope derives the common part of URLs from a URL of the SDK. It leaves region empty
+// for multi-region and session signatures, which only the SDK computes.
 func (b *Bucket) findURLScope(ctx context.Context) (*urlScope, error) {
 	text, err := b.presignGet(ctx, &files.File{Key: "k"}, time.Minute)
 	if err != nil {
@@ -112,7 +113,7 @@ func (b *Bucket) findURLScope(ctx context.Context) (*urlScope, error) {
 	return at, nil
 }
 
-// signGet signs a GET for all who have its URL.
+// signGet computes a presigned GET URL.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
 func (b *Bucket) signGet(ctx context.Context, at *urlScope, f *files.File, life time.Duration) (string, error) {
 	c, err := b.public.Options().Credentials.Retrieve(ctx)

@@ -8,12 +8,12 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// emptyHeaders are headers that a client must not add to a signed upload: they would copy
-// another object with the service's rights, lock or encrypt the object, or say how it
-// is served. Amazon S3 refuses x-amz headers that are not signed. MinIO takes them, but
-// reads the value of a signed header from the query where the header is absent: so
-// they are signed as empty there, and a header that a client adds breaks the signature.
-// Cache-Control is none of them: browsers add it to each request with If-None-Match.
+// emptyHeaders are headers that a client must not add to a signed upload. They copy another
+// object with the rights of the service, lock or encrypt the object, or change how it is
+// served. Amazon S3 rejects unsigned x-amz headers. MinIO accepts them, but reads the value of
+// a missing signed header from the query. So for MinIO the URL signs these headers as empty,
+// and a header that a client adds breaks the signature. Cache-Control is not in the list,
+// because browsers add it to each request with If-None-Match.
 var emptyHeaders = []string{
 	copySource,
 	"x-amz-acl", "x-amz-tagging", "x-amz-storage-class", "x-amz-website-redirect-location",
@@ -26,7 +26,7 @@ var emptyHeaders = []string{
 
 const copySource = "x-amz-copy-source"
 
-// signEmpty lets a client sign that headers are empty.
+// signEmpty makes a client sign headers as empty.
 func signEmpty(names []string) func(*s3.Options) {
 	hold := func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
 		if r, ok := in.Request.(*smithyhttp.Request); ok {

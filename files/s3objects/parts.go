@@ -19,7 +19,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// errNoCompositeSHA256: without a sum of the parts' sums a look cannot tell an object from another.
+// errNoCompositeSHA256 is returned if the store keeps no composite SHA-256, without which
+// objects cannot be compared with their promise.
 var errNoCompositeSHA256 = errors.New("the store keeps no SHA-256 of multipart uploads: upload files in one piece, or use another store")
 
 // Begin implements [files.Multipart].
@@ -73,12 +74,11 @@ func (b *Bucket) SignPart(ctx context.Context, f *files.File, number int, sum [3
 	return toSignedRequest(signed, until), nil
 }
 
-// completeTimeout is how long the store may take to make a file of its parts. S3 says that it
-// can take minutes.
+// completeTimeout bounds the completion of a multipart upload, which can take minutes on S3.
 const completeTimeout = 15 * time.Minute
 
-// Complete implements [files.Multipart]. It goes on when ctx ends: MinIO loses the parts
-// of a completion that is broken off.
+// Complete implements [files.Multipart]. It does not stop when ctx ends, because MinIO loses
+// the parts of an interrupted completion.
 func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), completeTimeout)
 	defer stop()
@@ -96,7 +96,7 @@ func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
 		Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID, IfNoneMatch: aws.String("*"),
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
 	})
-	if isCode(err, "NoSuchUpload", "PreconditionFailed") { // another was faster, or a retry saw itself
+	if isCode(err, "NoSuchUpload", "PreconditionFailed") { // another request, or the first copy of this one, completed the upload
 		return nil
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
 	return nil
 }
 
-// listParts returns the parts that have come.
+// listParts returns the uploaded parts.
 func (b *Bucket) listParts(ctx context.Context, f *files.File) (listParts []types.CompletedPart, err error) {
 	for pages := s3.NewListPartsPaginator(b.client, &s3.ListPartsInput{Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
@@ -136,8 +136,9 @@ func (b *Bucket) Abort(ctx context.Context, key, uploadID string) error {
 	return nil
 }
 
-// Uploads implements [files.Multipart]. MinIO lists the uploads of one key, or those of
-// all, and nothing for any other prefix: for a folder this lists all, and filters.
+// Uploads implements [files.Multipart]. MinIO lists the uploads of one key or of all keys, but
+// returns nothing for other prefixes. So for a folder, Uploads lists all uploads and filters
+// them.
 func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.OpenUpload, error] {
 	in := &s3.ListMultipartUploadsInput{Bucket: &b.name}
 	if !strings.HasSuffix(prefix, "/") {
@@ -146,7 +147,7 @@ func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.Ope
 	return func(yield func(files.OpenUpload, error) bool) {
 		for pages := s3.NewListMultipartUploadsPaginator(b.client, in); pages.HasMorePages(); {
 			page, err := pages.NextPage(ctx)
-			if isCode(err, "NoSuchUpload") { // what gofakes3 says where none is open
+			if isCode(err, "NoSuchUpload") { // gofakes3 returns this error if no upload is open
 				return
 			}
 			if err != nil {
@@ -165,8 +166,8 @@ func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.Ope
 	}
 }
 
-// parseSHA256 reads a SHA-256 as a store answers it, with how many parts it is of. What
-// cannot be read is zero.
+// parseSHA256 parses a checksum of the store and its number of parts. The result is zero if
+// text is invalid.
 func parseSHA256(text string) (sum [32]byte, parts int) {
 	text, count, composite := strings.Cut(text, "-")
 	if composite {

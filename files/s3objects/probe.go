@@ -18,46 +18,51 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// ErrForgeable: the store accepted an upload with a forged signature.
+// ErrForgeable is returned if the store accepts an upload with a forged signature.
 var ErrForgeable = errors.New("the object store accepted an upload with a forged signature " +
 	"(X-Amz-Content-Sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER): " +
 	"anyone who has seen a signed URL can write any object that the service can write")
 
-// ErrReplicationHeaders: users can upload objects that the store can neither read nor list.
+// ErrReplicationHeaders is returned if users can upload objects that the store can neither read
+// nor list.
 var ErrReplicationHeaders = errors.New("the object store accepts MinIO's replication headers from users: an upload with such a header creates " +
 	"an object that the store can neither read nor list, and while it exists, listings of the bucket fail, also those of backups. " +
 	"Let a proxy remove X-Minio-Replication-* from users' requests: docs/FILES.md shows how")
 
-// errNotProbed: without a proof an object without a SHA-256 may be a file all the same.
+// errNotProbed is returned for an object without a SHA-256 if no probe has shown that the store
+// keeps SHA-256s. The object may be a file of the service.
 var errNotProbed = errors.New("the object has no SHA-256, and the store has not been probed yet: audit without --dry-run, or start the service")
 
-// ErrUnsuitable: files would be lost or betrayed in the store. The error says why.
+// ErrUnsuitable is returned if the store would lose files or expose them. The error describes
+// the reason.
 var ErrUnsuitable = errors.New("the object store is not suitable for files")
 
 const (
-	// probeTimeout bounds a proof, and proofClean the cleaning up.
+	// probeTimeout bounds a probe, and cleanupTimeout its cleanup.
 	probeTimeout, cleanupTimeout = time.Minute, 30 * time.Second
 
-	// leftoverAge is when nothing of a proof is under way, whatever clocks say.
+	// leftoverAge is the age after which an object of a probe is a leftover of a crashed
+	// process.
 	leftoverAge = time.Hour
 
-	// The texts are long enough to be the encrypted form of an object. MinIO could not
-	// list a shorter object of [proof.breaks], and listings of other programs would fail.
+	// The texts are long enough to be the encrypted form of an object. MinIO could not list a
+	// shorter object of [probe.tryReplicationHeader], so listings of other programs would fail.
 	probeText = "pawl proves that this store keeps what it was promised, and nothing else"
 	otherText = "PAWL PROVES THAT THIS STORE KEEPS WHAT IT WAS PROMISED, AND NOTHING ELSE"
 )
 
-// Probe proves, with a few requests on fresh keys below ".pawl-doctor/" after prefix,
-// what files live by: that signed uploads are taken once, and only with the bytes that
-// were promised; that a copy source, which would read any object with the service's
-// rights, is refused; that HEAD shows length and SHA-256; and that the bucket keeps no
-// versions. It needs the permissions to list, read, write and remove there. What
-// proofs have left whose process was killed it removes after an hour.
+// Probe checks with a few requests on new keys below ".pawl-doctor/" in prefix that the store
+// is suitable for files. Signed uploads must succeed once, and only with the promised bytes. A
+// copy source, which could read any object with the rights of the service, must be rejected.
+// HEAD must return length and SHA-256, and the bucket must not keep versions. Probe needs
+// permission to list, read, write and delete there. It also removes leftovers of crashed probes
+// after one hour.
 //
-// warnings say what the service has to do without, or what its operator should know.
+// warnings describe limitations of a suitable store.
 //
-// An error that matches [ErrUnfit] is the store's, also one that matches [ErrForgeable].
-// After any other, which may pass, the bucket is proved before the next URL is signed.
+// If the store is not suitable, the error matches [ErrUnsuitable], and possibly also
+// [ErrForgeable]. Any other error may be temporary. In that case the bucket is probed again
+// before the next URL is signed.
 func (b *Bucket) Probe(ctx context.Context, prefix string) (warnings []error, err error) {
 	b.AllowProbe(prefix)
 	p, err := b.requireSuitable(ctx, prefix)
@@ -76,19 +81,20 @@ func (b *Bucket) Probe(ctx context.Context, prefix string) (warnings []error, er
 	return warnings, nil
 }
 
-// AllowProbe lets a look that finds an object without a SHA-256 prove the store, below
-// prefix. Without it such a look fails: an audit that is not to write must not prove.
+// AllowProbe permits Stat to probe the store below prefix when it finds an object without a
+// SHA-256. Without it, Stat returns an error for such an object, because a dry run must not
+// write.
 func (b *Bucket) AllowProbe(prefix string) { b.probePrefix.Store(&prefix) }
 
-// AcceptForgeable lets the bucket sign URLs although the store accepts uploads with
-// forged signatures. It must be called before the bucket is used. It returns the bucket.
+// AcceptForgeable permits the bucket to sign URLs of a store that accepts forged signatures.
+// Call it before the first use. It returns the bucket.
 func (b *Bucket) AcceptForgeable() *Bucket {
 	b.acceptForgeable = true
 	return b
 }
 
-// requireSuitable returns what a proof has shown. No URL may be signed before, because a URL shows
-// the name of the access key, which is all that a forger needs.
+// requireSuitable returns the result of the probe. No URL may be signed before the probe,
+// because a URL contains the name of the access key, which is all that a forger needs.
 func (b *Bucket) requireSuitable(ctx context.Context, key string) (*probe, error) {
 	p, err := b.ensureProbed(ctx, key)
 	if err == nil && p.forgeable && !b.acceptForgeable {
@@ -97,8 +103,8 @@ func (b *Bucket) requireSuitable(ctx context.Context, key string) (*probe, error
 	return p, err
 }
 
-// ensureProbed returns what a proof has shown, by one at a time, where there was none.
-// Without [Bucket.Prove] the folder of key is the prefix.
+// ensureProbed returns the result of the probe. It probes the store if that has not happened
+// yet, one call at a time. Unless a prefix is set, it probes in the folder of key.
 func (b *Bucket) ensureProbed(ctx context.Context, key string) (*probe, error) {
 	if p := b.probed.Load(); p != nil {
 		return p, nil
@@ -130,17 +136,17 @@ func (b *Bucket) ensureProbed(ctx context.Context, key string) (*probe, error) {
 	}
 }
 
-// probe is what is known of a store.
+// probe is the result of a probe, and its state while it runs.
 type probe struct {
 	*Bucket
-	signsEmptyHeaders  bool // signatures have to hold headers down
+	signsEmptyHeaders  bool // uploads must sign emptyHeaders
 	forgeable          bool
 	replicationHeaders bool
-	multipartErr       error // why no file can be uploaded in parts; nil: it can
+	multipartErr       error // why multipart uploads are not possible; nil: they are
 
 	folder  string
-	sent    map[string]bool // keys that may be there
-	version string          // that was written; empty: the bucket keeps none
+	sent    map[string]bool // keys that may exist
+	version string          // version of a written object; empty: the bucket keeps none
 }
 
 func (p *probe) run(ctx context.Context) error {
@@ -172,7 +178,7 @@ func (p *probe) run(ctx context.Context) error {
 	return p.tryCopySource(ctx, "5")
 }
 
-// checkUpload makes an upload as it should be, and looks at it.
+// checkUpload makes a valid upload and compares the result.
 func (p *probe) checkUpload(ctx context.Context, name string) error {
 	status, err := p.put(ctx, name, probeText, nil)
 	switch {
@@ -193,8 +199,8 @@ func (p *probe) checkUpload(ctx context.Context, name string) error {
 	return err
 }
 
-// checkMultipart tries what uploads in parts need beside PUTs: to begin one, to list its parts,
-// to find it and to end it.
+// checkMultipart checks the multipart requests other than uploads of parts: create, list parts,
+// list uploads and abort.
 func (p *probe) checkMultipart(ctx context.Context) error {
 	f := p.file("parts")
 	f.PartSize = f.Size
@@ -209,14 +215,14 @@ func (p *probe) checkMultipart(ctx context.Context) error {
 	return errors.Join(err, p.Abort(ctx, f.Key, f.UploadID))
 }
 
-// tryCopySource tries to copy an object by a signed upload.
+// tryCopySource tries to copy an object with a signed upload. The store must reject it.
 func (p *probe) tryCopySource(ctx context.Context, name string) error {
 	return p.requireRefusal(ctx, name, probeText, "a copy source that was not signed, with which users can read any object", func(r *http.Request) {
 		r.Header.Set(copySource, "/"+p.name+"/"+p.file("1").Key)
 	})
 }
 
-// requireRefusal makes an upload that the store must refuse.
+// requireRefusal makes an upload that the store must reject.
 func (p *probe) requireRefusal(ctx context.Context, name, body, what string, change func(*http.Request)) error {
 	status, err := p.put(ctx, name, body, change)
 	if err == nil && status/100 == 2 {
@@ -225,8 +231,8 @@ func (p *probe) requireRefusal(ctx context.Context, name, body, what string, cha
 	return err
 }
 
-// tryForgedSignature makes an upload with another signature, in the form that MinIO does not check,
-// and notes whether the store accepts it.
+// tryForgedSignature makes an upload with a wrong signature, in the form that MinIO does not
+// check, and records whether the store accepts it.
 func (p *probe) tryForgedSignature(ctx context.Context, name string) error {
 	f := p.file(name)
 	body := fmt.Sprintf("%x\r\n%s\r\n0\r\nx-amz-checksum-sha256:%s\r\n\r\n", f.Size, probeText, base64.StdEncoding.EncodeToString(f.SHA256[:]))
@@ -243,8 +249,8 @@ func (p *probe) tryForgedSignature(ctx context.Context, name string) error {
 	return err
 }
 
-// tryReplicationHeader uploads with a header of MinIO's replication, and finds out whether the store can
-// read the object.
+// tryReplicationHeader makes an upload with a replication header of MinIO, and records whether
+// the store can read the object.
 func (p *probe) tryReplicationHeader(ctx context.Context, name string) error {
 	_, err := p.put(ctx, name, probeText, func(r *http.Request) { r.Header.Set("X-Minio-Replication-Encrypted-Multipart", "1") })
 	if err != nil {
@@ -261,8 +267,8 @@ func (p *probe) file(name string) files.File {
 	}}
 }
 
-// put uploads as a user does, but with the bytes of body and as change leaves the
-// request. What a store answers that cannot work just now is an error.
+// put uploads body like a client. change may modify the request. put returns an error for
+// responses that may be temporary.
 func (p *probe) put(ctx context.Context, name, body string, change func(*http.Request)) (status int, err error) {
 	f := p.file(name)
 	signed, err := p.signPut(ctx, p.client, &f, time.Now().Add(probeTimeout), p.signsEmptyHeaders)
@@ -299,7 +305,7 @@ func (p *probe) put(ctx context.Context, name, body string, change func(*http.Re
 	return 0, fmt.Errorf("a signed PUT got status %q", resp.Status)
 }
 
-// findLeftovers finds what proofs have left whose process was killed.
+// findLeftovers finds objects of crashed probes, and aborts their multipart uploads.
 func (p *probe) findLeftovers(ctx context.Context, below string) error {
 	out, err := p.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &p.name, Prefix: &below})
 	if err != nil {
@@ -324,7 +330,7 @@ func (p *probe) findLeftovers(ctx context.Context, below string) error {
 	return nil
 }
 
-// clean removes what the proof may have left.
+// clean removes the objects that the probe may have written.
 func (p *probe) clean(ctx context.Context) (err error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer stop()

@@ -1,6 +1,6 @@
-// Package s3objects is the bucket of package files on S3 and what speaks its
-// language. Uploads go by presigned URLs that only fit what was promised: their
-// length, type, SHA-256, entity and that no object is there are signed headers.
+// Package s3objects implements the bucket of package files on Amazon S3 and compatible stores.
+// Uploads use presigned URLs that sign the promised length, type, SHA-256 and entity, and the
+// condition that the object does not exist.
 package s3objects
 
 import (
@@ -28,16 +28,16 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// Bucket is one bucket.
+// Bucket is one bucket of a store.
 type Bucket struct {
 	client, public  *s3.Client
 	name            string
 	acceptForgeable bool
 	downloads       atomic.Pointer[urlScope]
 	probed          atomic.Pointer[probe]
-	probePrefix     atomic.Pointer[string] // of proofs
+	probePrefix     atomic.Pointer[string] // prefix below which to probe
 	probing         singleflight.Group
-	inlineTypes     []string // content types
+	inlineTypes     []string // content types that browsers may show
 }
 
 var (
@@ -45,8 +45,8 @@ var (
 	_ files.PartSizer = (*Bucket)(nil)
 )
 
-// New returns the bucket of a name. endpoint is the URL by which users reach the
-// store, where it is not the client's own.
+// New returns the bucket with a name. endpoint is the URL at which users reach the store; the
+// default is the client's endpoint.
 func New(client *s3.Client, name, endpoint string) *Bucket {
 	b := &Bucket{client: client, public: client, name: name, inlineTypes: InlineTypes}
 	if endpoint != "" {
@@ -55,7 +55,7 @@ func New(client *s3.Client, name, endpoint string) *Bucket {
 	return b
 }
 
-// put is the request that uploads a file. All that it says is signed.
+// put returns the upload request of a file. All its headers are signed.
 func (b *Bucket) put(f *files.File) *s3.PutObjectInput {
 	return &s3.PutObjectInput{
 		Bucket: &b.name, Key: &f.Key, ContentLength: &f.Size, ContentType: &f.ContentType, IfNoneMatch: aws.String("*"),
@@ -64,8 +64,8 @@ func (b *Bucket) put(f *files.File) *s3.PutObjectInput {
 	}
 }
 
-// Sign implements [files.Objects]. The URL ends before until, for signatures count
-// whole seconds.
+// Sign implements [files.Objects]. The URL expires slightly before until, because signatures
+// count whole seconds.
 func (b *Bucket) Sign(ctx context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
 	store, err := b.requireSuitable(ctx, f.Key)
 	if err != nil {
@@ -90,8 +90,8 @@ func (b *Bucket) signPut(ctx context.Context, c *s3.Client, f *files.File, until
 	return toSignedRequest(signed, until), nil
 }
 
-// toSignedRequest leaves out what a client does not send itself: host, and headers that are
-// pinned.
+// toSignedRequest omits the headers that a client does not set itself: Host and the signed
+// empty headers.
 func toSignedRequest(signed *v4.PresignedHTTPRequest, until time.Time) files.SignedRequest {
 	out := files.SignedRequest{Method: signed.Method, URL: signed.URL, Headers: map[string]string{}, Until: until}
 	for name, values := range signed.SignedHeader {
@@ -110,8 +110,8 @@ func urlLife(f *files.File, until time.Time) (time.Duration, error) {
 	return life, nil
 }
 
-// signHeaders keeps headers out of the query, where a store may overlook them, and pins
-// others.
+// signHeaders keeps headers out of the query, where a store may ignore them, and signs the
+// headers in pins as empty.
 func signHeaders(life time.Duration, pins ...string) func(*s3.PresignOptions) {
 	return func(o *s3.PresignOptions) {
 		o.Expires = life
@@ -122,8 +122,8 @@ func signHeaders(life time.Duration, pins ...string) func(*s3.PresignOptions) {
 	}
 }
 
-// Put implements [files.Objects]. It is sent once: a retry of one that had landed
-// would see its own object.
+// Put implements [files.Objects]. It sends one request, because a retry after a success would
+// conflict with its own object.
 func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) error {
 	if _, err := b.requireSuitable(ctx, f.Key); err != nil {
 		return err
@@ -139,9 +139,9 @@ func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) err
 
 func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// Stat implements [files.Objects]. The date is that of the answer, also of one that
-// says that nothing is there. An object without a SHA-256 is another program's, if the
-// store has been proved to show them.
+// Stat implements [files.Objects]. The date comes from the response, also if the object does
+// not exist. If an object has no SHA-256, Stat first makes sure by a probe that the store shows
+// SHA-256s, so that the object is not an upload of this service.
 func (b *Bucket) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
 	seen, err := b.stat(ctx, key)
 	if err == nil && seen.Found && seen.SHA256 == [32]byte{} {
@@ -182,20 +182,20 @@ func (b *Bucket) stat(ctx context.Context, key string) (files.ObjectInfo, error)
 	return files.ObjectInfo{}, fmt.Errorf("s3objects: stat %s/%s: HEAD does not find the object, but GET does", b.name, key)
 }
 
-// isUnreadable reports whether the store says that it cannot read an object, because the
-// metadata claims an encryption by a key of the reader's. Such an object is no file of ours:
-// on MinIO, a user who uploads with a header of its replication makes one.
+// isUnreadable reports whether the store cannot read an object because its metadata requires a
+// customer encryption key. This service never creates such an object. On MinIO, users can
+// create one with a replication header.
 func isUnreadable(err error) bool {
 	refused, ok := errors.AsType[smithy.APIError](err)
 	return ok && refused.ErrorCode() == "InvalidRequest" && strings.Contains(refused.ErrorMessage(), "Server Side Encryption")
 }
 
-// statAttempts is how often a look begins, where the object comes as it looks.
+// statAttempts bounds the attempts of a stat if the object appears between HEAD and GET.
 const statAttempts = 3
 
-// confirmAbsent returns the answer by which the store says that there is no such object, or
-// nil if there is one. It asks by GET: a HEAD's 404 has no body, and may as well come
-// from a proxy whose store is away, or mean the bucket.
+// confirmAbsent sends a GET and returns the response if the store reports that the key does not
+// exist, or nil if the object exists. A 404 to HEAD has no body, so it may come from a proxy,
+// or mean that the bucket is missing.
 func (b *Bucket) confirmAbsent(ctx context.Context, key string) (*smithyhttp.Response, error) {
 	out, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &key})
 	if err == nil {
@@ -216,7 +216,7 @@ func (b *Bucket) PartSize(ctx context.Context, key string) (int64, error) {
 	return aws.ToInt64(out.ContentLength), nil
 }
 
-// withDate returns what an answer has shown, with the answer's date.
+// withDate sets the date of a response in seen.
 func (b *Bucket) withDate(seen files.ObjectInfo, key string, answer *smithyhttp.Response) (files.ObjectInfo, error) {
 	if answer == nil {
 		return files.ObjectInfo{}, fmt.Errorf("s3objects: stat %s/%s: the response is missing", b.name, key)

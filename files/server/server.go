@@ -1,5 +1,5 @@
-// Package server is the daemon of files: it serves the API, takes notifications,
-// reconciles files whose time has come, and audits index and bucket every day.
+// Package server runs the files service: it serves the API, receives notifications, reconciles
+// files with due timers, and audits index and bucket every day.
 package server
 
 import (
@@ -25,43 +25,41 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Config configures a Server. Index, Store, Bucket and Secret are required. Other fields
-// have the defaults that their comments name.
+// Config configures a Server. Index, Store, Bucket and Secret are required.
 type Config struct {
 	Index  store.Store     // the caller closes it
-	Store  *s3bucket.Store // where the bucket is
+	Store  *s3bucket.Store // object store of the bucket
 	Bucket string
-	Prefix string // of the keys; it belongs to this service alone
-	// Secret signs places in lists, and tokens (HS256) without Tokens: 32 random bytes or
-	// more, the same in every process.
+	Prefix string // key prefix; no other program may use it
+	// Secret signs cursors, and also tokens (HS256) if Tokens is nil. It needs at least 32
+	// random bytes, the same in every process.
 	Secret []byte
-	// Tokens verifies tokens.
+	// Tokens verifies tokens; default HS256 with Secret.
 	Tokens *filesapi.Tokens
 	// Listen is the address of the API; default 127.0.0.1:8090.
 	Listen string
-	// Sources bring the notifications of the bucket. Without one a file is visible when its
-	// upload is completed by the API, or after its time to upload.
+	// Sources deliver the notifications of the bucket. Without a source, a file becomes visible
+	// when the client completes its upload, or when the upload time has passed.
 	Sources []source.Source
 
-	Quota   files.Usage // of each entity; default 10 GiB and 1,000 open uploads
-	MaxSize int64       // of a file, in bytes; default 1 GiB, at most 5 TiB
-	// LongestUpload is how long an upload may take after its URL has expired; default 1 h.
+	Quota   files.Usage // per entity; default 10 GiB and 1,000 open uploads
+	MaxSize int64       // maximum file size in bytes; default 1 GiB, at most 5 TiB
+	// LongestUpload is the time that an upload may take after its URL has expired; default 1 h.
 	LongestUpload time.Duration
-	// Spool is the folder of bodies that POST /v1/files takes; default the system's
+	// Spool is the folder in which POST /v1/files buffers bodies; default the system's
 	// temporary folder.
 	Spool string
-	// PublicEndpoint is the URL by which users reach the store; default that of Store.
+	// PublicEndpoint is the URL at which users reach the store; default the endpoint of Store.
 	PublicEndpoint string
 	// InlineTypes are the content types that browsers may show; default
 	// [s3objects.InlineTypes].
 	InlineTypes []string
-	// AcceptForgeableUploads lets the service start over a store that accepts uploads with
-	// forged signatures.
+	// AcceptForgeableUploads permits a store that accepts uploads with forged signatures.
 	AcceptForgeableUploads bool
 	Logger                 *slog.Logger // default slog.Default()
 }
 
-// Server serves files.
+// Server is a files service.
 type Server struct {
 	Config
 	service  *files.Service
@@ -69,7 +67,7 @@ type Server struct {
 	requests sync.WaitGroup
 }
 
-// New checks the configuration and returns a Server. It sends no request.
+// New checks the configuration and returns a Server. It sends no requests.
 func New(c Config) (*Server, error) {
 	switch {
 	case c.Index == nil || c.Store == nil || c.Bucket == "":
@@ -111,7 +109,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// bucket returns the bucket, of which nothing is proved yet.
+// bucket returns a new bucket that has not been probed.
 func (s *Server) bucket() *s3objects.Bucket {
 	b := s3objects.New(s.Store.Client(), s.Bucket, s.PublicEndpoint)
 	if s.AcceptForgeableUploads {
@@ -124,19 +122,19 @@ func (s *Server) bucket() *s3objects.Bucket {
 }
 
 const (
-	// concurrentMessages is how many notifications are worked on at a time.
+	// concurrentMessages is the maximum number of notifications in progress.
 	concurrentMessages = 32
-	// shutdownTimeout is how long requests and notifications may take at the end.
+	// shutdownTimeout bounds the requests and notifications in progress at shutdown.
 	shutdownTimeout = 20 * time.Second
-	// sweepInterval is how often files are reconciled whose time has come, and sweepAtOnce how
-	// many of them at a time.
+	// sweepInterval is the time between sweeps, and sweepConcurrency the number of files that a
+	// sweep reconciles concurrently.
 	sweepInterval, sweepConcurrency = 10 * time.Second, 16
 	firstAuditDelay, auditInterval  = time.Hour, 24 * time.Hour
 )
 
-// Run serves clients, notifications and timers until ctx ends or one of them fails. It
-// proves the store when the sources are ready, because some stores wait for a webhook to
-// answer; before that it signs no URL. A Server runs once.
+// Run serves the API, notifications and timers until ctx ends or one of them fails. It probes
+// the store when the sources are ready, because some stores wait for a webhook to answer. It
+// signs no URL before that. Call Run at most once.
 func (s *Server) Run(ctx context.Context) error {
 	api, err := s.api()
 	if err != nil {
@@ -165,8 +163,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// shutDown ends the API. Requests that the grace does not suffice for are cut off, and
-// waited for: the index may be closed then.
+// shutDown stops the API. It cancels requests that exceed shutdownTimeout, and waits until they
+// return, so that the caller may close the index.
 func (s *Server) shutDown(ctx context.Context, api *http.Server) error {
 	end, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
@@ -180,7 +178,7 @@ func (s *Server) shutDown(ctx context.Context, api *http.Server) error {
 	return err
 }
 
-// trackRequests lets shutDown wait for a handler's requests.
+// trackRequests counts the handler's requests for shutDown.
 func (s *Server) trackRequests(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
@@ -218,11 +216,11 @@ func (s *Server) consume(ctx context.Context) error {
 	return err
 }
 
-// probeStore looks whether the bucket is there and fit for files. If the store is down, the
-// next URL to be signed waits for the proof.
+// probeStore checks that the bucket exists and the store is suitable. If the store is down, the
+// probe runs before the next URL is signed.
 func (s *Server) probeStore(ctx context.Context) error {
 	for _, from := range s.Sources {
-		if l, ok := from.(interface{ Ready() <-chan struct{} }); ok { // it listens
+		if l, ok := from.(interface{ Ready() <-chan struct{} }); ok { // the source listens for requests
 			select {
 			case <-l.Ready():
 			case <-ctx.Done():
@@ -245,7 +243,7 @@ func (s *Server) probeStore(ctx context.Context) error {
 	return nil
 }
 
-// sweep reconciles files whose time has come, until ctx ends.
+// sweep reconciles files with due timers until ctx ends.
 func (s *Server) sweep(ctx context.Context) {
 	sweeper := &files.Sweeper{Service: s.service, Concurrency: sweepConcurrency}
 	tick := time.NewTicker(sweepInterval)
