@@ -29,14 +29,14 @@ func ProveCopies(ctx context.Context, store bucket.Store, bucketName, prefix str
 }
 
 // checkCopy returns the check of a method.
-func checkCopy(m bucket.CopyMethod) func(context.Context, *lab) (string, error) {
-	return func(ctx context.Context, l *lab) (string, error) {
-		if _, ok := l.store.(bucket.Copier); !ok {
+func checkCopy(m bucket.CopyMethod) func(context.Context, *session) (string, error) {
+	return func(ctx context.Context, s *session) (string, error) {
+		if _, ok := s.store.(bucket.Copier); !ok {
 			return "", broken("this driver cannot copy")
 		}
-		l.method = m
-		defer func() { l.method = 0 }()
-		err := l.copies(ctx, l.ref(fmt.Sprint("copy-", m)))
+		s.method = m
+		defer func() { s.method = 0 }()
+		err := s.checkCopies(ctx, s.ref(fmt.Sprint("copy-", m)))
 		if errors.Is(err, bucket.ErrDenied) {
 			err = broken("the store denies copies: %v", err)
 		}
@@ -45,22 +45,22 @@ func checkCopy(m bucket.CopyMethod) func(context.Context, *lab) (string, error) 
 }
 
 // copies makes the checks of the lab's method, on one object.
-func (l *lab) copies(ctx context.Context, ref event.Object) error {
-	if err := l.preconditions(ctx, ref); err != nil {
+func (s *session) checkCopies(ctx context.Context, ref event.Object) error {
+	if err := s.checkConditions(ctx, ref); err != nil {
 		return err
 	}
-	if err := l.changedSource(ctx, ref); err != nil || l.quick {
+	if err := s.checkChangedSource(ctx, ref); err != nil || s.quick {
 		return err
 	}
-	now, err := l.look(ctx, ref)
+	now, err := s.read(ctx, ref)
 	if err != nil {
 		return err
 	}
-	answers, texts, err := l.race(ctx, ref, bucket.Condition{IfMatch: now.etag})
+	answers, texts, err := s.runRace(ctx, ref, bucket.Condition{IfMatch: now.etag})
 	if err != nil {
 		return err
 	}
-	if now, err = l.look(ctx, ref); err != nil {
+	if now, err = s.read(ctx, ref); err != nil {
 		return err
 	}
 	_, err = judgeRace(answers, slices.Index(texts, now.text))
@@ -68,25 +68,25 @@ func (l *lab) copies(ctx context.Context, ref event.Object) error {
 }
 
 // changedSource examines what the last copy left, and copies a source whose ETag is another.
-func (l *lab) changedSource(ctx context.Context, ref event.Object) error {
-	was, err := l.store.Head(ctx, ref)
+func (s *session) checkChangedSource(ctx context.Context, ref event.Object) error {
+	was, err := s.store.Head(ctx, ref)
 	if err != nil {
-		return l.lost(err)
+		return s.headError(err)
 	}
 	if was.Metadata[copiedBy] != "copy" || was.ContentType != "text/plain" {
 		return broken("a copy does not have the metadata and the content type of its request")
 	}
-	source := bucket.Source{Ref: ref, ETag: anETag}
-	other := l.ref(fmt.Sprint("copy-", l.method, "-changed"))
-	_, err = l.sendCopy(ctx, source, other, bucket.Object{Size: was.Size}, bucket.Condition{IfAbsent: true})
-	l.mark(other, err)
+	source := bucket.Source{Ref: ref, ETag: unusedETag}
+	other := s.ref(fmt.Sprint("copy-", s.method, "-changed"))
+	_, err = s.sendCopy(ctx, source, other, bucket.Object{Size: was.Size}, bucket.Condition{IfAbsent: true})
+	s.noteWrite(other, err)
 	switch {
 	case err == nil:
 		return ignored("it ignores the precondition on the source of a copy")
 	case !errors.Is(err, bucket.ErrPrecondition):
 		return err
 	}
-	now, err := l.look(ctx, other)
+	now, err := s.read(ctx, other)
 	if err == nil && now.exists {
 		err = broken("a copy whose source has another ETag was refused, but landed")
 	}
@@ -97,17 +97,17 @@ func (l *lab) changedSource(ctx context.Context, ref event.Object) error {
 const copiedBy = "pawl-doctor"
 
 // putCopy writes an object elsewhere, and then copies it to ref on the condition.
-func (l *lab) putCopy(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
-	source := l.ref("source-" + rand.Text())
+func (s *session) putCopy(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	source := s.ref("source-" + rand.Text())
 	o.Metadata, o.ContentType = map[string]string{copiedBy: "source"}, "application/octet-stream"
 	// A bucket policy may deny writes without a condition.
-	etag, err := l.store.Put(ctx, source, o, bucket.Condition{IfAbsent: true})
-	l.mark(source, err)
+	etag, err := s.store.Put(ctx, source, o, bucket.Condition{IfAbsent: true})
+	s.noteWrite(source, err)
 	if errors.Is(err, bucket.ErrPrecondition) {
 		// The key is random: it is our write, which a proxy sent twice.
-		if info, headErr := l.store.Head(ctx, source); headErr == nil {
+		if info, headErr := s.store.Head(ctx, source); headErr == nil {
 			etag, err = info.ETag, nil
-			l.mark(source, nil)
+			s.noteWrite(source, nil)
 		}
 	}
 	if err == nil && etag == "" {
@@ -117,9 +117,9 @@ func (l *lab) putCopy(ctx context.Context, ref event.Object, o bucket.Object, c 
 		return "", err
 	}
 	copied := bucket.Object{Size: o.Size, ContentType: "text/plain", Metadata: map[string]string{copiedBy: "copy"}}
-	return l.sendCopy(ctx, bucket.Source{Ref: source, ETag: etag}, ref, copied, c)
+	return s.sendCopy(ctx, bucket.Source{Ref: source, ETag: etag}, ref, copied, c)
 }
 
-func (l *lab) sendCopy(ctx context.Context, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
-	return l.store.(bucket.Copier).Copy(ctx, l.method, from, ref, o, c)
+func (s *session) sendCopy(ctx context.Context, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	return s.store.(bucket.Copier).Copy(ctx, s.method, from, ref, o, c)
 }

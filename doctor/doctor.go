@@ -61,7 +61,7 @@ type Options struct {
 // flaws and lost answers are verdicts, and others end the examination.
 var checks = []struct {
 	name, means string
-	run         func(context.Context, *lab) (note string, err error)
+	run         func(context.Context, *session) (note string, err error)
 	profiles    []Profile
 }{
 	{preconditions, "a write is refused where its precondition does not hold", checkPreconditions, []Profile{Locks, Archives}},
@@ -105,13 +105,13 @@ const (
 // ErrInvalid, ErrUnavailable or ErrUnclear of package bucket, or the cause that
 // ended ctx. There is a report beside it if only the cleaning up failed.
 func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string, o Options) (r *Report, err error) {
-	l := newLab(store, bucketName, prefix)
-	if err := l.ref("examined").CheckPath(); err != nil {
+	s := newSession(store, bucketName, prefix)
+	if err := s.ref("examined").CheckPath(); err != nil {
 		return nil, fmt.Errorf("the prefix %s: %w: %w", event.Quote(prefix), bucket.ErrInvalid, err)
 	}
-	defer func() { err = errors.Join(err, l.clean(ctx)) }()
-	if err := l.enter(ctx); err != nil {
-		return nil, l.ended(ctx, err)
+	defer func() { err = errors.Join(err, s.cleanUp(ctx)) }()
+	if err := s.preflight(ctx); err != nil {
+		return nil, s.abortError(ctx, err)
 	}
 	found := []Check{}
 	for _, c := range checks {
@@ -121,17 +121,17 @@ func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string,
 		if o.Progress != nil {
 			o.Progress(c.name, len(found), total)
 		}
-		note, err := c.run(ctx, l)
+		note, err := c.run(ctx, s)
 		verdict, ok := judgeError(err)
 		if !ok || ctx.Err() != nil {
-			return nil, l.ended(ctx, err)
+			return nil, s.abortError(ctx, err)
 		}
 		if err != nil {
 			note = err.Error()
 		}
 		found = append(found, Check{Name: c.name, Means: c.means, Verdict: verdict, Detail: note})
 	}
-	return &Report{Bucket: bucketName, Prefix: l.prefix, Checks: found, Features: features(found)}, nil
+	return &Report{Bucket: bucketName, Prefix: s.prefix, Checks: found, Features: features(found)}, nil
 }
 
 // total is the number of checks of an examination.
@@ -145,11 +145,11 @@ var total = func() (n int) {
 }()
 
 // ended returns the error of an examination that could not go on.
-func (l *lab) ended(ctx context.Context, err error) error {
+func (s *session) abortError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return fmt.Errorf("examining %s: %w", event.Quote("s3://"+l.bucket), err)
+	return fmt.Errorf("examining %s: %w", event.Quote("s3://"+s.bucket), err)
 }
 
 // flaw is a promise that the store does not keep.

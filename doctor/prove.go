@@ -32,7 +32,7 @@ const (
 )
 
 // unfit is what a user of a profile loses in a store that fails it.
-var unfit = map[Profile]string{
+var consequences = map[Profile]string{
 	Locks:    "nothing can be locked in it, nor updated safely",
 	Archives: "records could be lost, or stored twice",
 
@@ -41,7 +41,7 @@ var unfit = map[Profile]string{
 }
 
 // anETag looks like one, and is that of nothing that was written.
-const anETag = "0123456789abcdef0123456789abcdef"
+const unusedETag = "0123456789abcdef0123456789abcdef"
 
 // Prove makes the checks of a profile in a few requests, and stops at the first that
 // fails. Concurrent writers and the rest it leaves to [Examine]. It writes below
@@ -51,10 +51,10 @@ const anETag = "0123456789abcdef0123456789abcdef"
 // names that. Others match one of package bucket's: ErrInvalid for a store that refuses
 // conditional writes altogether.
 func Prove(ctx context.Context, store bucket.Store, bucketName, prefix string, p Profile) error {
-	l := newLab(store, bucketName, prefix)
-	l.quick = true
-	err := l.prove(ctx, p)
-	cleaning := l.clean(ctx)
+	s := newSession(store, bucketName, prefix)
+	s.quick = true
+	err := s.prove(ctx, p)
+	cleaning := s.cleanUp(ctx)
 	switch {
 	case err == nil:
 		return cleaning
@@ -64,12 +64,12 @@ func Prove(ctx context.Context, store bucket.Store, bucketName, prefix string, p
 	return fmt.Errorf("proving that %s is fit for %s: %w", event.Quote("s3://"+bucketName), p, err)
 }
 
-func (l *lab) prove(ctx context.Context, p Profile) error {
+func (s *session) prove(ctx context.Context, p Profile) error {
 	for _, c := range checks {
 		if !slices.Contains(c.profiles, p) {
 			continue
 		}
-		_, err := c.run(ctx, l)
+		_, err := c.run(ctx, s)
 		f, ok := errors.AsType[*flaw](err)
 		if !ok && err != nil {
 			return err
@@ -79,27 +79,27 @@ func (l *lab) prove(ctx context.Context, p Profile) error {
 			if f.verdict == Ignored {
 				kind = bucket.ErrIgnored
 			}
-			return fmt.Errorf("%w: %s, so that %s: use another store (%q tells more)", kind, f.detail, unfit[p], "pawl doctor s3://"+l.bucket)
+			return fmt.Errorf("%w: %s, so that %s: use another store (%q tells more)", kind, f.detail, consequences[p], "pawl doctor s3://"+s.bucket)
 		}
 	}
 	return nil
 }
 
-func checkPreconditions(ctx context.Context, l *lab) (string, error) {
-	return "", l.preconditions(ctx, l.ref(preconditions))
+func checkPreconditions(ctx context.Context, s *session) (string, error) {
+	return "", s.checkConditions(ctx, s.ref(preconditions))
 }
 
 // preconditions makes 5 writes to one key, and one read.
-func (l *lab) preconditions(ctx context.Context, ref event.Object) error {
+func (s *session) checkConditions(ctx context.Context, ref event.Object) error {
 	absent := bucket.Condition{IfAbsent: true}
-	if _, err := l.reject(ctx, ref, bucket.Condition{IfMatch: anETag}, "If-Match on a missing key"); err != nil {
+	if _, err := s.expectRejected(ctx, ref, bucket.Condition{IfMatch: unusedETag}, "If-Match on a missing key"); err != nil {
 		return err
 	}
-	first, err := l.accept(ctx, ref, content(), absent)
+	first, err := s.expectAccepted(ctx, ref, content(), absent)
 	if err != nil {
 		return err
 	}
-	again, err := l.reject(ctx, ref, absent, "If-None-Match")
+	backOff, err := s.expectRejected(ctx, ref, absent, "If-None-Match")
 	if err != nil {
 		return err
 	}
@@ -107,20 +107,20 @@ func (l *lab) preconditions(ctx context.Context, ref event.Object) error {
 	if first == "" {
 		return bucket.ErrNoETag
 	}
-	if _, err := l.accept(ctx, ref, kept, old); err != nil {
+	if _, err := s.expectAccepted(ctx, ref, kept, old); err != nil {
 		return err
 	}
-	mismatched, err := l.reject(ctx, ref, old, "If-Match")
+	mismatched, err := s.expectRejected(ctx, ref, old, "If-Match")
 	if err != nil {
 		return err
 	}
-	now, err := l.look(ctx, ref)
+	now, err := s.read(ctx, ref)
 	switch {
 	case err != nil:
 		return err
 	case now.exists && now.etag == "":
 		return bucket.ErrNoETag
-	case now.text == again:
+	case now.text == backOff:
 		return ignored("it ignores If-None-Match")
 	case now.text == mismatched:
 		return ignored("it ignores If-Match")
@@ -132,9 +132,9 @@ func (l *lab) preconditions(ctx context.Context, ref event.Object) error {
 
 // reject makes a write whose condition does not hold, and returns its text. It does not
 // look at what is there afterwards.
-func (l *lab) reject(ctx context.Context, ref event.Object, c bucket.Condition, precondition string) (text string, err error) {
+func (s *session) expectRejected(ctx context.Context, ref event.Object, c bucket.Condition, precondition string) (text string, err error) {
 	text = content()
-	fate, _, err := l.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})
+	fate, _, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})
 	if err == nil && fate == cell.Landed {
 		err = ignored("it ignores %s", precondition)
 	}

@@ -22,7 +22,7 @@ const (
 
 // races holds several rounds of writers that write at once under one condition.
 // next prepares a round.
-func (l *lab) races(ctx context.Context, next func(round string) (event.Object, bucket.Condition, error)) (string, error) {
+func (s *session) runRaces(ctx context.Context, next func(round string) (event.Object, bucket.Condition, error)) (string, error) {
 	decided := 0
 	for round := range rounds {
 		ref, c, err := next(strconv.Itoa(round))
@@ -32,11 +32,11 @@ func (l *lab) races(ctx context.Context, next func(round string) (event.Object, 
 		if err != nil {
 			return "", err
 		}
-		answers, texts, err := l.race(ctx, ref, c)
+		answers, texts, err := s.runRace(ctx, ref, c)
 		if err != nil {
 			return "", err
 		}
-		now, err := l.look(ctx, ref)
+		now, err := s.read(ctx, ref)
 		if err != nil {
 			return "", err
 		}
@@ -60,9 +60,9 @@ func (l *lab) races(ctx context.Context, next func(round string) (event.Object, 
 }
 
 // race lets the racers write at once, each a content of its own.
-func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([]cell.Outcome, []string, error) {
+func (s *session) runRace(ctx context.Context, ref event.Object, c bucket.Condition) ([]cell.Outcome, []string, error) {
 	n := racers
-	if l.method != 0 {
+	if s.method != 0 {
 		n = copyRacers
 	}
 	answers, texts, errs := make([]cell.Outcome, n), make([]string, n), make([]error, n)
@@ -72,7 +72,7 @@ func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([
 		texts[i] = content()
 		group.Go(func() {
 			<-start
-			_, err := l.put(ctx, ref, object(texts[i]), c)
+			_, err := s.put(ctx, ref, object(texts[i]), c)
 			switch {
 			case err == nil:
 				answers[i] = cell.Landed
@@ -80,7 +80,7 @@ func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([
 				answers[i] = cell.Lost
 			case errors.Is(err, bucket.ErrConflict), errors.Is(err, bucket.ErrUnclear):
 				answers[i] = cell.Unclear // a conflict or a lost answer
-				l.late(errors.Is(err, bucket.ErrUnclear))
+				s.noteUnanswered(errors.Is(err, bucket.ErrUnclear))
 			default:
 				errs[i] = err
 			}

@@ -41,31 +41,31 @@ func TestJudgeRace(t *testing.T) {
 // TestJudgeReadings is the table of what a content means under an ETag. Harmless
 // is what no write on condition of the ETag can follow.
 func TestJudgeReadings(t *testing.T) {
-	editions := map[string]int{"e0": 0, "e1": 1, "e2": 2}
+	revisions := map[string]int{"e0": 0, "e1": 1, "e2": 2}
 	for _, tc := range []struct {
 		name string
 		text string
 		etag string
 		ok   bool
 	}{
-		{"its own", edition(1), "e1", true},
-		{"newer", edition(2), "e1", true},
-		{"newer, cut off", edition(2)[:100], "e1", true},
-		{"newer, after some of its own", edition(1)[:900] + edition(2)[900:], "e1", true},
-		{"older", edition(0), "e1", false},
-		{"its own, cut off", edition(1)[:900], "e1", false},
-		{"its own, after some of an older", edition(0)[:900] + edition(1)[900:], "e1", false},
+		{"its own", revision(1), "e1", true},
+		{"newer", revision(2), "e1", true},
+		{"newer, cut off", revision(2)[:100], "e1", true},
+		{"newer, after some of its own", revision(1)[:900] + revision(2)[900:], "e1", true},
+		{"older", revision(0), "e1", false},
+		{"its own, cut off", revision(1)[:900], "e1", false},
+		{"its own, after some of an older", revision(0)[:900] + revision(1)[900:], "e1", false},
 		{"nothing", "", "e1", false},
 		{"something else", "x", "e1", false},
-		{"an unknown ETag", edition(1), "e9", false},
+		{"an unknown ETag", revision(1), "e9", false},
 	} {
-		newest, whole := readEdition(tc.text)
-		_, err := judgeReadings([]readings{{seen: map[reading]int{{tc.etag, newest, whole}: 1}}}, editions)
+		newest, whole := parseRevision(tc.text)
+		_, err := judgeReadings([]readings{{seen: map[reading]int{{tc.etag, newest, whole}: 1}}}, revisions)
 		if (err == nil) != tc.ok {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
-	note, err := judgeReadings([]readings{{cut: 2}, {cut: 1}}, editions)
+	note, err := judgeReadings([]readings{{cut: 2}, {cut: 1}}, revisions)
 	if err != nil || note != "3 reads during overwrites broke off" {
 		t.Errorf("%q, %v", note, err)
 	}

@@ -11,38 +11,38 @@ import (
 // repeats is how often a read has to show what was just written.
 const repeats = 8
 
-func checkReadAfterWrite(ctx context.Context, l *lab) (string, error) {
-	ref := l.ref(readAfterWrite)
+func checkReadAfterWrite(ctx context.Context, s *session) (string, error) {
+	ref := s.ref(readAfterWrite)
 	// A store, or a cache before it, may remember that there was nothing.
-	if now, err := l.look(ctx, ref); err != nil || now.exists {
-		return "", errors.Join(err, whenExists(now))
+	if now, err := s.read(ctx, ref); err != nil || now.exists {
+		return "", errors.Join(err, existsFlaw(now))
 	}
 	for range repeats {
 		text := content()
-		etag, err := l.accept(ctx, ref, text, bucket.Condition{})
+		etag, err := s.expectAccepted(ctx, ref, text, bucket.Condition{})
 		if err != nil {
 			return "", err
 		}
-		now, err := l.look(ctx, ref)
+		now, err := s.read(ctx, ref)
 		if err != nil {
 			return "", err
 		}
 		if now.text != text {
-			return "", l.stale("a GET does not show what was just written")
+			return "", s.stale("a GET does not show what was just written")
 		}
-		info, err := l.store.Head(ctx, ref)
+		info, err := s.store.Head(ctx, ref)
 		if err != nil {
-			return "", l.lost(err)
+			return "", s.headError(err)
 		}
 		if info.ETag != etag {
-			return "", l.stale("a HEAD does not show what was just written")
+			return "", s.stale("a HEAD does not show what was just written")
 		}
 	}
 	return "", nil
 }
 
 // whenExists returns a flaw if an object exists that was never written.
-func whenExists(now seen) error {
+func existsFlaw(now snapshot) error {
 	if now.exists {
 		return broken("there is an object under a key that was never written")
 	}
@@ -50,34 +50,34 @@ func whenExists(now seen) error {
 }
 
 // lost is the error of a HEAD of an object that is there.
-func (l *lab) lost(err error) error {
+func (s *session) headError(err error) error {
 	if errors.Is(err, bucket.ErrNotFound) {
-		return l.stale("a HEAD does not find what was just written")
+		return s.stale("a HEAD does not find what was just written")
 	}
 	return err
 }
 
-func checkReadAfterDelete(ctx context.Context, l *lab) (string, error) {
-	ref := l.ref(readAfterDelete)
+func checkReadAfterDelete(ctx context.Context, s *session) (string, error) {
+	ref := s.ref(readAfterDelete)
 	for range repeats {
-		if _, err := l.accept(ctx, ref, content(), bucket.Condition{}); err != nil {
+		if _, err := s.expectAccepted(ctx, ref, content(), bucket.Condition{}); err != nil {
 			return "", err
 		}
-		if _, err := l.look(ctx, ref); err != nil {
+		if _, err := s.read(ctx, ref); err != nil {
 			return "", err
 		}
-		if _, err := l.remove(ctx, ref, bucket.Condition{}); err != nil {
+		if _, err := s.remove(ctx, ref, bucket.Condition{}); err != nil {
 			return "", err
 		}
-		now, err := l.look(ctx, ref)
+		now, err := s.read(ctx, ref)
 		if err != nil {
 			return "", err
 		}
 		if now.exists {
-			return "", l.stale("a GET still finds what was just removed")
+			return "", s.stale("a GET still finds what was just removed")
 		}
-		if _, err = l.store.Head(ctx, ref); err == nil {
-			return "", l.stale("a HEAD still finds what was just removed")
+		if _, err = s.store.Head(ctx, ref); err == nil {
+			return "", s.stale("a HEAD still finds what was just removed")
 		}
 		if !errors.Is(err, bucket.ErrNotFound) {
 			return "", err
@@ -86,38 +86,38 @@ func checkReadAfterDelete(ctx context.Context, l *lab) (string, error) {
 	return "", nil
 }
 
-func checkListAfterWrite(ctx context.Context, l *lab) (string, error) {
+func checkListAfterWrite(ctx context.Context, s *session) (string, error) {
 	n := repeats
-	if l.quick {
+	if s.quick {
 		n = 1
 	}
 	for i := range n {
-		ref := l.ref(fmt.Sprint(listAfterWrite, "-", i))
+		ref := s.ref(fmt.Sprint(listAfterWrite, "-", i))
 		for _, what := range []string{"written", "replaced"} {
-			etag, err := l.accept(ctx, ref, content(), bucket.Condition{})
+			etag, err := s.expectAccepted(ctx, ref, content(), bucket.Condition{})
 			if err != nil {
 				return "", err
 			}
-			listed, err := l.list(ctx)
+			listed, err := s.list(ctx)
 			if err != nil {
 				return "", err
 			}
 			if listed[ref.Key] != etag || etag == "" {
-				return "", l.stale("a listing does not show what was just %s", what)
+				return "", s.stale("a listing does not show what was just %s", what)
 			}
 		}
 		if i%2 == 0 {
 			continue // so that the listing grows
 		}
-		if _, err := l.remove(ctx, ref, bucket.Condition{}); err != nil {
+		if _, err := s.remove(ctx, ref, bucket.Condition{}); err != nil {
 			return "", err
 		}
-		listed, err := l.list(ctx)
+		listed, err := s.list(ctx)
 		if err != nil {
 			return "", err
 		}
 		if _, there := listed[ref.Key]; there {
-			return "", l.stale("a listing still shows what was just removed")
+			return "", s.stale("a listing still shows what was just removed")
 		}
 	}
 	return "", nil

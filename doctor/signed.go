@@ -12,16 +12,16 @@ import (
 
 // checkExpiredSignature sends a presigned write in its time, and one whose time has been
 // over for an hour, by the store's clock.
-func checkExpiredSignature(ctx context.Context, l *lab) (string, error) {
-	store, ok := l.store.(bucket.Expirer)
+func checkExpiredSignature(ctx context.Context, s *session) (string, error) {
+	store, ok := s.store.(bucket.Expirer)
 	if !ok {
 		return "", broken("this driver cannot sign requests that expire")
 	}
 	send := func(key string, ago time.Duration) (cell.Outcome, error) {
-		ref := l.ref(key)
-		fate, _, err := l.settle(ctx, ref, content(), cell.Trust{Refusal: true}, func(ctx context.Context, o bucket.Object) (string, error) {
+		ref := s.ref(key)
+		fate, _, err := s.writeWith(ctx, ref, content(), cell.Trust{Refusal: true}, func(ctx context.Context, o bucket.Object) (string, error) {
 			etag, err := store.PutSigned(ctx, ref, o, bucket.Condition{}, store.StoreTime(time.Now()).Add(-ago), time.Minute)
-			l.mark(ref, err)
+			s.noteWrite(ref, err)
 			if errors.Is(err, bucket.ErrExpired) {
 				err = fmt.Errorf("%w: %w", cell.ErrRefused, err)
 			}
@@ -44,7 +44,7 @@ func checkExpiredSignature(ctx context.Context, l *lab) (string, error) {
 	case !errors.Is(err, cell.ErrRefused):
 		return "", err
 	}
-	now, err := l.look(ctx, l.ref(late))
+	now, err := s.read(ctx, s.ref(late))
 	if err == nil && now.exists {
 		err = broken("a presigned write whose signature had expired was refused, and landed all the same")
 	}

@@ -15,22 +15,22 @@ import (
 )
 
 // heard says what of a pipeline's objects its bucket is configured to tell.
-type heard struct {
+type coverage struct {
 	Pipeline string   `json:"pipeline"`
-	Created  telling  `json:"created"`
-	Removed  telling  `json:"removed"`
+	Created  level    `json:"created"`
+	Removed  level    `json:"removed"`
 	To       []string `json:"to,omitempty"` // who is told
 	Detail   string   `json:"detail,omitempty"`
 }
 
 // telling is yes, partly or no, or unknown.
-type telling string
+type level string
 
 const (
-	toldAll     telling = "yes"
-	toldPart    telling = "partly"
-	toldNone    telling = "no"
-	toldUnknown telling = "unknown"
+	levelFull    level = "yes"
+	levelPartial level = "partly"
+	levelNone    level = "no"
+	levelUnknown level = "unknown"
 )
 
 // The kinds of change that a pipeline has to hear of.
@@ -40,7 +40,7 @@ var (
 )
 
 // hear asks the bucket what it tells of the objects that its pipelines match.
-func hear(ctx context.Context, store *s3bucket.Store, name string, pipelines []config.Pipeline) (all []heard) {
+func checkCoverage(ctx context.Context, store *s3bucket.Store, name string, pipelines []config.Pipeline) (all []coverage) {
 	var mine []config.Pipeline
 	for _, p := range pipelines {
 		if p.Match.Bucket == name {
@@ -53,15 +53,15 @@ func hear(ctx context.Context, store *s3bucket.Store, name string, pipelines []c
 	notifications, err := store.Notifications(ctx, name)
 	for _, p := range mine {
 		if err != nil {
-			all = append(all, heard{Pipeline: p.Name, Created: toldUnknown, Removed: toldUnknown, Detail: cannotTell(err)})
+			all = append(all, coverage{Pipeline: p.Name, Created: levelUnknown, Removed: levelUnknown, Detail: coverageError(err)})
 			continue
 		}
-		all = append(all, judgeNotifications(notifications, p))
+		all = append(all, judgeCoverage(notifications, p))
 	}
 	return all
 }
 
-func cannotTell(err error) string {
+func coverageError(err error) string {
 	switch {
 	case errors.Is(err, bucket.ErrInvalid):
 		return "the store cannot tell: its own configuration says"
@@ -72,39 +72,39 @@ func cannotTell(err error) string {
 }
 
 // deaf reports that a pipeline is told nothing of created or of removed objects.
-func deaf(all []heard) bool {
-	return slices.ContainsFunc(all, func(h heard) bool { return h.Created == toldNone || h.Removed == toldNone })
+func uncovered(all []coverage) bool {
+	return slices.ContainsFunc(all, func(h coverage) bool { return h.Created == levelNone || h.Removed == levelNone })
 }
 
 // judgeNotifications says what a bucket that is configured so tells a pipeline.
-func judgeNotifications(notifications []s3bucket.Notification, p config.Pipeline) heard {
-	h := heard{Pipeline: p.Name}
+func judgeCoverage(notifications []s3bucket.Notification, p config.Pipeline) coverage {
+	h := coverage{Pipeline: p.Name}
 	suffixes := p.Match.Suffix
 	if len(suffixes) == 0 {
 		suffixes = []string{""}
 	}
 	var lacking []string
-	judge := func(events []string) telling {
-		var found []telling
+	judge := func(events []string) level {
+		var found []level
 		for _, e := range events {
 			for _, suffix := range suffixes {
-				best := toldNone
+				best := levelNone
 				for _, n := range notifications {
-					if !tellsOf(n, e) {
+					if !coversEvent(n, e) {
 						continue
 					}
-					if t := tellsKeys(n, p.Match.Prefix, suffix); t != toldNone {
+					if t := coversKeys(n, p.Match.Prefix, suffix); t != levelNone {
 						best = max(best, t) // "yes" after "partly" after "no", as text too
 						h.To = append(h.To, n.To)
 					}
 				}
 				found = append(found, best)
-				if best != toldAll {
+				if best != levelFull {
 					lacking = append(lacking, e)
 				}
 			}
 		}
-		return together(found)
+		return combine(found)
 	}
 	h.Created, h.Removed = judge(createdEvents), judge(removedEvents)
 	slices.Sort(h.To)
@@ -116,15 +116,15 @@ func judgeNotifications(notifications []s3bucket.Notification, p config.Pipeline
 }
 
 // together is yes where all are, and no where all are no.
-func together(all []telling) telling {
+func combine(all []level) level {
 	if slices.Min(all) == slices.Max(all) {
 		return all[0]
 	}
-	return toldPart
+	return levelPartial
 }
 
 // tellsOf reports that a notification is about a kind of change.
-func tellsOf(n s3bucket.Notification, event string) bool {
+func coversEvent(n s3bucket.Notification, event string) bool {
 	return slices.ContainsFunc(n.Events, func(e string) bool {
 		family, all := strings.CutSuffix(e, "*")
 		return e == event || all && strings.HasPrefix(event, family)
@@ -133,18 +133,18 @@ func tellsOf(n s3bucket.Notification, event string) bool {
 
 // tellsKeys says whether a notification is about the keys with a prefix and a
 // suffix.
-func tellsKeys(n s3bucket.Notification, prefix, suffix string) telling {
+func coversKeys(n s3bucket.Notification, prefix, suffix string) level {
 	switch {
 	case strings.HasPrefix(prefix, n.Prefix) && strings.HasSuffix(suffix, n.Suffix):
-		return toldAll
+		return levelFull
 	case (strings.HasPrefix(prefix, n.Prefix) || strings.HasPrefix(n.Prefix, prefix)) &&
 		(strings.HasSuffix(suffix, n.Suffix) || strings.HasSuffix(n.Suffix, suffix)):
-		return toldPart
+		return levelPartial
 	}
-	return toldNone
+	return levelNone
 }
 
-func notificationsTable(all []heard) string {
+func coverageTable(all []coverage) string {
 	t := app.PlainWriter("PIPELINE", "CREATED", "REMOVED", "TOLD TO", "DETAIL")
 	for _, h := range all {
 		t.AppendRow(table.Row{h.Pipeline, h.Created, h.Removed, app.Printable(strings.Join(h.To, ", ")), app.Printable(h.Detail)})

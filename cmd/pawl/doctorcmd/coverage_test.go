@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
-func TestJudgeNotifications(t *testing.T) {
+func TestJudgeCoverage(t *testing.T) {
 	const created, removed = "s3:ObjectCreated:*", "s3:ObjectRemoved:*"
 	pictures := config.Match{Bucket: "b", Prefix: "in/", Suffix: []string{".jpg", ".png"}}
 	notify := func(prefix, suffix string, events ...string) s3bucket.Notification {
@@ -19,40 +19,40 @@ func TestJudgeNotifications(t *testing.T) {
 		name             string
 		match            config.Match
 		notifications    []s3bucket.Notification
-		created, removed telling
+		created, removed level
 	}{
-		{"nothing", pictures, nil, toldNone, toldNone},
-		{"everything", pictures, []s3bucket.Notification{notify("", "", created, removed)}, toldAll, toldAll},
-		{"the prefix", pictures, []s3bucket.Notification{notify("in/", "", created, removed)}, toldAll, toldAll},
-		{"half the prefix", pictures, []s3bucket.Notification{notify("in/2026/", "", created)}, toldPart, toldNone},
-		{"another prefix", pictures, []s3bucket.Notification{notify("out/", "", created, removed)}, toldNone, toldNone},
-		{"both suffixes", pictures, []s3bucket.Notification{notify("", ".jpg", created), notify("in/", "png", created)}, toldAll, toldNone},
-		{"one suffix", pictures, []s3bucket.Notification{notify("", ".jpg", created, removed)}, toldPart, toldPart},
-		{"a longer suffix", pictures, []s3bucket.Notification{notify("", "x.jpg", created)}, toldPart, toldNone},
-		{"another suffix", pictures, []s3bucket.Notification{notify("in/", ".txt", created, removed)}, toldNone, toldNone},
-		{"a suffix, where all are wanted", config.Match{Bucket: "b"}, []s3bucket.Notification{notify("", ".jpg", created, removed)}, toldPart, toldPart},
-		{"some kinds", pictures, []s3bucket.Notification{notify("", "", "s3:ObjectCreated:Put", "s3:ObjectRemoved:Delete")}, toldPart, toldPart},
+		{"nothing", pictures, nil, levelNone, levelNone},
+		{"everything", pictures, []s3bucket.Notification{notify("", "", created, removed)}, levelFull, levelFull},
+		{"the prefix", pictures, []s3bucket.Notification{notify("in/", "", created, removed)}, levelFull, levelFull},
+		{"half the prefix", pictures, []s3bucket.Notification{notify("in/2026/", "", created)}, levelPartial, levelNone},
+		{"another prefix", pictures, []s3bucket.Notification{notify("out/", "", created, removed)}, levelNone, levelNone},
+		{"both suffixes", pictures, []s3bucket.Notification{notify("", ".jpg", created), notify("in/", "png", created)}, levelFull, levelNone},
+		{"one suffix", pictures, []s3bucket.Notification{notify("", ".jpg", created, removed)}, levelPartial, levelPartial},
+		{"a longer suffix", pictures, []s3bucket.Notification{notify("", "x.jpg", created)}, levelPartial, levelNone},
+		{"another suffix", pictures, []s3bucket.Notification{notify("in/", ".txt", created, removed)}, levelNone, levelNone},
+		{"a suffix, where all are wanted", config.Match{Bucket: "b"}, []s3bucket.Notification{notify("", ".jpg", created, removed)}, levelPartial, levelPartial},
+		{"some kinds", pictures, []s3bucket.Notification{notify("", "", "s3:ObjectCreated:Put", "s3:ObjectRemoved:Delete")}, levelPartial, levelPartial},
 		{"all kinds, one by one", pictures, []s3bucket.Notification{
 			notify("", "", "s3:ObjectCreated:Put", "s3:ObjectCreated:Post"), notify("", "", "s3:ObjectCreated:Copy", "s3:ObjectRemoved:Delete"),
 			notify("in/", "", "s3:ObjectCreated:CompleteMultipartUpload", "s3:ObjectRemoved:DeleteMarkerCreated"),
-		}, toldAll, toldAll},
-		{"other kinds", pictures, []s3bucket.Notification{notify("", "", "s3:ObjectTagging:*", "s3:ObjectCreate")}, toldNone, toldNone},
+		}, levelFull, levelFull},
+		{"other kinds", pictures, []s3bucket.Notification{notify("", "", "s3:ObjectTagging:*", "s3:ObjectCreate")}, levelNone, levelNone},
 	} {
-		got := judgeNotifications(tc.notifications, config.Pipeline{Name: "p", Match: tc.match})
+		got := judgeCoverage(tc.notifications, config.Pipeline{Name: "p", Match: tc.match})
 		if got.Created != tc.created || got.Removed != tc.removed {
 			t.Errorf("%s: created %s, removed %s, want %s and %s", tc.name, got.Created, got.Removed, tc.created, tc.removed)
 		}
-		silent := tc.created == toldNone && tc.removed == toldNone
-		if (got.To == nil) != silent || (got.Detail == "") != (tc.created == toldAll && tc.removed == toldAll) {
+		silent := tc.created == levelNone && tc.removed == levelNone
+		if (got.To == nil) != silent || (got.Detail == "") != (tc.created == levelFull && tc.removed == levelFull) {
 			t.Errorf("%s: %+v", tc.name, got)
 		}
-		if deaf([]heard{got}) != (tc.created == toldNone || tc.removed == toldNone) {
+		if uncovered([]coverage{got}) != (tc.created == levelNone || tc.removed == levelNone) {
 			t.Errorf("%s: deaf is wrong", tc.name)
 		}
 	}
-	got := judgeNotifications([]s3bucket.Notification{notify("in/", ".jpg", created), notify("in/", "", removed)}, config.Pipeline{Name: "p", Match: pictures})
-	want := heard{
-		Pipeline: "p", Created: toldPart, Removed: toldAll, To: []string{"q"},
+	got := judgeCoverage([]s3bucket.Notification{notify("in/", ".jpg", created), notify("in/", "", removed)}, config.Pipeline{Name: "p", Match: pictures})
+	want := coverage{
+		Pipeline: "p", Created: levelPartial, Removed: levelFull, To: []string{"q"},
 		Detail: "not told for every key: s3:ObjectCreated:Put, s3:ObjectCreated:Post, s3:ObjectCreated:Copy, s3:ObjectCreated:CompleteMultipartUpload",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -75,9 +75,9 @@ max_message_bytes, accepts: yes, no or unknown; detail).`,
 // diagnosis is the report of a doctor.
 type diagnosis struct {
 	*doctor.Report
-	Safe          bool    `json:"safe"`
-	Notifications []heard `json:"notifications,omitempty"`
-	Queues        []queue `json:"queues,omitempty"`
+	Safe          bool       `json:"safe"`
+	Notifications []coverage `json:"notifications,omitempty"`
+	Queues        []queue    `json:"queues,omitempty"`
 }
 
 func runDoctor(ctx context.Context, a *app.App, arg, endpoint string) error {
@@ -108,11 +108,11 @@ func runDoctor(ctx context.Context, a *app.App, arg, endpoint string) error {
 	}
 	var renewErr error
 	if examineErr == nil {
-		renewErr = checked{store.Endpoint(), name}.renew(r)
+		renewErr = storeCheck{store.Endpoint(), name}.update(r)
 	}
 	d := &diagnosis{Report: r, Safe: r.Safe()}
 	if c != nil {
-		d.Notifications = hear(ctx, store, name, c.Pipelines)
+		d.Notifications = checkCoverage(ctx, store, name, c.Pipelines)
 	}
 	if len(d.Notifications) > 0 {
 		d.Queues = queues(ctx, a, log, c.Sources)
@@ -120,7 +120,7 @@ func runDoctor(ctx context.Context, a *app.App, arg, endpoint string) error {
 	if err := errors.Join(printDiagnosis(a, d), renewErr); err != nil || examineErr != nil {
 		return errors.Join(err, doctorFailure(ctx, examineErr))
 	}
-	if !d.Safe || deaf(d.Notifications) || rejecting(d.Queues) {
+	if !d.Safe || uncovered(d.Notifications) || rejecting(d.Queues) {
 		return app.Found()
 	}
 	return nil
@@ -162,7 +162,7 @@ func printDiagnosis(a *app.App, d *diagnosis) error {
 	}
 	parts := []string{checksTable(d.Checks), featuresTable(d.Features)}
 	if len(d.Notifications) > 0 {
-		parts = append(parts, notificationsTable(d.Notifications))
+		parts = append(parts, coverageTable(d.Notifications))
 	}
 	if len(d.Queues) > 0 {
 		parts = append(parts, queuesTable(d.Queues))

@@ -15,10 +15,10 @@ import (
 
 // queue reports whether a queue accepts the longest notification.
 type queue struct {
-	Queue      string  `json:"queue"`
-	MaxMessage int64   `json:"max_message_bytes,omitempty"`
-	Accepts    telling `json:"accepts"` // yes, no or unknown
-	Detail     string  `json:"detail,omitempty"`
+	Queue      string `json:"queue"`
+	MaxMessage int64  `json:"max_message_bytes,omitempty"`
+	Accepts    level  `json:"accepts"` // yes, no or unknown
+	Detail     string `json:"detail,omitempty"`
 }
 
 // queues examines the queues among the sources.
@@ -28,14 +28,14 @@ func queues(ctx context.Context, _ *app.App, log *slog.Logger, sources []config.
 		if !ok {
 			continue
 		}
-		report := queue{Queue: q.Describe(), Accepts: toldAll}
+		report := queue{Queue: q.Describe(), Accepts: levelFull}
 		size, needed, err := q.MaxMessage(ctx, &parts.Assembly{Logger: log})
 		report.MaxMessage = size
 		switch {
 		case err != nil:
-			report.Accepts, report.Detail = toldUnknown, err.Error()
+			report.Accepts, report.Detail = levelUnknown, err.Error()
 		case size < needed:
-			report.Accepts = toldNone
+			report.Accepts = levelNone
 			report.Detail = fmt.Sprintf("it rejects messages above %d bytes, and a notification may have %d: raise the queue's MaximumMessageSize", size, needed)
 		}
 		all = append(all, report)
@@ -45,7 +45,7 @@ func queues(ctx context.Context, _ *app.App, log *slog.Logger, sources []config.
 
 // rejecting reports that a queue loses long notifications.
 func rejecting(all []queue) bool {
-	return slices.ContainsFunc(all, func(q queue) bool { return q.Accepts == toldNone })
+	return slices.ContainsFunc(all, func(q queue) bool { return q.Accepts == levelNone })
 }
 
 func queuesTable(all []queue) string {

@@ -203,7 +203,7 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
 	var b *lock.Bucket
 	err = a.Retry(ctx, o.wait, unavailable, func() (err error) {
-		b, err = doctorcmd.Proved(ctx, a, o.endpoint, object, o.listingFeature())
+		b, err = doctorcmd.OpenProven(ctx, a, o.endpoint, object, o.listingFeature())
 		return err
 	})
 	if err != nil {

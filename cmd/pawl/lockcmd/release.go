@@ -59,7 +59,7 @@ func runLockRelease(ctx context.Context, a *app.App, arg, endpoint string, token
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, tryTimeout, errNoAnswer)
 	defer stop()
-	b, err := doctorcmd.Proved(ctx, a, endpoint, o, "")
+	b, err := doctorcmd.OpenProven(ctx, a, endpoint, o, "")
 	if err != nil {
 		return app.WithCause(ctx, err)
 	}

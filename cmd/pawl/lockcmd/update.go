@@ -141,7 +141,7 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 	defer signals.cancelAt(cancel)()
 	var b *lock.Bucket
 	err = a.Retry(ctx, storeTimeout, unavailable, func() (err error) {
-		b, err = doctorcmd.Proved(ctx, a, o.endpoint, object, "")
+		b, err = doctorcmd.OpenProven(ctx, a, o.endpoint, object, "")
 		return err
 	})
 	if err != nil {

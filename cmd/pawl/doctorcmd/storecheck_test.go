@@ -26,31 +26,31 @@ func cacheIn(t *testing.T, dir string) {
 	}
 }
 
-func TestChecked(t *testing.T) {
+func TestStoreCheckExpires(t *testing.T) {
 	cacheIn(t, t.TempDir())
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	c := checked{"http://127.0.0.1:9000", "state"}
-	if _, _, fit := c.known(forLocks, now); fit {
+	c := storeCheck{"http://127.0.0.1:9000", "state"}
+	if _, _, fit := c.load(useLocks, now); fit {
 		t.Error("it is known before it is kept")
 	}
-	c.keep(forLocks, "", now)
-	name, err := c.file(forLocks)
+	c.save(useLocks, "", now)
+	name, err := c.file(useLocks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for age, want := range map[time.Duration]bool{
-		-time.Second: false, 0: true, checkedAge - 1: true, checkedAge: false,
+		-time.Second: false, 0: true, checkMaxAge - 1: true, checkMaxAge: false,
 	} {
-		if _, _, got := c.known(forLocks, now.Add(age)); got != want {
+		if _, _, got := c.load(useLocks, now.Add(age)); got != want {
 			t.Errorf("fit after %v: %v, want %v", age, got, want)
 		}
 	}
-	for _, other := range []checked{{"", "state"}, {c.endpoint, "other"}} {
-		if _, _, fit := other.known(forLocks, now); fit {
+	for _, other := range []storeCheck{{"", "state"}, {c.endpoint, "other"}} {
+		if _, _, fit := other.load(useLocks, now); fit {
 			t.Errorf("%+v is known", other)
 		}
 	}
-	if _, _, fit := c.known(forListings, now); fit {
+	if _, _, fit := c.load(useListings, now); fit {
 		t.Error("it is known of listings")
 	}
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(name), "*"))
@@ -76,16 +76,16 @@ func TestChecked(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, why, fit := c.known(forLocks, now); why != want.why || fit != want.fit {
+		if _, why, fit := c.load(useLocks, now); why != want.why || fit != want.fit {
 			t.Errorf("by %q it is fit: %v, %q", text, fit, why)
 		}
 	}
 }
 
-func TestCheckRenewed(t *testing.T) {
+func TestStoreCheckUpdates(t *testing.T) {
 	cacheIn(t, t.TempDir())
-	c, other := checked{"", "state"}, checked{"", "other"}
-	other.keep(forLocks, "", time.Now())
+	c, other := storeCheck{"", "state"}, storeCheck{"", "other"}
+	other.save(useLocks, "", time.Now())
 	const year = 365 * 24 * time.Hour
 	whole := examined(t)
 	for _, step := range []struct {
@@ -106,26 +106,26 @@ func TestCheckRenewed(t *testing.T) {
 		r := &doctor.Report{Checks: slices.Clone(whole)}
 		i := slices.IndexFunc(r.Checks, func(check doctor.Check) bool { return check.Name == step.check })
 		r.Checks[i].Verdict = step.verdict
-		if err := c.renew(r); err != nil {
+		if err := c.update(r); err != nil {
 			t.Error(err)
 		}
-		if _, why, fit := c.known(forLocks, time.Now()); fit != step.fit || why != step.unsafe {
+		if _, why, fit := c.load(useLocks, time.Now()); fit != step.fit || why != step.unsafe {
 			t.Errorf("after %s %s it is fit: %v, %q", step.check, step.verdict, fit, why)
 		}
-		if _, why, fit := c.known(forLocks, time.Now().Add(year)); fit || why != step.unsafe {
+		if _, why, fit := c.load(useLocks, time.Now().Add(year)); fit || why != step.unsafe {
 			t.Errorf("a year after %s %s it is fit: %v, %q", step.check, step.verdict, fit, why)
 		}
-		if _, _, fit := other.known(forLocks, time.Now()); !fit {
+		if _, _, fit := other.load(useLocks, time.Now()); !fit {
 			t.Error("what was known of another bucket is gone")
 		}
 	}
 }
 
-// TestCheckOfListings checks that a refusal of listings outlasts the checks of the rest,
+// TestListingRefusalOutlastsLockChecks checks that a refusal of listings outlasts the checks of the rest,
 // until doctor finds otherwise.
-func TestCheckOfListings(t *testing.T) {
+func TestListingRefusalOutlastsLockChecks(t *testing.T) {
 	cacheIn(t, t.TempDir())
-	checked := checked{"", "state"}
+	storeCheck := storeCheck{"", "state"}
 	whole := examined(t)
 	for _, c := range []struct {
 		create, list doctor.Verdict
@@ -153,16 +153,16 @@ func TestCheckOfListings(t *testing.T) {
 				check.Verdict = c.list
 			}
 		}
-		if err := checked.renew(r); err != nil {
+		if err := storeCheck.update(r); err != nil {
 			t.Error(err)
 		}
-		if _, why, fit := checked.known(forLocks, time.Now()); (fit || why != "") != c.known {
+		if _, why, fit := storeCheck.load(useLocks, time.Now()); (fit || why != "") != c.known {
 			t.Errorf("after %+v: %v, %q", c, fit, why)
 		}
 		for _, use := range []struct {
 			why, listing string
 		}{{c.alone, ""}, {c.both, doctor.SharedLocks}} {
-			_, err := checked.allows("", use.listing)
+			_, err := storeCheck.allows("", use.listing)
 			if errors.Is(err, ErrUnsafe) != (use.why != "") || err != nil && !strings.Contains(err.Error(), use.why) {
 				t.Errorf("after %+v, for %q: %v", c, use.listing, err)
 			}
@@ -170,9 +170,9 @@ func TestCheckOfListings(t *testing.T) {
 	}
 }
 
-// TestStoreIsProvedAgain proves a store whose proof is too old, and whose listings
+// TestOldProofIsRepeated proves a store whose proof is too old, and whose listings
 // were found wanting.
-func TestStoreIsProvedAgain(t *testing.T) {
+func TestOldProofIsRepeated(t *testing.T) {
 	srv := httptest.NewServer(fakes3.New())
 	t.Cleanup(srv.Close)
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"} {
@@ -188,26 +188,26 @@ func TestStoreIsProvedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	long := time.Now().Add(-2 * checkedAge).UTC()
-	c := checked{srv.URL, "state"}
-	c.keep(forLocks, "", long)
-	c.keep(forListings, "list-after-write failed", long)
+	long := time.Now().Add(-2 * checkMaxAge).UTC()
+	c := storeCheck{srv.URL, "state"}
+	c.save(useLocks, "", long)
+	c.save(useListings, "list-after-write failed", long)
 	a, o := &app.App{ConfigFile: "pawl.yaml"}, event.Object{Bucket: "state", Key: "a"}
 	refused := func() {
 		t.Helper()
-		_, err := Proved(t.Context(), a, srv.URL, o, doctor.SharedLocks)
+		_, err := OpenProven(t.Context(), a, srv.URL, o, doctor.SharedLocks)
 		if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "list-after-write failed, as \"pawl doctor\" found on "+long.Format(time.DateOnly)) {
 			t.Error(err)
 		}
 	}
 	refused()
-	if _, _, fit := c.known(forLocks, time.Now()); fit {
+	if _, _, fit := c.load(useLocks, time.Now()); fit {
 		t.Error("it is believed still")
 	}
-	if _, err := Proved(t.Context(), a, srv.URL, o, ""); err != nil {
+	if _, err := OpenProven(t.Context(), a, srv.URL, o, ""); err != nil {
 		t.Error(err)
 	}
-	if _, _, fit := c.known(forLocks, time.Now()); !fit {
+	if _, _, fit := c.load(useLocks, time.Now()); !fit {
 		t.Error("it was not proved again")
 	}
 	refused()
@@ -223,17 +223,17 @@ func examined(t *testing.T) []doctor.Check {
 	return r.Checks
 }
 
-// TestCheckThatCannotBeKept is no error.
-func TestCheckThatCannotBeKept(t *testing.T) {
+// TestUnwritableCacheIsNotAnError makes the cache folder unusable.
+func TestUnwritableCacheIsNotAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, ""} {
 		cacheIn(t, dir)
-		c := checked{"", "state"}
-		c.keep(forLocks, "", time.Now())
-		if _, _, fit := c.known(forLocks, time.Now()); fit {
+		c := storeCheck{"", "state"}
+		c.save(useLocks, "", time.Now())
+		if _, _, fit := c.load(useLocks, time.Now()); fit {
 			t.Errorf("it was kept in %q", dir)
 		}
 	}

@@ -20,26 +20,26 @@ const (
 	overwrites = 48 // while others read
 	readers    = 4
 	// breath is waited between two reads, and between two writes.
-	breath = time.Millisecond
+	interval = time.Millisecond
 )
 
 // edition is the content of one of several overwrites: lines with its number.
 // Their lengths differ, so that a content cut to another's length is noticed.
-func edition(number int) string {
+func revision(number int) string {
 	line := fmt.Sprintf("%08d\n", number)
 	return strings.Repeat(line, 1000+400*(number%7))
 }
 
 // readEdition returns the newest number in a content, and whether the content is
 // all of that edition and nothing else.
-func readEdition(text string) (newest int, whole bool) {
+func parseRevision(text string) (newest int, whole bool) {
 	newest = -1
 	for line := range strings.Lines(text) {
 		if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && len(line) == 9 {
 			newest = max(newest, n)
 		}
 	}
-	return newest, newest >= 0 && text == edition(newest)
+	return newest, newest >= 0 && text == revision(newest)
 }
 
 // reading is what a read during overwrites showed.
@@ -59,12 +59,12 @@ type readings struct {
 // checkWholeReads reads an object while it is overwritten. A content that is
 // newer than its ETag is harmless: whoever replaces it on condition of that
 // ETag is refused.
-func checkWholeReads(ctx context.Context, l *lab) (string, error) {
-	ref := l.ref(wholeReads)
-	editions := make(map[string]int) // by ETag
+func checkWholeReads(ctx context.Context, s *session) (string, error) {
+	ref := s.ref(wholeReads)
+	revisions := make(map[string]int) // by ETag
 	write := func(i int) error {
-		etag, err := l.accept(ctx, ref, edition(i), bucket.Condition{})
-		editions[etag] = i
+		etag, err := s.expectAccepted(ctx, ref, revision(i), bucket.Condition{})
+		revisions[etag] = i
 		return err
 	}
 	if err := write(0); err != nil {
@@ -74,10 +74,10 @@ func checkWholeReads(ctx context.Context, l *lab) (string, error) {
 	reading, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	for i := range all {
-		group.Go(func() { all[i] = l.readOn(reading, ref) })
+		group.Go(func() { all[i] = s.readLoop(reading, ref) })
 	}
 	var err error
-	for i := 1; i <= overwrites && err == nil && process.Sleep(ctx, breath) == nil; i++ {
+	for i := 1; i <= overwrites && err == nil && process.Sleep(ctx, interval) == nil; i++ {
 		err = write(i)
 	}
 	stop()
@@ -88,14 +88,14 @@ func checkWholeReads(ctx context.Context, l *lab) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return judgeReadings(all, editions)
+	return judgeReadings(all, revisions)
 }
 
 // readOn reads an object over and over, until ctx ends.
-func (l *lab) readOn(ctx context.Context, ref event.Object) readings {
+func (s *session) readLoop(ctx context.Context, ref event.Object) readings {
 	r := readings{seen: make(map[reading]int)}
-	for process.Sleep(ctx, breath) == nil {
-		info, body, err := l.store.Get(ctx, ref)
+	for process.Sleep(ctx, interval) == nil {
+		info, body, err := s.store.Get(ctx, ref)
 		switch {
 		case err == nil:
 			r.note(info.ETag, body)
@@ -118,18 +118,18 @@ func (r *readings) note(etag string, body io.ReadCloser) {
 		r.cut++
 		return
 	}
-	newest, whole := readEdition(string(text))
+	newest, whole := parseRevision(string(text))
 	r.seen[reading{etag, newest, whole}]++
 }
 
 // judgeReadings compares contents with their ETags, whose editions are given.
-func judgeReadings(all []readings, editions map[string]int) (note string, err error) {
+func judgeReadings(all []readings, revisions map[string]int) (note string, err error) {
 	total, ahead, cut := 0, 0, 0
 	for _, r := range all {
 		cut += r.cut
 		for one, n := range r.seen {
 			total += n
-			of, known := editions[one.etag]
+			of, known := revisions[one.etag]
 			switch {
 			case !known:
 				return "", broken("a GET during overwrites showed the ETag %q, which no write was told", one.etag)

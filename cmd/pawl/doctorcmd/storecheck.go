@@ -19,32 +19,32 @@ import (
 )
 
 // checkedAge is for how long a store is believed to be fit after it was checked.
-const checkedAge = 7 * 24 * time.Hour
+const checkMaxAge = 7 * 24 * time.Hour
 
 // What a store is checked for.
 const (
-	forLocks    = "locks"    // locks and updates
-	forListings = "listings" // semaphores and shared locks
+	useLocks    = "locks"    // locks and updates
+	useListings = "listings" // semaphores and shared locks
 )
 
 // errUnsafe: doctor has found that what is to be done cannot rely on a store.
 var ErrUnsafe = errors.New("not safe there")
 
 // cleanTime is what a proof that was given up has left to remove its object.
-const cleanTime = 2 * time.Second
+const cleanUpTime = 2 * time.Second
 
 // proofTime is what a proof may take, so that one whose answers are lost is begun
 // again.
-const proofTime = time.Minute
+const proofTimeout = time.Minute
 
-var errProofSilent = fmt.Errorf("%w: it has not answered in the %v that a proof may take", bucket.ErrUnavailable, proofTime)
+var errProofTimeout = fmt.Errorf("%w: it has not answered in the %v that a proof may take", bucket.ErrUnavailable, proofTimeout)
 
-// Proved returns the bucket of an object, once its store is known to honour what
+// OpenProven returns the bucket of an object, once its store is known to honour what
 // locks and updates rely on, and not known to fail those features of doctor's that
 // need its listings. A store that is silent does not keep it for long when ctx has
 // ended.
-func Proved(ctx context.Context, a *app.App, endpoint string, o event.Object, listing string) (*lock.Bucket, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, proofTime, errProofSilent)
+func OpenProven(ctx context.Context, a *app.App, endpoint string, o event.Object, listing string) (*lock.Bucket, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, proofTimeout, errProofTimeout)
 	defer stop()
 	type proof struct {
 		bucket *lock.Bucket
@@ -63,7 +63,7 @@ func Proved(ctx context.Context, a *app.App, endpoint string, o event.Object, li
 	select {
 	case p := <-done:
 		return p.bucket, p.err
-	case <-time.After(cleanTime):
+	case <-time.After(cleanUpTime):
 		return nil, fmt.Errorf("looking whether the store of %s honours preconditions: %w", o, context.Cause(ctx))
 	}
 }
@@ -74,7 +74,7 @@ func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, lis
 	if err != nil {
 		return nil, err
 	}
-	c := checked{store.Endpoint(), o.Bucket}
+	c := storeCheck{store.Endpoint(), o.Bucket}
 	if fit, err := c.allows(endpoint, listing); err != nil {
 		return nil, err
 	} else if fit {
@@ -87,7 +87,7 @@ func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, lis
 		if _, err := c.allows(endpoint, listing); err != nil {
 			return nil, err
 		}
-		c.keep(forLocks, "", time.Now())
+		c.save(useLocks, "", time.Now())
 	case ctx.Err() != nil:
 		err = fmt.Errorf("looking whether the store of %s honours preconditions: %w", o, err)
 	}
@@ -96,17 +96,17 @@ func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, lis
 
 // checked is a bucket whose checks are kept in the user's cache folder: a file for each
 // use, with the time of the check and, if the store is not fit, the reason.
-type checked struct{ endpoint, bucket string } // endpoint: empty is Amazon's
+type storeCheck struct{ endpoint, bucket string } // endpoint: empty is Amazon's
 
 // allows reports whether the store was checked to be fit for locks. The error matches
 // errUnsafe if doctor has refused it for them, or for the feature that needs listings, if
 // there is one.
-func (c checked) allows(endpoint, listing string) (fit bool, err error) {
+func (c storeCheck) allows(endpoint, listing string) (fit bool, err error) {
 	what := "locks and updates"
-	at, why, fit := c.known(forLocks, time.Now())
+	at, why, fit := c.load(useLocks, time.Now())
 	if why == "" && listing != "" {
 		what = listing
-		at, why, _ = c.known(forListings, time.Now())
+		at, why, _ = c.load(useListings, time.Now())
 	}
 	if why == "" {
 		return fit, nil
@@ -121,17 +121,17 @@ func (c checked) allows(endpoint, listing string) (fit bool, err error) {
 
 // renew keeps what an examination found. If that is unclear, an earlier check that found
 // the store fit is dropped, and a refusal stays.
-func (c checked) renew(r *doctor.Report) (err error) {
-	for use, judge := range map[string]func() (doctor.Safety, string){forLocks: r.Locks, forListings: r.Listings} {
+func (c storeCheck) update(r *doctor.Report) (err error) {
+	for use, judge := range map[string]func() (doctor.Safety, string){useLocks: r.Locks, useListings: r.Listings} {
 		safety, why := judge()
-		_, _, fit := c.known(use, time.Now())
+		_, _, fit := c.load(use, time.Now())
 		switch {
 		case safety != "":
-			c.keep(use, why, time.Now())
+			c.save(use, why, time.Now())
 		case fit:
-			c.keep(use, "", time.Time{}) // too old to be believed
+			c.save(use, "", time.Time{}) // too old to be believed
 		}
-		if _, _, fit := c.known(use, time.Now()); fit && safety != doctor.Safe {
+		if _, _, fit := c.load(use, time.Now()); fit && safety != doctor.Safe {
 			name, nameErr := c.file(use)
 			err = errors.Join(err, nameErr, fmt.Errorf("an earlier check of %s would be believed still: remove the file %s", event.Quote("s3://"+c.bucket), name))
 		}
@@ -139,7 +139,7 @@ func (c checked) renew(r *doctor.Report) (err error) {
 	return err
 }
 
-func (c checked) file(use string) (string, error) {
+func (c storeCheck) file(use string) (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -150,7 +150,7 @@ func (c checked) file(use string) (string, error) {
 
 // known returns when and why a store was refused, or whether it was found fit not long
 // ago. A file that cannot be read, or was not written to its end, says nothing.
-func (c checked) known(use string, now time.Time) (at time.Time, why string, fit bool) {
+func (c storeCheck) load(use string, now time.Time) (at time.Time, why string, fit bool) {
 	name, err := c.file(use)
 	if err != nil {
 		return time.Time{}, "", false
@@ -163,12 +163,12 @@ func (c checked) known(use string, now time.Time) (at time.Time, why string, fit
 		return time.Time{}, "", false
 	}
 	age := now.Sub(at)
-	return at, why, why == "" && age >= 0 && age < checkedAge
+	return at, why, why == "" && age >= 0 && age < checkMaxAge
 }
 
 // keep keeps that a store is fit, or why it is not. If that fails, the next command
 // proves the store again.
-func (c checked) keep(use, why string, now time.Time) {
+func (c storeCheck) save(use, why string, now time.Time) {
 	name, err := c.file(use)
 	if err == nil && os.MkdirAll(filepath.Dir(name), 0o700) == nil {
 		line := strings.TrimSpace(now.UTC().Format(time.RFC3339)+" "+why) + "\n"

@@ -21,19 +21,19 @@ const (
 	// folder is what the keys of every examination have in common.
 	folder = ".pawl-doctor/"
 	// tries is how often a request is sent whose fate stays unclear.
-	tries = 3
+	maxTries = 3
 	// patience is waited before a request is sent again; then twice as long.
 	// Some stores take one write a second for each key.
-	patience = 500 * time.Millisecond
+	retryDelay = 500 * time.Millisecond
 	// cleanTime is how long cleaning up may take, after the caller has gone.
-	cleanTime = 30 * time.Second
+	cleanUpTime = 30 * time.Second
 	// lateTime bounds the wait for an unanswered write to land, so that it is
 	// removed as well.
-	lateTime = 2 * time.Second
+	lateWriteWait = 2 * time.Second
 )
 
 // lab is a prefix of a bucket that only this examination uses.
-type lab struct {
+type session struct {
 	store  bucket.Store
 	bucket string
 	prefix string // ends with a slash
@@ -46,12 +46,12 @@ type lab struct {
 	unanswered bool            // a write without an answer may land yet
 }
 
-func newLab(store bucket.Store, bucketName, prefix string) *lab {
-	return &lab{store: store, bucket: bucketName, prefix: prefix + folder + rand.Text() + "/", keys: map[string]bool{}}
+func newSession(store bucket.Store, bucketName, prefix string) *session {
+	return &session{store: store, bucket: bucketName, prefix: prefix + folder + rand.Text() + "/", keys: map[string]bool{}}
 }
 
-func (l *lab) ref(key string) event.Object {
-	return event.Object{Bucket: l.bucket, Key: l.prefix + key}
+func (s *session) ref(key string) event.Object {
+	return event.Object{Bucket: s.bucket, Key: s.prefix + key}
 }
 
 // content returns a unique text: reading it tells our write from all others.
@@ -59,22 +59,22 @@ func content() string { return "pawl doctor " + rand.Text() }
 
 // enter does without conditions what the checks do with them. The listing comes
 // first: a bucket that cannot be reached is not written to.
-func (l *lab) enter(ctx context.Context) error {
-	if _, err := l.list(ctx); err != nil {
+func (s *session) preflight(ctx context.Context) error {
+	if _, err := s.list(ctx); err != nil {
 		return err
 	}
-	ref, text := l.ref("enter"), content()
-	if _, err := l.accept(ctx, ref, text, bucket.Condition{}); err != nil {
-		return unlabelled(err)
+	ref, text := s.ref("enter"), content()
+	if _, err := s.expectAccepted(ctx, ref, text, bucket.Condition{}); err != nil {
+		return flawToInvalid(err)
 	}
-	if _, err := l.look(ctx, ref); err != nil {
+	if _, err := s.read(ctx, ref); err != nil {
 		return err
 	}
-	return l.store.Delete(ctx, ref, bucket.Condition{})
+	return s.store.Delete(ctx, ref, bucket.Condition{})
 }
 
 // unlabelled turns a flaw into an error of package bucket.
-func unlabelled(err error) error {
+func flawToInvalid(err error) error {
 	if _, ok := errors.AsType[*flaw](err); ok {
 		return fmt.Errorf("%w: %w", bucket.ErrInvalid, err)
 	}
@@ -82,22 +82,22 @@ func unlabelled(err error) error {
 }
 
 // put sends a write once.
-func (l *lab) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
-	if l.method != 0 {
-		etag, err = l.putCopy(ctx, ref, o, c)
+func (s *session) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
+	if s.method != 0 {
+		etag, err = s.putCopy(ctx, ref, o, c)
 	} else {
-		etag, err = l.store.Put(ctx, ref, o, c)
+		etag, err = s.store.Put(ctx, ref, o, c)
 	}
-	l.mark(ref, err)
+	s.noteWrite(ref, err)
 	return etag, err
 }
 
 // mark notes that an object may exist, after an answer to its write.
-func (l *lab) mark(ref event.Object, answer error) {
+func (s *session) noteWrite(ref event.Object, answer error) {
 	if answer == nil || errors.Is(answer, bucket.ErrUnclear) && unsent(answer) == nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.keys[ref.Key] = true
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.keys[ref.Key] = true
 	}
 }
 
@@ -106,36 +106,36 @@ func object(text string) bucket.Object {
 }
 
 // seen is an object as a read shows it. The zero seen is none.
-type seen struct {
+type snapshot struct {
 	exists     bool
 	etag, text string
 }
 
 // look reads an object.
-func (l *lab) look(ctx context.Context, ref event.Object) (seen, error) {
+func (s *session) read(ctx context.Context, ref event.Object) (snapshot, error) {
 	for try := 1; ; try++ {
-		info, body, err := l.store.Get(ctx, ref)
+		info, body, err := s.store.Get(ctx, ref)
 		if errors.Is(err, bucket.ErrNotFound) {
-			return seen{}, nil
+			return snapshot{}, nil
 		}
 		if err != nil {
-			return seen{}, err
+			return snapshot{}, err
 		}
 		text, err := io.ReadAll(body)
 		_ = body.Close() // what was read is all of it
 		if err == nil {
-			return seen{true, info.ETag, string(text)}, nil
+			return snapshot{true, info.ETag, string(text)}, nil
 		}
-		if try == tries || !pause(ctx, try) {
-			return seen{}, err
+		if try == maxTries || !pause(ctx, try) {
+			return snapshot{}, err
 		}
 	}
 }
 
 // list returns the ETags of what a listing of the lab shows, by key.
-func (l *lab) list(ctx context.Context) (map[string]string, error) {
+func (s *session) list(ctx context.Context) (map[string]string, error) {
 	etags := make(map[string]string)
-	for info, err := range l.store.List(ctx, l.bucket, l.prefix, "") {
+	for info, err := range s.store.List(ctx, s.bucket, s.prefix, "") {
 		if err != nil {
 			return nil, err
 		}
@@ -147,12 +147,12 @@ func (l *lab) list(ctx context.Context) (map[string]string, error) {
 // write sends a text until its fate is known, and looks for it where the answer
 // does not say. The error matches ErrUnclear or ErrConflict where it never came to
 // be known.
-func (l *lab) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (fate cell.Outcome, etag string, err error) {
-	return l.settle(ctx, ref, text, trust, func(ctx context.Context, o bucket.Object) (string, error) { return l.put(ctx, ref, o, c) })
+func (s *session) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (fate cell.Outcome, etag string, err error) {
+	return s.writeWith(ctx, ref, text, trust, func(ctx context.Context, o bucket.Object) (string, error) { return s.put(ctx, ref, o, c) })
 }
 
 // settle is write by a request of another kind.
-func (l *lab) settle(ctx context.Context, ref event.Object, text string, trust cell.Trust, send func(context.Context, bucket.Object) (string, error)) (fate cell.Outcome, etag string, err error) {
+func (s *session) writeWith(ctx context.Context, ref event.Object, text string, trust cell.Trust, send func(context.Context, bucket.Object) (string, error)) (fate cell.Outcome, etag string, err error) {
 	w := cell.Write{
 		Send: func(ctx context.Context) (err error) {
 			etag, err = send(ctx, object(text))
@@ -162,7 +162,7 @@ func (l *lab) settle(ctx context.Context, ref event.Object, text string, trust c
 			return err
 		},
 		Look: func(ctx context.Context, answer error) (cell.Outcome, error) {
-			now, err := l.look(ctx, ref)
+			now, err := s.read(ctx, ref)
 			switch {
 			case err == nil && now.text == text:
 				etag = now.etag
@@ -172,18 +172,18 @@ func (l *lab) settle(ctx context.Context, ref event.Object, text string, trust c
 			}
 			return cell.Unclear, err
 		},
-		Pace:  again,
+		Pace:  backOff,
 		Trust: trust, Resolves: 1,
 	}
 	fate, err = w.Run(ctx)
-	l.late(w.Unanswered > 0)
+	s.noteUnanswered(w.Unanswered > 0)
 	return fate, etag, err
 }
 
 // again waits before a request is sent again.
-func again(ctx context.Context, try int, answer error) error {
+func backOff(ctx context.Context, try int, answer error) error {
 	switch {
-	case try < tries && pause(ctx, try):
+	case try < maxTries && pause(ctx, try):
 		return nil
 	case errors.Is(answer, cell.ErrUnsent):
 		return fmt.Errorf("%w: %w", bucket.ErrUnavailable, answer)
@@ -192,8 +192,8 @@ func again(ctx context.Context, try int, answer error) error {
 }
 
 // accept makes a write whose condition holds.
-func (l *lab) accept(ctx context.Context, ref event.Object, text string, c bucket.Condition) (etag string, err error) {
-	fate, etag, err := l.write(ctx, ref, text, c, cell.Trust{Refusal: true})
+func (s *session) expectAccepted(ctx context.Context, ref event.Object, text string, c bucket.Condition) (etag string, err error) {
+	fate, etag, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true})
 	if err == nil && fate != cell.Landed {
 		err = broken("a write with %s was refused, although the condition held", header(c))
 	}
@@ -202,26 +202,26 @@ func (l *lab) accept(ctx context.Context, ref event.Object, text string, c bucke
 
 // refuse makes a write whose condition does not hold, and that must not change
 // what is there.
-func (l *lab) refuse(ctx context.Context, ref event.Object, c bucket.Condition, want seen) error {
+func (s *session) expectUnchanged(ctx context.Context, ref event.Object, c bucket.Condition, want snapshot) error {
 	if c == (bucket.Condition{}) {
 		return bucket.ErrNoETag
 	}
 	text := content()
-	fate, _, err := l.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})
+	fate, _, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})
 	if err != nil {
 		return err
 	}
 	if fate == cell.Landed {
 		return ignored("a write with %s was accepted, although the condition did not hold", header(c))
 	}
-	now, err := l.look(ctx, ref)
+	now, err := s.read(ctx, ref)
 	switch {
 	case err != nil:
 		return err
 	case now.text == text:
 		return broken("a write with %s was refused, and landed all the same", header(c))
 	case now.text != want.text:
-		return l.stale("after a write with %s was refused, there is something else than before", header(c))
+		return s.stale("after a write with %s was refused, there is something else than before", header(c))
 	}
 	return nil
 }
@@ -238,61 +238,61 @@ func header(c bucket.Condition) string {
 }
 
 // late notes that a write may land yet.
-func (l *lab) late(unanswered bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.unanswered = l.unanswered || unanswered
+func (s *session) noteUnanswered(unanswered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unanswered = s.unanswered || unanswered
 }
 
 // stale is a read that does not show the last write. Where one of an earlier
 // write may have landed late, it proves nothing.
-func (l *lab) stale(format string, args ...any) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.unanswered {
+func (s *session) stale(format string, args ...any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unanswered {
 		return fmt.Errorf("%w: %s, but an earlier write may have landed late", bucket.ErrUnclear, fmt.Sprintf(format, args...))
 	}
 	return broken(format, args...)
 }
 
 // clean removes what the lab may hold.
-func (l *lab) clean(ctx context.Context) error {
-	if len(l.keys) == 0 {
+func (s *session) cleanUp(ctx context.Context) error {
+	if len(s.keys) == 0 {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer stop()
-	if l.unanswered && !l.quick {
-		_ = process.Sleep(ctx, lateTime) // cleaning up fails if ctx has ended
+	if s.unanswered && !s.quick {
+		_ = process.Sleep(ctx, lateWriteWait) // cleaning up fails if ctx has ended
 	}
-	err := l.removeAll(ctx)
-	if l.quick {
+	err := s.removeAll(ctx)
+	if s.quick {
 		if err != nil {
 			err = fmt.Errorf("cleaning up: %w", err)
 		}
 		return err
 	}
-	if listed, listErr := l.list(ctx); listErr == nil {
+	if listed, listErr := s.list(ctx); listErr == nil {
 		for key := range listed {
-			l.keys[key] = true
+			s.keys[key] = true
 		}
 		if len(listed) > 0 {
-			err = l.removeAll(ctx)
+			err = s.removeAll(ctx)
 		}
 	} else {
 		err = errors.Join(err, listErr)
 	}
 	if err != nil {
-		return fmt.Errorf("cleaning up (remove by hand what is left below %s): %w", event.Quote("s3://"+l.bucket+"/"+l.prefix), err)
+		return fmt.Errorf("cleaning up (remove by hand what is left below %s): %w", event.Quote("s3://"+s.bucket+"/"+s.prefix), err)
 	}
 	return nil
 }
 
 // removeAll removes every key that was written, and returns the first error.
-func (l *lab) removeAll(ctx context.Context) (first error) {
-	for key := range l.keys {
-		ref := event.Object{Bucket: l.bucket, Key: key}
-		if _, err := l.remove(ctx, ref, bucket.Condition{}); err != nil && first == nil {
+func (s *session) removeAll(ctx context.Context) (first error) {
+	for key := range s.keys {
+		ref := event.Object{Bucket: s.bucket, Key: key}
+		if _, err := s.remove(ctx, ref, bucket.Condition{}); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -300,9 +300,9 @@ func (l *lab) removeAll(ctx context.Context) (first error) {
 }
 
 // remove removes an object, and reports whether the store says so.
-func (l *lab) remove(ctx context.Context, ref event.Object, c bucket.Condition) (removed bool, err error) {
+func (s *session) remove(ctx context.Context, ref event.Object, c bucket.Condition) (removed bool, err error) {
 	for try := 1; ; try++ {
-		err := l.store.Delete(ctx, ref, c)
+		err := s.store.Delete(ctx, ref, c)
 		switch {
 		case err == nil:
 			return true, nil
@@ -311,7 +311,7 @@ func (l *lab) remove(ctx context.Context, ref event.Object, c bucket.Condition) 
 		case !errors.Is(err, bucket.ErrUnclear) && !errors.Is(err, bucket.ErrConflict):
 			return false, err
 		}
-		if stop := again(ctx, try, err); stop != nil {
+		if stop := backOff(ctx, try, err); stop != nil {
 			return false, stop
 		}
 	}
@@ -319,7 +319,7 @@ func (l *lab) remove(ctx context.Context, ref event.Object, c bucket.Condition) 
 
 // pause waits before a request is sent again. It is not ok if ctx ended.
 func pause(ctx context.Context, try int) (ok bool) {
-	return process.Sleep(ctx, patience*time.Duration(try)) == nil
+	return process.Sleep(ctx, retryDelay*time.Duration(try)) == nil
 }
 
 // unsent returns why a write was not even sent, if no connection came about.
