@@ -122,7 +122,7 @@ func (a *Archive) pace(ctx context.Context, try int, answer error) error {
 		a.health.fail(a.Now(), a.Lease)
 	}
 	if try%8 == 4 {
-		a.Logger.Warn("a request fails again and again; it is sent until it is answered", "archive", a.Name, "error", answer)
+		a.Logger.Warn("a request keeps failing; retrying until it succeeds", "archive", a.Name, "error", answer)
 	}
 	if err := a.Sleep(ctx, min(100*time.Millisecond<<min(try, 8), 5*time.Second)); err != nil {
 		return fmt.Errorf("%w: %w", answer, err)

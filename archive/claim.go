@@ -59,9 +59,9 @@ var (
 	// ErrClaimed: the prefix is another archive's, another stream's, or another
 	// ledger's.
 	ErrClaimed = errors.New("the prefix belongs to another archive")
-	// ErrLostRegisters: the ledger has not the registers of this archive, or those
+	// ErrLostRegisters: the ledger does not have the registers of this archive, or those
 	// of an earlier generation.
-	ErrLostRegisters = errors.New("the ledger has not the registers of this archive")
+	ErrLostRegisters = errors.New("the ledger does not have the registers of this archive")
 )
 
 // ClaimKey is the key of the claim below a prefix.
@@ -119,9 +119,9 @@ func (a *Archive) checkFresh(ctx context.Context, id StreamID) error {
 	case err != nil:
 		return err
 	case version != "" && m.ID != a.identity(id):
-		return fmt.Errorf("%w: this ledger's archive %q is below another prefix, or of another stream: give the new one another name", ErrClaimed, a.Name)
+		return fmt.Errorf("%w: this ledger already has an archive %q with another prefix or stream: give the new archive another name", ErrClaimed, a.Name)
 	case own != "" && version == "":
-		return fmt.Errorf("%w: %s is of an archive whose claim and registers are gone: run \"pawl archive recover\", or choose another prefix", ErrClaimed, a.object(own))
+		return fmt.Errorf("%w: %s belongs to an archive whose claim file and registers are missing: run \"pawl archive recover\", or choose another prefix", ErrClaimed, a.object(own))
 	}
 	return a.checkUnclaimed(ctx, m)
 }
@@ -143,7 +143,7 @@ func (a *Archive) anyObject(ctx context.Context) (string, error) {
 func (a *Archive) ExistingClaim(ctx context.Context) (Claim, error) {
 	c, _, err := a.readClaim(ctx)
 	if err == nil && c.ID == "" {
-		err = fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix, or it was removed", ErrClaimed, a.claimCell())
+		err = fmt.Errorf("%w: no claim file %s: nothing was ever stored below this prefix, or the claim file was deleted", ErrClaimed, a.claimCell())
 	}
 	return c, err
 }
@@ -157,7 +157,7 @@ func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 	}
 	var c Claim
 	if err := json.Unmarshal(v.Body, &c); err != nil || c.Format != claimFormat || c.ID == "" {
-		return Claim{}, "", fmt.Errorf("%w: %s is no claim of this version of Pawl: choose another prefix", ErrClaimed, cl)
+		return Claim{}, "", fmt.Errorf("%w: %s is not a claim file of this version of Pawl: choose another prefix", ErrClaimed, cl)
 	}
 	return c, v.Version, nil
 }
@@ -212,7 +212,7 @@ func (a *Archive) readMarker(ctx context.Context) (marker, string, error) {
 	}
 	var m marker
 	if err := json.Unmarshal(v.Body, &m); err != nil || m.Format != markerFormat {
-		return marker{}, "", fmt.Errorf("%w: %s is no marker of this version of Pawl", ErrBroken, a.markerCell())
+		return marker{}, "", fmt.Errorf("%w: %s is not a marker of this version of Pawl", ErrBroken, a.markerCell())
 	}
 	return m, v.Version, nil
 }
@@ -235,12 +235,12 @@ func (a *Archive) currentMarker(ctx context.Context, c Claim) (marker, string, e
 func (a *Archive) compareMarker(m marker, version string, c Claim) error {
 	switch {
 	case version != "" && m.ID != c.ID:
-		return fmt.Errorf("%w: %s is of the archive %s, and this ledger's archive %q of %s", ErrClaimed, a.claimCell(), c.ID, a.Name, m.ID)
+		return fmt.Errorf("%w: %s belongs to archive %s, but this ledger's archive %q is %s", ErrClaimed, a.claimCell(), c.ID, a.Name, m.ID)
 	case version == "" || m.Table != c.Table || m.Generation != c.Generation:
-		return fmt.Errorf("%w: %s names the table %s in generation %d, and the ledger has table %q in generation %d: use that ledger, or run \"pawl archive recover\"",
+		return fmt.Errorf("%w: %s names table %s in generation %d, but the ledger has table %q in generation %d: use the ledger of the claim file, or run \"pawl archive recover\"",
 			ErrLostRegisters, a.claimCell(), c.Table, c.Generation, m.Table, m.Generation)
 	case m.Claim != "" && m.Claim != c.Nonce:
-		return fmt.Errorf("%w: %s has the nonce %s, and the ledger names a claim file with the nonce %s: use the store that holds it, or, if it is gone, run \"pawl archive recover\"",
+		return fmt.Errorf("%w: %s has nonce %s, but the ledger names a claim file with nonce %s: use the store that has this file, or, if the file is lost, run \"pawl archive recover\"",
 			ErrLostClaim, a.claimCell(), c.Nonce, m.Claim)
 	}
 	return nil
@@ -250,7 +250,7 @@ func (a *Archive) compareMarker(m marker, version string, c Claim) error {
 func (a *Archive) confirmClaim(ctx context.Context, c Claim) error {
 	now, _, err := a.readClaim(ctx)
 	if err == nil && now.Nonce != c.Nonce {
-		err = fmt.Errorf("%w: %s has changed since this worker began (generation %d, and %d now): start it again", ErrStale, a.claimCell(), c.Generation, now.Generation)
+		err = fmt.Errorf("%w: %s has changed since this worker started (generation %d then, %d now): restart the worker", ErrStale, a.claimCell(), c.Generation, now.Generation)
 	}
 	return err
 }
@@ -283,7 +283,7 @@ func (a *Archive) raiseGeneration(ctx context.Context, c Claim, version string, 
 	}
 	m, was, err := a.readMarker(ctx)
 	if err == nil && was != "" && m.ID != c.ID {
-		err = fmt.Errorf("%w: this ledger's archive %q is %s, and %s is of %s", ErrClaimed, a.Name, m.ID, a.claimCell(), c.ID)
+		err = fmt.Errorf("%w: this ledger's archive %q is %s, but %s belongs to %s", ErrClaimed, a.Name, m.ID, a.claimCell(), c.ID)
 	}
 	if err != nil {
 		return Claim{}, err

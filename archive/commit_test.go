@@ -32,7 +32,7 @@ func TestDeletedBeforeCommit(t *testing.T) {
 			if err := stop(); err != nil {
 				p.Fatal(err)
 			}
-			if log := p.log.String(); !strings.Contains(log, "was announced and is not stored") {
+			if log := p.log.String(); !strings.Contains(log, "was announced but is not stored") {
 				p.Errorf("the log does not name the object:\n%s", log)
 			}
 		},

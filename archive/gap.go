@@ -17,9 +17,9 @@ const (
 )
 
 var gapReasons = map[gapKind]string{
-	gapExpired:   "at least one record of this range had expired before it could be stored",
+	gapExpired:   "at least one record of this range expired before it could be stored",
 	gapPossible:  "records of this range may have expired before they could be stored: it is unknown whether there were any",
-	gapMalformed: "the records of this range are malformed, and are kept below _pawl/malformed/",
+	gapMalformed: "all records of this range are malformed, and are stored below _pawl/malformed/",
 }
 
 func (o *Planned) gapKind() gapKind {

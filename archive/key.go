@@ -75,5 +75,5 @@ func ParseKey(prefix, key string) (Name, error) {
 			}
 		}
 	}
-	return Name{}, fmt.Errorf("%.300q is no key of this archive", key)
+	return Name{}, fmt.Errorf("%.300q is not a key of this archive", key)
 }

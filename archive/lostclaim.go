@@ -10,7 +10,7 @@ import (
 
 // ErrLostClaim is returned if the ledger has registers of the archive, but the bucket has
 // not the claim file that they belong to: the bucket was emptied, or it is another store.
-var ErrLostClaim = errors.New("the bucket has not the claim file of this archive")
+var ErrLostClaim = errors.New("the bucket does not have the claim file of this archive")
 
 // newestRegister returns the newest generation of all shard registers, and 0 if there
 // are none.
@@ -34,7 +34,7 @@ func (a *Archive) newestGeneration(ctx context.Context) (newest int64, err error
 func (a *Archive) checkUnclaimed(ctx context.Context, m marker) error {
 	newest, err := a.newestGeneration(ctx)
 	if err == nil && (m.Claim != "" || newest > 0) {
-		err = fmt.Errorf("%w: %s is missing, but the ledger has registers of the archive %q: use the store that holds its objects, or, if they are gone, run \"pawl archive recover\"",
+		err = fmt.Errorf("%w: %s is missing, but the ledger has registers of the archive %q: use the store that has its objects, or, if they are lost, run \"pawl archive recover\"",
 			ErrLostClaim, a.claimCell(), a.Name)
 	}
 	return err
@@ -75,7 +75,7 @@ func (a *Archive) claimForRecovery(ctx context.Context, id StreamID) (Claim, err
 		return Claim{}, err
 	}
 	if own == "" && m.Claim == "" && newest == 0 {
-		return Claim{}, fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix, or it was removed", ErrClaimed, a.claimCell())
+		return Claim{}, fmt.Errorf("%w: no claim file %s: nothing was ever stored below this prefix, or the claim file was deleted", ErrClaimed, a.claimCell())
 	}
 	c := a.newClaim(id)
 	if c.Generation = newest; own != "" {

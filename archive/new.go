@@ -67,7 +67,7 @@ var validName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
 // the names of its registers.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
-		return errors.New(`wants letters a-z, digits, "-", "_" and ".", at most 64`)
+		return errors.New(`want at most 64 characters of a-z, 0-9, "-", "_" and "."`)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func CheckName(name string) error {
 // CheckLease returns an error if the lease of a shard cannot have a TTL. Zero is valid.
 func CheckLease(ttl time.Duration) error {
 	if ttl != 0 && (ttl < lock.MinTTL || ttl > lock.MaxTTL) {
-		return fmt.Errorf("is %v: archives want %v to %v", ttl, lock.MinTTL, lock.MaxTTL)
+		return fmt.Errorf("%v is out of range: archives need %v to %v", ttl, lock.MinTTL, lock.MaxTTL)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ const maxDigits = 200
 // ParseNumber reads decimal digits without a leading zero.
 func ParseNumber(s string) (Number, error) {
 	if s == "" || len(s) > maxDigits || s[0] == '0' && s != "0" || strings.Trim(s, "0123456789") != "" {
-		return "", fmt.Errorf("%.80q is no sequence number: want 1 to %d decimal digits without a leading zero", s, maxDigits)
+		return "", fmt.Errorf("%.80q is not a sequence number: want 1 to %d decimal digits without a leading zero", s, maxDigits)
 	}
 	return Number(s), nil
 }

@@ -97,17 +97,17 @@ const (
 )
 
 var (
-	// ErrStale: another worker has taken the shard over.
-	ErrStale = errors.New("another worker has taken the shard over")
+	// ErrStale: another worker has taken over the shard.
+	ErrStale = errors.New("another worker has taken over the shard")
 	// ErrBroken: what is stored, or a register, is not as this archive left it. A
 	// person has to look.
-	ErrBroken = errors.New("the archive is not as it was left")
+	ErrBroken = errors.New("the archive is inconsistent")
 )
 
 func decodeProgress(b []byte) (Progress, error) {
 	var p Progress
 	if err := json.Unmarshal(b, &p); err != nil || p.Format != progressFormat {
-		return Progress{}, fmt.Errorf("%w: a register's format is %.40q and not %q: is it a newer Pawl's?", ErrBroken, p.Format, progressFormat)
+		return Progress{}, fmt.Errorf("%w: a register has format %.40q, want %q: a newer version of Pawl may have written it", ErrBroken, p.Format, progressFormat)
 	}
 	return p, nil
 }
@@ -128,11 +128,11 @@ func newProgress(generation int64) Progress {
 func (p Progress) TakeOwnership(owner string, fence, generation int64, recovering bool) (Progress, error) {
 	switch {
 	case p.Generation > generation:
-		return p, fmt.Errorf("%w: its register is of generation %d, and ours is %d", ErrStale, p.Generation, generation)
+		return p, fmt.Errorf("%w: its register has generation %d, and this worker has generation %d", ErrStale, p.Generation, generation)
 	case p.Generation < generation:
 		p = newProgress(generation)
 	case p.Fence >= fence:
-		return p, fmt.Errorf("%w: %s, under the token %d, and ours is %d", ErrStale, p.Owner, p.Fence, fence)
+		return p, fmt.Errorf("%w: %s has token %d, and this worker has token %d", ErrStale, p.Owner, p.Fence, fence)
 	}
 	if recovering && p.Committed == "" && p.Intent == nil && p.State == Reading {
 		p.State = Recovering
@@ -183,7 +183,7 @@ func (p Progress) Announce(i Intent) (Progress, error) {
 	}
 	for _, o := range i.Objects {
 		if o.Empty() || at != "" && o.Start != at {
-			return p, fmt.Errorf("an object of %s behind %s: each must begin where the one before ends", o.Range, at)
+			return p, fmt.Errorf("object %s after %s: each object must start where the previous one ends", o.Range, at)
 		}
 		at = o.End
 	}

@@ -18,7 +18,7 @@ func (r Range) String() string { return string(r.Start) + "-" + string(r.End) }
 func ParseRange(s string) (Range, error) {
 	start, end, ok := strings.Cut(s, "-")
 	if !ok {
-		return Range{}, fmt.Errorf("%.80q is no range: want start-end", s)
+		return Range{}, fmt.Errorf("%.80q is not a range: want start-end", s)
 	}
 	a, err := ParseNumber(start)
 	if err != nil {
@@ -30,7 +30,7 @@ func ParseRange(s string) (Range, error) {
 	}
 	r := Range{a, b}
 	if r.Empty() {
-		return Range{}, fmt.Errorf("%.80q is no range: it ends where it starts, or before", s)
+		return Range{}, fmt.Errorf("%.80q is not a range: the end must be greater than the start", s)
 	}
 	return r, nil
 }

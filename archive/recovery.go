@@ -81,7 +81,7 @@ func (s *shard) checkObjects(ctx context.Context, all []StoredRange, objects []l
 func (s *shard) checkOwned(ctx context.Context, key string) (void bool, err error) {
 	info, err := s.head(ctx, key)
 	if err == nil && info.Metadata[metaArchive] != s.claim.ID {
-		err = fmt.Errorf("%w: %s is not this archive's: move it away", ErrBroken, s.object(key))
+		err = fmt.Errorf("%w: %s does not belong to this archive: move it elsewhere", ErrBroken, s.object(key))
 	}
 	return voided(info), err
 }
@@ -123,7 +123,7 @@ func (s *shard) loadParents(ctx context.Context, all []Shard, id string) error {
 		}
 		listed := slices.ContainsFunc(all, func(one Shard) bool { return one.ID == parent })
 		if (listed || known) && p.State != Finished {
-			return fmt.Errorf("%w: %s waits for %s", ErrParent, id, parent)
+			return fmt.Errorf("%w: shard %s waits for shard %s", ErrParent, id, parent)
 		}
 		last = latest(last, latest(p.Arrival, p.SeenEmpty))
 	}

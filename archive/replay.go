@@ -12,7 +12,7 @@ func (s *shard) replay(ctx context.Context) error {
 	objects := s.progress.Intent.Objects
 	for i := range objects {
 		if !objects[i].isGap() && !s.Codec.Knows(objects[i].Format) {
-			return fmt.Errorf("%w: the shard %s has an object to be stored in the format %q, which this Pawl does not know: run the one that began it",
+			return fmt.Errorf("%w: shard %s has an announced object in format %q, which this version of Pawl does not support: run the version that announced it",
 				ErrBroken, s.ID, objects[i].Format)
 		}
 	}
@@ -61,7 +61,7 @@ func (s *shard) replayObject(ctx context.Context, i int) (bool, error) {
 		return s.void(ctx, &o)
 	}
 	if got := s.digest(&o, records); got != o.Digest {
-		return false, fmt.Errorf("%w: the entries of %s have another content than when the object was announced", ErrBroken, s.object(o.Key))
+		return false, fmt.Errorf("%w: the records of %s differ from those that were announced", ErrBroken, s.object(o.Key))
 	}
 	body, err := s.encodeObject(&o, records)
 	if err != nil {

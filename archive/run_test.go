@@ -313,7 +313,7 @@ func TestForeignObject(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
-			if said := strings.Contains(p.log.String(), "something else is stored as s3://b/"+key); said == c.stored {
+			if said := strings.Contains(p.log.String(), "s3://b/"+key+" holds another object"); said == c.stored {
 				t.Errorf("%q: the log says\n%s", c.body, p.log.String())
 			}
 			_, r, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: key})

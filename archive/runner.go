@@ -29,7 +29,7 @@ func (r *Runner) Run(ctx context.Context) error {
 				return
 			}
 			errs[i] = fmt.Errorf("archive %s: %w", a.Name, err)
-			a.Logger.Error("this archive has ended; the others continue", "name", a.Name, "error", err)
+			a.Logger.Error("archive stopped with an error; the other archives continue", "name", a.Name, "error", err)
 		})
 	}
 	work.Wait()
@@ -52,5 +52,5 @@ func (a *Archive) logStored(shard string, o *Planned) {
 	if !o.Arrival.IsZero() {
 		behind = a.Now().Sub(o.Arrival).Round(time.Millisecond).String()
 	}
-	a.Logger.Info("stored", "archive", a.Name, "shard", shard, "key", o.Key, "entries", o.Count, "behind", behind)
+	a.Logger.Info("stored", "archive", a.Name, "shard", shard, "key", o.Key, "records", o.Count, "behind", behind)
 }

@@ -126,10 +126,10 @@ func (s *shard) encodeObject(o *Planned, records []Record) ([]byte, error) {
 	}
 	body, err := s.Codec.Encode(o.Format, s.ID, records)
 	if err == nil && len(body) == 0 {
-		err = errors.New("it has no bytes")
+		err = errors.New("the encoder returned no bytes")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("writing %s in %s: %w", s.object(o.Key), o.Format, err)
+		return nil, fmt.Errorf("encoding %s as %s: %w", s.object(o.Key), o.Format, err)
 	}
 	return body, nil
 }
@@ -233,7 +233,7 @@ func (s *shard) isStored(ctx context.Context, o *Planned) (stored bool, err erro
 }
 
 func (s *shard) foreignObjectError(o *Planned) error {
-	return fmt.Errorf("%w: something else is stored as %s: nothing was overwritten; the shard %s stays where it is until that object is moved away",
+	return fmt.Errorf("%w: %s holds another object: nothing was overwritten; shard %s stops until that object is moved elsewhere",
 		ErrBroken, s.object(o.Key), s.ID)
 }
 

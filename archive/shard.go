@@ -66,7 +66,7 @@ func (s *shard) writeChecked(ctx context.Context, next Progress) error {
 		for _, o := range s.progress.Intent.Objects {
 			stored, err := s.isStored(ctx, &o)
 			if err == nil && !stored {
-				err = fmt.Errorf("%s was announced and is not stored: it stays pending, and the next owner of the shard %s stores it", s.object(o.Key), s.ID)
+				err = fmt.Errorf("%s was announced but is not stored: it stays pending, and the next owner of shard %s stores it", s.object(o.Key), s.ID)
 			}
 			if err != nil {
 				return err
@@ -264,7 +264,7 @@ func (s *shard) plan(ctx context.Context, f readResult) error {
 	}
 	if s.tail.mayHaveLost() {
 		if s.Last == "" { // it was open when we took it
-			return fmt.Errorf("%w: the shard %s was closed, and where it ends has to be asked first", ErrUnavailable, s.ID)
+			return fmt.Errorf("%w: shard %s was closed, and its last number must be requested first", ErrUnavailable, s.ID)
 		}
 		s.planner.addLost(s.Last, "", s.tail.knownLost(), now)
 	}

@@ -290,7 +290,7 @@ func TestStoredObjectResetsPause(t *testing.T) {
 		p.stopWorkers()
 		var pauses []string
 		for line := range strings.Lines(p.log.String()) {
-			if _, after, ok := strings.Cut(line, "again_in="); ok {
+			if _, after, ok := strings.Cut(line, "retry_in="); ok {
 				pauses = append(pauses, strings.Fields(after)[0])
 			}
 		}

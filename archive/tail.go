@@ -118,7 +118,7 @@ func (t *tail) handleError(err error) (readResult, error) {
 		t.reader = nil // and the anchor is looked for again
 		return readResult{}, nil
 	}
-	return readResult{}, fmt.Errorf("reading the shard %s: %w", t.shard, err)
+	return readResult{}, fmt.Errorf("reading shard %s: %w", t.shard, err)
 }
 
 // expired reports whether entries before the next one may have been lost.
@@ -157,11 +157,11 @@ func rejectMalformed(e Record) Record {
 	odd := slices.IndexFunc(e.UserRecords, func(r UserRecord) bool { return !utf8.ValidString(r.PartitionKey) || !utf8.ValidString(r.HashKey) })
 	switch {
 	case odd >= 0:
-		e.Malformed = fmt.Errorf("the keys %q and %q of its record %d are not UTF-8", e.UserRecords[odd].PartitionKey, e.UserRecords[odd].HashKey, odd)
+		e.Malformed = fmt.Errorf("the keys %q and %q of user record %d are not UTF-8", e.UserRecords[odd].PartitionKey, e.UserRecords[odd].HashKey, odd)
 	case year < 0 || year > 9999:
-		e.Malformed = fmt.Errorf("it arrived in the year %d", year)
+		e.Malformed = fmt.Errorf("the arrival year %d is out of range", year)
 	case len(e.UserRecords) == 0:
-		e.Malformed = errors.New("it holds no record")
+		e.Malformed = errors.New("the record has no user records")
 	default:
 		return e
 	}

@@ -108,10 +108,10 @@ func (s *shard) unknownObjectError(ctx context.Context, key string) error {
 	case errors.Is(err, bucket.ErrNotFound):
 		return nil
 	case err != nil:
-		return fmt.Errorf("the register of the shard %s does not know %s, and a look at it failed: %w", s.ID, s.object(key), err)
+		return fmt.Errorf("the register of shard %s does not contain %s, and a HEAD request for it failed: %w", s.ID, s.object(key), err)
 	case voided(info) || info.Metadata[metaArchive] != s.claim.ID:
 		return nil
 	}
-	return fmt.Errorf("%w: %s is stored, and the register of the shard %s does not know it: the ledger was restored from an earlier moment, or the register was lost: "+
+	return fmt.Errorf("%w: %s is stored, but the register of shard %s does not contain it: the ledger was restored from a backup, or the register was lost: "+
 		"stop all workers, run \"pawl archive recover %s\", and start them again", ErrLostRegisters, s.object(key), s.ID, s.Name)
 }

@@ -76,10 +76,10 @@ func (p *env) expectRefused(records int) {
 	p.log.Reset()
 	p.runFor(p.archive("ndjson"), 3*time.Minute)
 	log := p.log.String()
-	if !strings.Contains(log, "the register of the shard "+ids[0]+" does not know it") || !strings.Contains(log, `pawl archive recover clicks`) {
+	if !strings.Contains(log, "the register of shard "+ids[0]+" does not contain it") || !strings.Contains(log, `pawl archive recover clicks`) {
 		p.Errorf("the shard is not refused:\n%s", log)
 	}
-	if strings.Contains(log, "the register of the shard "+ids[1]) || p.progress(ids[1]).Committed != p.records(ids[1])[len(p.records(ids[1]))-1].Number {
+	if strings.Contains(log, "the register of shard "+ids[1]) || p.progress(ids[1]).Committed != p.records(ids[1])[len(p.records(ids[1]))-1].Number {
 		p.Errorf("the other shard waits:\n%s", log)
 	}
 	if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {

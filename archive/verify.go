@@ -167,7 +167,7 @@ func (v *verifier) list(ctx context.Context) error {
 func (v *verifier) checkListed(ctx context.Context, info bucket.Info) error {
 	n, err := ParseKey(v.Prefix, info.Key)
 	if err != nil {
-		v.addFinding(Finding{Kind: Foreign, Keys: []string{info.Key}, What: "it has no key of this archive: move it away"})
+		v.addFinding(Finding{Kind: Foreign, Keys: []string{info.Key}, What: "the key does not belong to this archive: move the object elsewhere"})
 		return nil
 	}
 	void, err := v.isVoid(ctx, info, n.Format)
@@ -202,7 +202,7 @@ func (v *verifier) addCovered(n Name, key string) {
 		if other.Overlaps(s.Range) {
 			both := Range{later(other.Start, s.Start), earlier(other.End, s.End)}
 			v.addFinding(Finding{Kind: Overlap, Shard: n.Shard, Range: both.String(), Keys: []string{key, other.first, other.last},
-				What: "the first object covers what is covered already, by the others or between them"})
+				What: "the first object covers a range that the other objects, or objects between them, cover already"})
 		}
 		if other.Start.less(s.Start) {
 			s.Start, s.first = other.Start, other.first
@@ -250,7 +250,7 @@ func (v *verifier) findHoles(shard string, all []coveredRange) {
 			end = p.Committed
 		}
 		if at != "" && at.less(end) {
-			f := Finding{Kind: Missing, Shard: shard, Range: Range{at, end}.String(), What: "no object covers this range, which was stored: it lies between these"}
+			f := Finding{Kind: Missing, Shard: shard, Range: Range{at, end}.String(), What: "no object covers this range, which was stored; it lies between these objects"}
 			for _, k := range []string{key, s.first} {
 				if k != "" {
 					f.Keys = append(f.Keys, k)

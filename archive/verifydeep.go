@@ -21,7 +21,7 @@ func (v *verifier) checkContent(ctx context.Context, n Name, key string) error {
 		return v.unreadable(ctx, n.Shard, key, err)
 	}
 	if info.Metadata[metaArchive] != v.claim.ID {
-		v.addFinding(Finding{Kind: Foreign, Shard: n.Shard, Keys: []string{key}, What: "its metadata does not name this archive"})
+		v.addFinding(Finding{Kind: Foreign, Shard: n.Shard, Keys: []string{key}, What: "the metadata does not name this archive"})
 		return nil
 	}
 	if count, err := strconv.Atoi(info.Metadata[metaMalformed]); err == nil {
@@ -37,7 +37,7 @@ func (v *verifier) checkContent(ctx context.Context, n Name, key string) error {
 	v.report.Records += len(records)
 	outside := slices.ContainsFunc(records, func(e Record) bool { return !n.Contains(e.Number) })
 	if err != nil || outside || digestOf(n.Shard, &o, records) != info.Metadata[metaDigest] {
-		v.addFinding(Finding{Kind: Damaged, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: "its content is not what was stored"})
+		v.addFinding(Finding{Kind: Damaged, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: "the content differs from what was stored"})
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (v *verifier) unreadable(ctx context.Context, shard, key string, err error)
 	if ctx.Err() != nil {
 		return err
 	}
-	v.addFinding(Finding{Kind: Unreadable, Shard: shard, Keys: []string{key}, What: "it cannot be read: " + err.Error()})
+	v.addFinding(Finding{Kind: Unreadable, Shard: shard, Keys: []string{key}, What: "the object cannot be read: " + err.Error()})
 	return nil
 }
 

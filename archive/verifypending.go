@@ -64,11 +64,11 @@ func (v *verifier) checkPending(ctx context.Context) error {
 		case err == nil && (!announced || !voided(info)):
 			err = nil // it is stored, or its range was given up
 		case announced:
-			f.Kind, f.What = Pending, "this object is announced and not stored yet: the owner of the shard stores it, or a gap if its records have expired"
+			f.Kind, f.What = Pending, "the object is announced but not stored yet: the owner of the shard stores it, or a gap if its records have expired"
 			v.addNote(f)
 			err = nil
 		default:
-			f.Kind, f.What = Missing, "this object was committed while verify ran, and is not there"
+			f.Kind, f.What = Missing, "the object was committed while verify ran, but it is missing"
 			v.addFinding(f)
 			err = nil
 		}
@@ -107,7 +107,7 @@ func (v *verifier) checkMalformed(ctx context.Context) error {
 		if kept >= c.count {
 			continue
 		}
-		f := Finding{Kind: Missing, Shard: c.shard, Range: c.Range.String(), What: fmt.Sprintf("this range had %d malformed records, and %d of them are kept below %s%s", c.count, kept, reserved, "malformed/")}
+		f := Finding{Kind: Missing, Shard: c.shard, Range: c.Range.String(), What: fmt.Sprintf("this range has %d malformed records, but only %d of them are stored below %s%s", c.count, kept, reserved, "malformed/")}
 		if c.key != "" {
 			f.Keys = []string{c.key}
 		}

@@ -16,7 +16,7 @@ import (
 const metaVoid = "pawl-void"
 
 // errVoid is returned for a key that holds a void: nothing can be stored there.
-var errVoid = errors.New("the object's key was voided")
+var errVoid = errors.New("the object's key is voided")
 
 // isVoid reports whether a listed object is a void. It sends a HEAD request only for
 // an object that is small enough to be one. An object that was deleted since the

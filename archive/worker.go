@@ -79,11 +79,11 @@ func (a *Archive) work(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, ErrDenied) && w.succeeded: // credentials are renewed now and then
-			a.Logger.Warn("computing the share of shards was denied", "archive", a.Name, "error", err)
+			a.Logger.Warn("cannot rebalance the shards: access denied", "archive", a.Name, "error", err)
 		case errors.Is(err, ErrLostRegisters), errors.Is(err, ErrLostClaim), errors.Is(err, ErrClaimed), errors.Is(err, ErrDenied), errors.Is(err, ErrNoStream):
 			return err
 		case err != nil:
-			a.Logger.Warn("computing the share of shards failed", "archive", a.Name, "error", err)
+			a.Logger.Warn("cannot rebalance the shards", "archive", a.Name, "error", err)
 		}
 		if a.Sleep(ctx, next) != nil {
 			return nil
@@ -131,7 +131,7 @@ func (w *worker) checkClaim(ctx context.Context) error {
 		return err
 	}
 	if c.Generation != w.claim.Generation {
-		return fmt.Errorf("%w: %s is in generation %d since it was recovered, and this worker in %d: start it again",
+		return fmt.Errorf("%w: %s has generation %d since it was recovered, but this worker has generation %d: restart the worker",
 			ErrLostRegisters, w.claimCell(), c.Generation, w.claim.Generation)
 	}
 	return nil
@@ -251,13 +251,13 @@ type leasedShard struct {
 func (w *worker) acquire(ctx context.Context, id string) *leasedShard {
 	m, err := w.mutex(id)
 	if err != nil {
-		w.Logger.Error("the shard cannot be locked", "archive", w.Name, "shard", id, "error", err)
+		w.Logger.Error("cannot create the lock of a shard", "archive", w.Name, "shard", id, "error", err)
 		return nil
 	}
 	lease, err := m.TryAcquire(ctx)
 	if err != nil {
 		if !errors.Is(err, lock.ErrHeld) && ctx.Err() == nil {
-			w.Logger.Warn("the lease of a shard cannot be acquired", "archive", w.Name, "shard", id, "error", err)
+			w.Logger.Warn("cannot acquire the lease of a shard", "archive", w.Name, "shard", id, "error", err)
 		}
 		return nil
 	}
@@ -323,10 +323,10 @@ func (w *worker) noteEnded(id string, err, cause error) {
 	delete(w.held, id)
 	switch {
 	case err == nil:
-		w.Logger.Info("a shard is finished", "archive", w.Name, "shard", id)
+		w.Logger.Info("finished a shard", "archive", w.Name, "shard", id)
 		return
 	case errors.Is(cause, lock.ErrLost):
-		w.Logger.Warn("the lease of a shard was lost", "archive", w.Name, "shard", id, "error", cause)
+		w.Logger.Warn("lost the lease of a shard", "archive", w.Name, "shard", id, "error", cause)
 		return
 	case cause != nil || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
 		return
@@ -338,5 +338,5 @@ func (w *worker) noteEnded(id string, err, cause error) {
 	r.next = min(max(2*r.next, time.Second), maxRetryPause)
 	r.until = w.Now().Add(r.next)
 	w.pauses[id] = r
-	w.Logger.Error("a shard could not be stored further", "archive", w.Name, "shard", id, "again_in", r.next, "error", err)
+	w.Logger.Error("cannot store more of a shard", "archive", w.Name, "shard", id, "retry_in", r.next, "error", err)
 }

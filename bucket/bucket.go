@@ -105,7 +105,7 @@ var (
 	ErrCredentials = fmt.Errorf("%w: no valid credentials", ErrDenied)
 	// ErrInvalid: the store refuses the request itself, a key it cannot hold
 	// say. Permanent.
-	ErrInvalid = cell.Refusal("request refused by the store")
+	ErrInvalid = cell.Refusal("the store rejected the request")
 	// ErrPrecondition: the condition does not hold; nothing was written.
 	ErrPrecondition = cell.ErrPrecondition
 	// ErrConflict: another write was under way; nothing was written. Retry.

@@ -17,7 +17,7 @@ var (
 	ErrIgnored = errors.New("the object store ignores a precondition")
 	// ErrNoETag: a write on the condition of no ETag would replace whatever is
 	// there. It matches ErrIgnored.
-	ErrNoETag = fmt.Errorf("%w: the store tells no ETag of the object, or something between takes it away", ErrIgnored)
+	ErrNoETag = fmt.Errorf("%w: the store or a proxy returns no ETag", ErrIgnored)
 )
 
 // Cell is an object as a [cell.Cell]. Its version is its ETag, which is of the

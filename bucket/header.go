@@ -17,15 +17,15 @@ func (o *Object) Check() error {
 		{"Content-Language", o.Headers.ContentLanguage},
 	} {
 		if strings.ContainsFunc(field.value, isControl) {
-			return fmt.Errorf("%w: its %s %q has a control character, which no HTTP header can carry", ErrInvalid, field.name, field.value)
+			return fmt.Errorf("%w: %s %q has a control character, which an HTTP header cannot contain", ErrInvalid, field.name, field.value)
 		}
 	}
 	for name, value := range o.Metadata {
 		switch {
 		case name == "" || strings.ContainsFunc(name, isNotToken):
-			return fmt.Errorf("%w: its metadata have the name %q, which no HTTP header can have", ErrInvalid, name)
+			return fmt.Errorf("%w: metadata name %q is not a valid HTTP header name", ErrInvalid, name)
 		case strings.ContainsFunc(value, isControl):
-			return fmt.Errorf("%w: its metadata %s, %q, have a control character, which no HTTP header can carry", ErrInvalid, name, value)
+			return fmt.Errorf("%w: metadata %s: %q has a control character, which an HTTP header cannot contain", ErrInvalid, name, value)
 		}
 	}
 	return nil

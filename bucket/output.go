@@ -88,10 +88,10 @@ type Output struct {
 
 // ErrOutputChanged: the output is no longer what was pinned, and another attempt changed
 // it. Go back to Pin and read the input again.
-var ErrOutputChanged = errors.New("the output was changed by another since it was pinned")
+var ErrOutputChanged = errors.New("the output has changed since it was pinned")
 
 // errUsed: an object written by a second change would look like the first's.
-var errUsed = errors.New("an output is changed once: pin it again")
+var errUsed = errors.New("the output was already changed with this pin: pin it again")
 
 // Result is what the ledger has to know of a change, whether it succeeded or
 // not.
@@ -106,7 +106,7 @@ type Result struct {
 // ETag or its absence. The version in ref must be empty.
 func Pin(ctx context.Context, s Store, ref event.Object) (*Output, error) {
 	if ref.VersionID != "" {
-		return nil, fmt.Errorf("pinning %s: %w: an output is the latest version", name(ref), ErrInvalid)
+		return nil, fmt.Errorf("pinning %s: %w: an output must be the latest version", name(ref), ErrInvalid)
 	}
 	o := &Output{store: s, ref: ref}
 	info, err := s.Head(ctx, ref)

@@ -50,7 +50,7 @@ func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, meth
 		}
 		r, err := body()
 		if err != nil {
-			return fmt.Errorf("%w: opening what is to be written: %w", cell.ErrUnsent, err)
+			return fmt.Errorf("%w: opening the output body: %w", cell.ErrUnsent, err)
 		}
 		object := object
 		object.Body = r
@@ -138,9 +138,9 @@ func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool)
 	refused := errors.Is(answer, ErrPrecondition)
 	switch {
 	case err != nil && !errors.Is(err, ErrNotFound) && refused:
-		return cell.Unclear, fmt.Errorf("%w: %v, and looking failed: %v", ErrUnclear, answer, err)
+		return cell.Unclear, fmt.Errorf("%w: %v, and the HEAD request failed: %v", ErrUnclear, answer, err)
 	case err != nil && !errors.Is(err, ErrNotFound):
-		return cell.Unclear, fmt.Errorf("%w, and looking failed: %v", unclear(answer), err)
+		return cell.Unclear, fmt.Errorf("%w, and the HEAD request failed: %v", unclear(answer), err)
 	case isOurs(now, exists):
 		return cell.Landed, nil
 	case refused || !o.unchanged(now, exists):

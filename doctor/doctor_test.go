@@ -127,7 +127,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"no conditional writes", refusing(bucket.ErrInvalid), map[string]doctor.Verdict{
 			"create-once": doctor.Failed, "replace-match": doctor.Failed, "match-missing": doctor.Failed, "quoted-etags": doctor.Failed,
 			"copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
-		}, "request refused by the store"},
+		}, "the store rejected the request"},
 		{"always conflicts", refusing(bucket.ErrConflict), map[string]doctor.Verdict{
 			"create-once": doctor.Unclear, "replace-match": doctor.Unclear, "match-missing": doctor.Unclear, "quoted-etags": doctor.Unclear,
 			"copy-whole": doctor.Unclear, "copy-parts": doctor.Unclear,

@@ -47,7 +47,7 @@ func TestFailures(t *testing.T) {
 			faults: map[buckettest.Op][]buckettest.Fault{buckettest.Get: {buckettest.Answer(bucket.ErrDenied)}}},
 		{name: "denied to write", handler: upper, says: hint,
 			faults: map[buckettest.Op][]buckettest.Fault{buckettest.Put: {buckettest.Answer(bucket.ErrDenied)}}},
-		{name: "invalid", handler: upper, dead: true, says: "request refused by the store",
+		{name: "invalid", handler: upper, dead: true, says: "the store rejected the request",
 			faults: map[buckettest.Op][]buckettest.Fault{buckettest.Put: {buckettest.Answer(bucket.ErrInvalid)}}},
 		{name: "panic in what is published", handler: func(_ context.Context, task *worker.Task) error {
 			return task.Publish("", 1, func() (io.ReadCloser, error) { panic("no body") })

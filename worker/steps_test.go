@@ -103,7 +103,7 @@ func TestOutputThatKeepsChangingFails(t *testing.T) {
 		}
 		n.deliver(w.put("a", "one"))
 		r := w.row("a")
-		if r.Settled() || r.Attempts != 1 || !r.RetryAt.After(time.Now()) || !strings.Contains(r.LastError, "changed by another") {
+		if r.Settled() || r.Attempts != 1 || !r.RetryAt.After(time.Now()) || !strings.Contains(r.LastError, "the output has changed since") {
 			t.Errorf("after five conflicts: %s, attempts %d, retry at %s: %q", r.State(time.Now()), r.Attempts, r.RetryAt, r.LastError)
 		}
 		if got := w.recorder.count("put"); got != 5 {

@@ -46,7 +46,7 @@ func NewFake(shards int) *Fake {
 	return f
 }
 
-var errFake = errors.New("it is the fake's fault")
+var errFake = errors.New("injected fault")
 
 // next returns the next number, of as many digits as those of Kinesis.
 func (f *Fake) next() archive.Number {
@@ -217,7 +217,7 @@ func (s *fakeShard) holds(n archive.Number) error {
 	if slices.ContainsFunc(s.records, func(e archive.Record) bool { return e.Number == n }) {
 		return nil
 	}
-	return fmt.Errorf("fake: the entry %s of %s: %w", n, s.ID, archive.ErrGone)
+	return fmt.Errorf("fake: record %s of %s: %w", n, s.ID, archive.ErrGone)
 }
 
 // Next implements [archive.Reader].

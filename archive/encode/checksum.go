@@ -40,7 +40,7 @@ func (s *checksumWriter) finish() error {
 	end := s.footer.Bytes()
 	place := findChecksum(end)
 	if string(place) != zeroChecksum {
-		return errors.New("the Parquet writer has put the checksum elsewhere")
+		return errors.New("the Parquet writer stored the checksum at another position")
 	}
 	hex.Encode(place, s.h.Sum(nil))
 	_, err := s.w.Write(end)

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrDamaged says that what was read is not what [Encode] writes.
-var ErrDamaged = errors.New("not an object of its format")
+var ErrDamaged = errors.New("damaged object")
 
 // Encode writes entries of a shard. It refuses an entry that [Decode] would give
 // back otherwise: w then holds part of an object. Beside the entries it needs at
@@ -60,9 +60,9 @@ func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Record, error
 			switch {
 			case err == nil:
 			case src.err != nil:
-				err = fmt.Errorf("reading an object in %s: %w", f, src.err)
+				err = fmt.Errorf("reading an object in format %s: %w", f, src.err)
 			default:
-				err = fmt.Errorf("%w, %s: %w", ErrDamaged, f, err)
+				err = fmt.Errorf("%w in format %s: %w", ErrDamaged, f, err)
 			}
 			if !yield(e, err) {
 				return

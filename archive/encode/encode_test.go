@@ -75,7 +75,7 @@ func TestRoundTrip(t *testing.T) {
 	for _, f := range encode.Formats {
 		t.Run(string(f), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				want := rapid.SliceOfN(rapid.Custom(drawRecord), 0, 5).Draw(t, "entries")
+				want := rapid.SliceOfN(rapid.Custom(drawRecord), 0, 5).Draw(t, "records")
 				var b bytes.Buffer
 				if err := encode.Encode(&b, f, shard, want); err != nil {
 					t.Fatal(err)
@@ -245,10 +245,10 @@ func TestDamagedRows(t *testing.T) {
 		row + `"sequence_number":"1","data":"","x":1}`:                             "unknown object member",
 		row + `"sequence_number":"1"}`:                                             "data or data_base64",
 		row + `"sequence_number":"1","data":"","data_base64":""}`:                  "data or data_base64",
-		row + `"sequence_number":"01","data":""}`:                                  "no sequence number",
+		row + `"sequence_number":"01","data":""}`:                                  "not a sequence number",
 		row + `"sequence_number":"1","data":"","sub_sequence_number":1}`:           "does not follow",
-		row + `"sequence_number":"1","data":"","sub_sequence_number":-2}`:          "place -2",
-		strings.Replace(row, "07", "08", 1) + `"sequence_number":"1","data":"\n"}`: "is of shard",
+		row + `"sequence_number":"1","data":"","sub_sequence_number":-2}`:          "sub-sequence number -2",
+		strings.Replace(row, "07", "08", 1) + `"sequence_number":"1","data":"\n"}`: "belongs to shard",
 		"null":  "parsing time",
 		`{} {}`: "parsing time",
 		strings.Replace(row, "Z", "+01:00", 1) + `"sequence_number":"1","data":""}`: "parsing time",
@@ -275,7 +275,7 @@ func TestFormats(t *testing.T) {
 	_, unknown := encode.Parse("csv")
 	_, read := decode(strings.NewReader("[]"), "csv")
 	for what, err := range map[string]error{"Parse": unknown, "Encode": encode.Encode(io.Discard, "csv", shard, nil), "Decode": read} {
-		if err == nil || !strings.Contains(err.Error(), `no format "csv"`) {
+		if err == nil || !strings.Contains(err.Error(), `unknown format "csv"`) {
 			t.Errorf("%s of csv: %v", what, err)
 		}
 	}

@@ -34,7 +34,7 @@ func Parse(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats, f) {
 		return f, nil
 	}
-	return "", fmt.Errorf("no format %q: there are %q", name, Formats)
+	return "", fmt.Errorf("unknown format %q: want one of %q", name, Formats)
 }
 
 // ContentType is the media type of its objects.

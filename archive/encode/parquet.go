@@ -153,16 +153,16 @@ func openTable(in io.Reader) (t *table, err error) {
 	case err != nil:
 		return nil, err
 	case len(b) > maxParquet:
-		return nil, fmt.Errorf("it is larger than %d bytes", maxParquet)
+		return nil, fmt.Errorf("the file is larger than %d bytes", maxParquet)
 	case !verifyChecksum(b):
-		return nil, errors.New("its checksum is wrong, or it has none, as files of others")
+		return nil, errors.New("the checksum is wrong or missing: another program may have written the file")
 	}
 	file, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, err
 	}
 	if !parquet.EqualNodes(file.Schema(), schema) {
-		return nil, errors.New("it has other columns than an archive")
+		return nil, errors.New("the columns are not those of an archive")
 	}
 	return &table{parquet.NewGenericReader[tableRow](file)}, nil
 }

@@ -40,7 +40,7 @@ func rowsOf(shard string, e archive.Record) iter.Seq2[row, error] {
 			return
 		}
 		if len(e.UserRecords) == 0 {
-			yield(row{}, fmt.Errorf("entry %s holds no record", e.Number))
+			yield(row{}, fmt.Errorf("record %s has no user records", e.Number))
 		}
 		for i, rec := range e.UserRecords {
 			r := row{
@@ -50,7 +50,7 @@ func rowsOf(shard string, e archive.Record) iter.Seq2[row, error] {
 			err := r.check()
 			if single := rec.Sub == -1 && len(e.UserRecords) == 1; err == nil &&
 				(rec.Number != e.Number || !rec.Arrival.Equal(e.Arrival) || rec.Sub != i && !single) {
-				err = fmt.Errorf("record %d of entry %s has another number, arrival or place: %s, %s, %d",
+				err = fmt.Errorf("user record %d of record %s has another number, arrival or sub-sequence number: %s, %s, %d",
 					i, e.Number, rec.Number, rec.Arrival, rec.Sub)
 			}
 			if !yield(r, err) || err != nil {
@@ -65,9 +65,9 @@ func (r *row) check() error {
 	year := r.arrival.UTC().Year()
 	switch {
 	case !isNumber(r.number):
-		return fmt.Errorf("%.100q is no sequence number", r.number)
+		return fmt.Errorf("%.100q is not a sequence number", r.number)
 	case r.sub < -1 || r.sub > maxSub:
-		return fmt.Errorf("record %s has the place %d", r.number, r.sub)
+		return fmt.Errorf("record %s has sub-sequence number %d", r.number, r.sub)
 	case !utf8.ValidString(r.partitionKey) || !utf8.ValidString(r.hashKey) || !utf8.ValidString(r.malformed):
 		return fmt.Errorf("the key of record %s is not UTF-8", r.number)
 	case year < 0 || year > 9999:
@@ -99,7 +99,7 @@ func recordsOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Recor
 				err = r.check()
 			}
 			if err == nil && r.shard != shard {
-				err = fmt.Errorf("record %s is of shard %.100q, and not of %s", r.number, r.shard, shard)
+				err = fmt.Errorf("record %s belongs to shard %.100q, want %s", r.number, r.shard, shard)
 			}
 			if err == nil && r.sub > 0 {
 				size += len(r.data) + len(r.partitionKey) + len(r.hashKey)
@@ -129,11 +129,11 @@ func recordsOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Recor
 func (r *row) checkContinues(e *archive.Record, size int) error {
 	switch last := len(e.UserRecords) - 1; {
 	case last < 0 || e.Number != r.number || e.UserRecords[last].Sub != r.sub-1:
-		return fmt.Errorf("record %s has the place %d and does not follow the one before", r.number, r.sub)
+		return fmt.Errorf("record %s with sub-sequence number %d does not follow the previous record", r.number, r.sub)
 	case !r.arrival.Equal(e.Arrival):
-		return fmt.Errorf("the records of %s have not arrived together", r.number)
+		return fmt.Errorf("the user records of %s have different arrival times", r.number)
 	case size > maxValue:
-		return fmt.Errorf("the records of %s together are larger than %d bytes", r.number, maxValue)
+		return fmt.Errorf("the user records of %s are larger than %d bytes in total", r.number, maxValue)
 	}
 	return nil
 }

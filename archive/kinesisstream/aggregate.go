@@ -82,16 +82,16 @@ func split(message []byte) ([]archive.UserRecord, error) {
 		return nil, err
 	}
 	if len(parts) == 0 {
-		return nil, errors.New("it holds no records")
+		return nil, errors.New("no user records")
 	}
 	records, size := make([]archive.UserRecord, len(parts)), 0
 	for i, part := range parts {
 		if records[i], err = splitRecord(part, partitionKeys, hashKeys); err != nil {
-			return nil, fmt.Errorf("its record %d: %w", i, err)
+			return nil, fmt.Errorf("user record %d: %w", i, err)
 		}
 		r := &records[i]
 		if size += len(r.Data) + len(r.PartitionKey) + len(r.HashKey); size > maxSplit {
-			return nil, fmt.Errorf("its records have more than %d MiB, for they share long keys", maxSplit>>20)
+			return nil, fmt.Errorf("its user records are larger than %d MiB in total, because they share long keys", maxSplit>>20)
 		}
 	}
 	return records, nil
@@ -116,14 +116,14 @@ func splitRecord(part []byte, partitionKeys, hashKeys []string) (r archive.UserR
 		return err
 	})
 	if err == nil && (!keyed || !filled) {
-		err = errors.New("it lacks a key or data")
+		err = errors.New("the key or the data is missing")
 	}
 	return r, err
 }
 
 func at(keys []string, i uint64) (string, error) {
 	if i >= uint64(len(keys)) {
-		return "", fmt.Errorf("it has key %d of %d", i, len(keys))
+		return "", fmt.Errorf("key index %d of %d keys", i, len(keys))
 	}
 	return keys[i], nil
 }

@@ -72,16 +72,16 @@ func number(n protowire.Number, v uint64) []byte {
 func TestMalformed(t *testing.T) {
 	key, data := field(1, []byte("k")), field(3, nil)
 	for what, message := range map[string][]byte{
-		"holds no records":  key,
-		"has key 1 of 1":    slices.Concat(key, field(3, slices.Concat(number(1, 1), data))),
-		"lacks a key":       slices.Concat(key, field(3, data)),
-		"or data":           slices.Concat(key, field(3, number(1, 0))),
+		"no user records":   key,
+		"key index 1 of 1":  slices.Concat(key, field(3, slices.Concat(number(1, 1), data))),
+		"the key or":        slices.Concat(key, field(3, data)),
+		"the data is":       slices.Concat(key, field(3, number(1, 0))),
 		"not UTF-8":         slices.Concat(field(1, []byte("\xff")), field(3, slices.Concat(number(1, 0), data))),
 		"unexpected EOF":    slices.Concat(key, []byte{0x1a, 9}),
-		"has key 0 of 0":    slices.Concat(key, field(3, slices.Concat(number(1, 0), number(2, 0), data))),
-		"its record 1: ":    slices.Concat(key, field(3, slices.Concat(number(1, 0), data)), field(3, nil)),
+		"key index 0 of 0":  slices.Concat(key, field(3, slices.Concat(number(1, 0), number(2, 0), data))),
+		"user record 1: ":   slices.Concat(key, field(3, slices.Concat(number(1, 0), data)), field(3, nil)),
 		"invalid field num": slices.Concat(key, []byte{0}),
-		"more than 32 MiB": slices.Concat(field(1, bytes.Repeat([]byte("k"), 1<<20)),
+		"larger than 32 MiB": slices.Concat(field(1, bytes.Repeat([]byte("k"), 1<<20)),
 			bytes.Repeat(field(3, slices.Concat(number(1, 0), data)), 33)),
 	} {
 		raw := archivetest.WrapAggregate(message)

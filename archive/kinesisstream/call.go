@@ -54,7 +54,7 @@ func call[In, Out any](
 // hints say what a person can do.
 var hints = map[error]string{
 	archive.ErrNoStream: " (check its name, and the region)",
-	archive.ErrDenied:   " (check the credentials and what they permit, the region and the clock)",
+	archive.ErrDenied:   " (check the credentials and their permissions, the region and the clock)",
 }
 
 // codes are the answers whose status alone would mislead: it is 400 for most.

@@ -52,7 +52,7 @@ var _ archive.Stream = (*Stream)(nil)
 // yet. Credentials are those of the SDK's chain.
 func New(ctx context.Context, c Config) (*Stream, error) {
 	if c.Stream == "" {
-		return nil, errors.New("kinesis: which stream? Give its name or ARN")
+		return nil, errors.New("kinesis: no stream: set its name or ARN")
 	}
 	if c.Endpoint != "" {
 		// The parser's own error would repeat a password in the URL.

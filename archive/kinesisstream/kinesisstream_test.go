@@ -229,7 +229,7 @@ func TestAnchor(t *testing.T) {
 		if diff := cmp.Diff([]string{"1", "", "2"}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if p, err := r.Next(t.Context()); !errors.Is(err, archive.ErrGone) || !strings.Contains(err.Error(), "1 comes first") {
+		if p, err := r.Next(t.Context()); !errors.Is(err, archive.ErrGone) || !strings.Contains(err.Error(), "the first record is 1") {
 			t.Errorf("%+v, %v: want ErrGone", p, err)
 		}
 		for i, want := range []string{`"1"`, `"1"`, `"2"`} {
@@ -297,7 +297,7 @@ func TestNew(t *testing.T) {
 		region string
 		err    string
 	}{
-		{Config{}, "", "which stream"},
+		{Config{}, "", "no stream"},
 		{Config{Stream: "orders"}, "", "no region"},
 		{Config{Stream: "orders", Region: "eu-west-1"}, "eu-west-1", ""},
 		{Config{Stream: arn}, "eu-north-1", ""},

@@ -114,7 +114,7 @@ func (r *reader) newIterator(ctx context.Context) error {
 		in.ShardIteratorType = types.ShardIteratorTypeAtTimestamp
 		in.Timestamp = &r.from.Time
 	}
-	out, err := call(ctx, r.Stream, "finding a place in "+r.shard+" of", r.client.GetShardIterator, in)
+	out, err := call(ctx, r.Stream, "getting an iterator for "+r.shard+" of", r.client.GetShardIterator, in)
 	if _, invalid := errors.AsType[*types.InvalidArgumentException](err); invalid && r.expect != "" {
 		return r.goneError(err)
 	}
@@ -140,9 +140,9 @@ func (r *reader) page(out *kinesis.GetRecordsOutput) (archive.Page, error) {
 		case len(page.Records) == 0 && r.emptyReads < maxEmptyReads && !page.End:
 			return page, nil // it may be further on
 		case len(page.Records) == 0:
-			return archive.Page{}, r.goneError(errors.New("nothing is there any more"))
+			return archive.Page{}, r.goneError(errors.New("the shard has no more records"))
 		case page.Records[0].Number != r.expect:
-			return archive.Page{}, r.goneError(fmt.Errorf("%s comes first", page.Records[0].Number))
+			return archive.Page{}, r.goneError(fmt.Errorf("the first record is %s", page.Records[0].Number))
 		case r.expect == r.last:
 			page.Records = page.Records[1:] // the caller has it
 		}
@@ -166,7 +166,7 @@ func recordOf(in *types.Record) archive.Record {
 }
 
 func (r *reader) goneError(why error) error {
-	err := fmt.Errorf("reading %s of the stream %s on from the entry %s: %w: %w", r.shard, r.name, r.expect, archive.ErrGone, why)
+	err := fmt.Errorf("reading %s of the stream %s from record %s: %w: %w", r.shard, r.name, r.expect, archive.ErrGone, why)
 	r.iterator, r.ended = "", false // or the next read would pass over what is lost
 	return err
 }

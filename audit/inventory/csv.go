@@ -34,7 +34,7 @@ func (m *manifest) csvRows(text io.Reader, yield func(*row) error) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("it is not what fileSchema says, %d columns of CSV: %w", len(m.columns), err)
+			return fmt.Errorf("it does not match fileSchema, which has %d columns: %w", len(m.columns), err)
 		}
 		r, err := at.row(fields)
 		if err != nil {
@@ -73,10 +73,10 @@ func (p columnIndexes) row(fields []string) (r row, err error) {
 		return r, err // it has no size
 	}
 	if r.size, err = strconv.ParseInt(fields[p.size], 10, 64); err != nil {
-		return row{}, fmt.Errorf("the size %s is no number", event.Quote(fields[p.size]))
+		return row{}, fmt.Errorf("the size %s is not a number", event.Quote(fields[p.size]))
 	}
 	if r.modified, err = time.Parse(time.RFC3339, fields[p.modified]); err != nil {
-		return row{}, fmt.Errorf("the time %s is not in the form of %s", event.Quote(fields[p.modified]), time.RFC3339)
+		return row{}, fmt.Errorf("the time %s does not have the format %s", event.Quote(fields[p.modified]), time.RFC3339)
 	}
 	return r, nil
 }

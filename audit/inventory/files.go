@@ -33,7 +33,7 @@ func folder(dir string) files {
 				}
 			}
 		}
-		return nil, fmt.Errorf("%w: neither %s nor the folder above has it", fs.ErrNotExist, event.Quote(dir))
+		return nil, fmt.Errorf("%w: not found in %s or its parent folder", fs.ErrNotExist, event.Quote(dir))
 	}
 }
 
@@ -86,9 +86,9 @@ func (p part) copyTo(ctx context.Context, w io.Writer, r io.Reader, sum hash.Has
 	case err != nil:
 		return err
 	case n != p.Size:
-		return fmt.Errorf("it has %d bytes, and by the manifest %d: fetch it again", n, p.Size)
+		return fmt.Errorf("it has %d bytes, but the manifest says %d: download it again", n, p.Size)
 	case !strings.EqualFold(got, p.MD5):
-		return fmt.Errorf("its MD5 is %s, and by the manifest %s: it is damaged or another report's, fetch it again", got, event.Quote(p.MD5))
+		return fmt.Errorf("its MD5 is %s, but the manifest says %s: the file is damaged or belongs to another report; download it again", got, event.Quote(p.MD5))
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func open(ctx context.Context, get files, name string, expect Expect) (*Report, 
 	}
 	dir, err := os.MkdirTemp("", "pawl-inventory-")
 	if err != nil {
-		return nil, fmt.Errorf("inventory %s: a folder to sort it in: %w", event.Quote(name), err)
+		return nil, fmt.Errorf("inventory %s: creating a folder for sorting: %w", event.Quote(name), err)
 	}
 	s := &sorter{dir: dir, room: maxBatchBytes, fanIn: runsPerLevel}
 	r := &Report{Bucket: m.SourceBucket, Created: m.created, dir: dir}
@@ -119,7 +119,7 @@ func (r *Report) Close() error {
 func (r *Report) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		if name != r.Bucket {
-			yield(bucket.Info{}, fmt.Errorf("the inventory is about the bucket %s, and not about %s: name that bucket's", event.Quote(r.Bucket), event.Quote(name)))
+			yield(bucket.Info{}, fmt.Errorf("the inventory lists bucket %s, not %s: use the inventory of that bucket", event.Quote(r.Bucket), event.Quote(name)))
 			return
 		}
 		for e, err := range merge(ctx, r.runs, max(prefix, startAfter+"\x00")) {

@@ -251,7 +251,7 @@ func TestListEnds(t *testing.T) {
 		t.Error(err)
 	}
 	for _, err := range r.List(t.Context(), "videos", "", "") {
-		if err == nil || !strings.Contains(err.Error(), "about the bucket photos, and not about videos") {
+		if err == nil || !strings.Contains(err.Error(), "lists bucket photos, not videos") {
 			t.Error(err)
 		}
 	}
@@ -259,7 +259,7 @@ func TestListEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range r.List(t.Context(), "photos", "", "") {
-		if err == nil || !strings.Contains(err.Error(), "cut off") {
+		if err == nil || !strings.Contains(err.Error(), "truncated") {
 			t.Error(err)
 		}
 	}

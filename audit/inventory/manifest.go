@@ -57,11 +57,11 @@ func readManifest(ctx context.Context, get files, name string) (*manifest, error
 	}
 	said, err := get.readAll(ctx, strings.TrimSuffix(name, path.Base(name))+"manifest.checksum", 1024)
 	if err != nil {
-		return nil, fmt.Errorf("manifest.checksum beside it, which S3 writes last: %w", err)
+		return nil, fmt.Errorf("manifest.checksum in the same folder, which S3 writes last: %w", err)
 	}
 	sum := md5.Sum(text)
 	if got, want := hex.EncodeToString(sum[:]), strings.TrimSpace(string(said)); !strings.EqualFold(got, want) {
-		return nil, fmt.Errorf("its MD5 is %s, and manifest.checksum says %s: one of the two is damaged or another report's", got, event.Quote(want))
+		return nil, fmt.Errorf("its MD5 is %s, but manifest.checksum says %s: one of the two files is damaged or belongs to another report", got, event.Quote(want))
 	}
 	return parseManifest(text)
 }
@@ -69,18 +69,18 @@ func readManifest(ctx context.Context, get files, name string) (*manifest, error
 func parseManifest(text []byte) (*manifest, error) {
 	m := new(manifest)
 	if err := json.Unmarshal(text, m); err != nil {
-		return nil, fmt.Errorf("no manifest of an inventory: %w", err)
+		return nil, fmt.Errorf("not the manifest of an inventory: %w", err)
 	}
 	ms, err := strconv.ParseInt(m.Created, 10, 64)
 	switch {
 	case m.Version != manifestVersion:
-		return nil, fmt.Errorf("its version is %s: only %s is understood", event.Quote(m.Version), manifestVersion)
+		return nil, fmt.Errorf("its version is %s: only %s is supported", event.Quote(m.Version), manifestVersion)
 	case m.SourceBucket == "":
-		return nil, errors.New("it names no sourceBucket")
+		return nil, errors.New("sourceBucket is missing")
 	case err != nil || ms <= 0:
-		return nil, fmt.Errorf("its creationTimestamp is %s, and no Unix time in milliseconds", event.Quote(m.Created))
+		return nil, fmt.Errorf("its creationTimestamp %s is not a Unix time in milliseconds", event.Quote(m.Created))
 	case m.Parts == nil:
-		return nil, errors.New("it has no list of files")
+		return nil, errors.New("the list of files is missing")
 	}
 	m.created = time.UnixMilli(ms).UTC()
 	if err := m.checkParts(); err != nil {
@@ -111,11 +111,11 @@ func (m *manifest) checkExpected(want Expect, folder string) error {
 	named, err := time.Parse(folderTime, folder)
 	switch {
 	case want.Bucket != "" && m.SourceBucket != want.Bucket:
-		return fmt.Errorf("it is about the bucket %s, and not about %s: name that bucket's", event.Quote(m.SourceBucket), event.Quote(want.Bucket))
+		return fmt.Errorf("it lists bucket %s, not %s: use the inventory of that bucket", event.Quote(m.SourceBucket), event.Quote(want.Bucket))
 	case err == nil && !named.Equal(m.created.Truncate(time.Minute)):
-		return fmt.Errorf("by its manifest it was created %s, and by its folder %s: it is another report's manifest", m.created.Format(format), named.Format(format))
+		return fmt.Errorf("its manifest says that it was created %s, but its folder says %s: the manifest belongs to another report", m.created.Format(format), named.Format(format))
 	case m.created.Before(want.NotBefore):
-		return fmt.Errorf("it was created %s, before %s: take a newer one", m.created.Format(format), want.NotBefore.UTC().Format(format))
+		return fmt.Errorf("it was created %s, before %s: use a newer report", m.created.Format(format), want.NotBefore.UTC().Format(format))
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (m *manifest) checkExpected(want Expect, folder string) error {
 func (m *manifest) read(ctx context.Context, get files, s *sorter) error {
 	for _, p := range *m.Parts {
 		if err := m.readPart(ctx, get, p, s); err != nil {
-			return fmt.Errorf("its file %s: %w", event.Quote(p.Key), err)
+			return fmt.Errorf("file %s: %w", event.Quote(p.Key), err)
 		}
 	}
 	return s.finish(ctx)
@@ -175,15 +175,15 @@ const (
 func (m *manifest) entry(r *row) (e entry, current bool, err error) {
 	switch {
 	case r.bucket != m.SourceBucket:
-		err = fmt.Errorf("it is about the bucket %s, and the report about %s", event.Quote(r.bucket), event.Quote(m.SourceBucket))
+		err = fmt.Errorf("it belongs to bucket %s, but the report lists %s", event.Quote(r.bucket), event.Quote(m.SourceBucket))
 	case r.key == "" || len(r.key) > maxKey:
-		err = fmt.Errorf("a key has 1 to %d bytes, this one %d", maxKey, len(r.key))
+		err = fmt.Errorf("the key has %d bytes, want 1 to %d", len(r.key), maxKey)
 	case r.old || r.marker:
 		return entry{}, false, nil
 	case r.etag == "" || len(r.etag) > maxETag || r.size < 0 || r.modified.IsZero():
-		err = fmt.Errorf("%s lacks a sound ETag, Size or LastModifiedDate", event.Quote(r.key))
+		err = fmt.Errorf("%s has no valid ETag, Size or LastModifiedDate", event.Quote(r.key))
 	case r.modified.After(m.created.Add(maxScan)):
-		err = fmt.Errorf("%s was changed %s, and the report should be of %s: its manifest is another's", event.Quote(r.key),
+		err = fmt.Errorf("%s was modified %s, but the report was created %s: the manifest belongs to another report", event.Quote(r.key),
 			r.modified.UTC().Format(time.RFC3339), m.created.Format(time.RFC3339))
 	}
 	return entry{key: r.key, etag: strings.Trim(r.etag, `"`), modified: r.modified.UnixMilli(), size: r.size}, true, err

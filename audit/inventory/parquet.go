@@ -34,7 +34,7 @@ var parquetKinds = map[string]parquet.Kind{
 func (m *manifest) readParquet(f *os.File, yield func(*row) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // the library's answer to some damage
-			err = fmt.Errorf("it is no sound Parquet file: %v", p)
+			err = fmt.Errorf("invalid Parquet file: %v", p)
 		}
 	}()
 	info, err := f.Stat()
@@ -43,7 +43,7 @@ func (m *manifest) readParquet(f *os.File, yield func(*row) error) (err error) {
 	}
 	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return fmt.Errorf("it is no Parquet file: %w", err)
+		return fmt.Errorf("not a Parquet file: %w", err)
 	}
 	if err := m.checkFile(file.Schema()); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (m *manifest) readParquet(f *os.File, yield func(*row) error) (err error) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("it lacks %d of its rows: %w", left, err)
+			return fmt.Errorf("%d of its rows are missing: %w", left, err)
 		}
 	}
 }
@@ -72,17 +72,17 @@ func (m *manifest) readParquet(f *os.File, yield func(*row) error) (err error) {
 func (m *manifest) checkFile(schema *parquet.Schema) error {
 	for _, path := range schema.Columns() {
 		if name := csvName(path[0]); len(path) != 1 || m.index(name) < 0 {
-			return fmt.Errorf("it has a column %s, which the manifest's fileSchema has not", event.Quote(path[0]))
+			return fmt.Errorf("it has a column %s, which the manifest's fileSchema does not have", event.Quote(path[0]))
 		}
 	}
 	for _, name := range m.columns {
 		leaf, ok := schema.Lookup(parquetName(name))
 		if !ok {
-			return fmt.Errorf("it lacks the column %s of the manifest's fileSchema", parquetName(name))
+			return fmt.Errorf("the column %s of the manifest's fileSchema is missing", parquetName(name))
 		}
 		kind, read := parquetKinds[name]
 		if read && (leaf.Node.Type().Kind() != kind || leaf.Node.Repeated()) || name == modifiedColumn && !isMillis(leaf.Node) {
-			return fmt.Errorf("its column %s is a %s, which is not understood", parquetName(name), leaf.Node)
+			return fmt.Errorf("column %s has type %s, which is not supported", parquetName(name), leaf.Node)
 		}
 	}
 	return nil

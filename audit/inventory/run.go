@@ -107,7 +107,7 @@ func (c *cursor) next() (bool, error) {
 		return false, nil
 	}
 	if err == nil && shared > uint64(len(c.key)) {
-		err = errors.New("a key goes on from one that is shorter")
+		err = errors.New("a key extends a longer prefix than the previous key has")
 	}
 	if err == nil {
 		c.key, err = c.appendText(c.key[:shared], maxKey)
@@ -115,7 +115,7 @@ func (c *cursor) next() (bool, error) {
 	var etag [64]byte
 	tag, err := c.rest(etag[:0], err)
 	if err != nil {
-		return false, fmt.Errorf("the file was cut off or changed: %w", err)
+		return false, fmt.Errorf("the file was truncated or changed: %w", err)
 	}
 	c.entry.key, c.etag = string(c.key), string(tag)
 	return true, nil

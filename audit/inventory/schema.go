@@ -49,7 +49,7 @@ func columnsOf(format, schema string) (columns []string, err error) {
 			columns = append(columns, csvName(field[1]))
 		}
 	default:
-		return nil, fmt.Errorf("its format is %s: let S3 make the report in CSV or Parquet", event.Quote(format))
+		return nil, fmt.Errorf("format %s is not supported: configure the inventory as CSV or Parquet", event.Quote(format))
 	}
 	return columns, checkColumns(columns)
 }
@@ -69,8 +69,8 @@ func checkColumns(columns []string) error {
 	}
 	for _, name := range needed {
 		if !slices.Contains(columns, name) {
-			return errors.New("its fileSchema lacks the column " + name +
-				": the inventory must include Size, LastModifiedDate and ETag, and of all versions IsLatest and IsDeleteMarker")
+			return errors.New("its fileSchema does not have the column " + name +
+				": the inventory must include Size, LastModifiedDate and ETag, and with all versions also IsLatest and IsDeleteMarker")
 		}
 	}
 	return nil

@@ -74,7 +74,7 @@ func New(now func() time.Time, buckets []string, opts ...Option) *Store {
 func (s *Store) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	o, err := s.find(ctx, ref)
 	if err != nil {
-		return bucket.Info{}, fmt.Errorf("looking at %s: %w", name(ref), err)
+		return bucket.Info{}, fmt.Errorf("reading the metadata of %s: %w", name(ref), err)
 	}
 	return o.copyInfo(), nil
 }
@@ -151,7 +151,7 @@ func (s *Store) list(name, prefix, startAfter string) ([]bucket.Info, error) {
 // keyspace returns the bucket that ref is in. The caller holds the lock.
 func (s *Store) keyspace(ref event.Object) (*keyspace, error) {
 	if ref.Key == "" || len(ref.Key) > maxKey {
-		return nil, fmt.Errorf("%w: a key has 1 to %d bytes, this one %d", bucket.ErrInvalid, maxKey, len(ref.Key))
+		return nil, fmt.Errorf("%w: the key has %d bytes, want 1 to %d", bucket.ErrInvalid, len(ref.Key), maxKey)
 	}
 	b, ok := s.buckets[ref.Bucket]
 	if !ok {

@@ -152,7 +152,7 @@ func checkCondition(versions []object, c bucket.Condition) error {
 	case c.IfMatch != "" && !exists:
 		return fmt.Errorf("%w: the object does not exist", bucket.ErrPrecondition)
 	case c.IfMatch != "" && o.info.ETag != c.IfMatch:
-		return fmt.Errorf("%w: the object's ETag is another", bucket.ErrPrecondition)
+		return fmt.Errorf("%w: the object has another ETag", bucket.ErrPrecondition)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func readExactly(o bucket.Object) ([]byte, error) {
 		return nil, fmt.Errorf("%w: reading the body: %w", bucket.ErrUnclear, err)
 	}
 	if int64(len(data)) != o.Size {
-		return nil, fmt.Errorf("%w: the body is not %d bytes long, as promised", bucket.ErrInvalid, o.Size)
+		return nil, fmt.Errorf("%w: the body is not %d bytes long, as declared", bucket.ErrInvalid, o.Size)
 	}
 	return data, nil
 }

@@ -63,7 +63,7 @@ func (s *Store) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Sourc
 		return "", copyError(ref, c, err)
 	}
 	if out.CopyObjectResult == nil {
-		return "", fmt.Errorf("copying %s: %w: the store's answer has no ETag", name(ref), bucket.ErrUnclear)
+		return "", fmt.Errorf("copying %s: %w: the response has no ETag", name(ref), bucket.ErrUnclear)
 	}
 	return unquote(out.CopyObjectResult.ETag), nil
 }
@@ -129,7 +129,7 @@ func (s *Store) copyAllParts(ctx context.Context, from bucket.Source, ref event.
 			}
 			out, err := s.client.UploadPartCopy(ctx, in)
 			if err == nil && out.CopyPartResult == nil {
-				err = errors.New("the store's answer has no ETag")
+				err = errors.New("the response has no ETag")
 			}
 			if err != nil {
 				return prepareError("copying a part of", ref, err)

@@ -24,7 +24,7 @@ var hints = map[error]string{
 	bucket.ErrNoBucket:    " (create it, or correct its name)",
 	bucket.ErrDenied:      " (check the credentials, the region, the clock and the bucket's policy)",
 	bucket.ErrCredentials: " (renew them, or correct the configuration)",
-	bucket.ErrInvalid:     " (it will not be accepted later either)",
+	bucket.ErrInvalid:     " (a retry would fail too)",
 }
 
 // readError returns the error of a read that failed.

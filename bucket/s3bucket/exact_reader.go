@@ -16,7 +16,7 @@ type exactReader struct {
 }
 
 // errLength: the body is not as long as its caller promised.
-var errLength = errors.New("the body has another length than promised")
+var errLength = errors.New("the length of the body differs from the declared size")
 
 func newExactReader(r io.Reader, size int64) *exactReader {
 	return &exactReader{r: r, size: size, left: size}
@@ -39,7 +39,7 @@ func (e *exactReader) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	case errors.Is(err, io.EOF):
-		return n, fmt.Errorf("%w: it ends %d bytes short of %d: %w", errLength, e.left, e.size, io.ErrUnexpectedEOF)
+		return n, fmt.Errorf("%w: it ends %d bytes before the declared %d: %w", errLength, e.left, e.size, io.ErrUnexpectedEOF)
 	}
 	return n, err
 }
@@ -48,9 +48,9 @@ func (e *exactReader) Read(p []byte) (int, error) {
 func expectEOF(r io.Reader) error {
 	var probe [1]byte
 	if _, err := io.ReadFull(r, probe[:]); err == nil {
-		return fmt.Errorf("%w: there is more than was promised", errLength)
+		return fmt.Errorf("%w: it is longer", errLength)
 	} else if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("reading the body's end: %w", err)
+		return fmt.Errorf("reading the end of the body: %w", err)
 	}
 	return nil
 }

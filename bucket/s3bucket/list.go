@@ -96,7 +96,7 @@ func (p *page) read(ctx context.Context) (infos []bucket.Info, next *string, err
 		return infos, nil, nil
 	}
 	if aws.ToString(out.NextContinuationToken) == "" {
-		return infos, nil, fmt.Errorf("listing %s: %w: it is cut off without saying where to go on", where, bucket.ErrUnavailable)
+		return infos, nil, fmt.Errorf("listing %s: %w: a truncated listing has no continuation token", where, bucket.ErrUnavailable)
 	}
 	return infos, out.NextContinuationToken, nil
 }
@@ -107,7 +107,7 @@ func listed(o types.Object, encoding types.EncodingType) (bucket.Info, error) {
 	if encoding == types.EncodingTypeUrl {
 		var err error
 		if key, err = url.QueryUnescape(key); err != nil {
-			return bucket.Info{}, fmt.Errorf("a key that cannot be decoded: %w", err)
+			return bucket.Info{}, fmt.Errorf("cannot decode a key: %w", err)
 		}
 	}
 	return bucket.Info{

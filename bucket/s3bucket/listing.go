@@ -21,7 +21,7 @@ const (
 	maxProlog   = 64 << 10
 )
 
-var errNotListing = errors.New("the answer is no listing: is this the endpoint of an object store?")
+var errNotListing = errors.New("the response is not a listing of a bucket (check the endpoint)")
 
 // mustList refuses an answer that is no listing. The SDK takes any element for one,
 // and nothing at all, too: a web server's page would be an empty bucket.
@@ -46,9 +46,9 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 	case err == nil && root == "Error" && isTampered(io.MultiReader(&begin, io.LimitReader(answer.Body, maxProlog))):
 		err = errUnlistablePage
 	case errors.Is(err, io.EOF):
-		err = fmt.Errorf("%w It has no element", errNotListing)
+		err = fmt.Errorf("%w: it has no XML element", errNotListing)
 	case err == nil && root != listingRoot:
-		err = fmt.Errorf("%w Its element is %q, and not %s", errNotListing, root, listingRoot)
+		err = fmt.Errorf("%w: its root element is %q, want %s", errNotListing, root, listingRoot)
 	}
 	if err != nil {
 		_ = answer.Body.Close() // what it has yet to say does not matter

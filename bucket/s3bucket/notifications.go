@@ -43,12 +43,12 @@ func (s *Store) Notifications(ctx context.Context, name string) ([]Notification,
 		&s3.GetBucketNotificationConfigurationInput{Bucket: &name},
 		func(o *s3.Options) { o.HTTPClient = &rootReader{client: o.HTTPClient, root: &root} })
 	if err != nil {
-		return nil, readError("asking for the notifications of", event.Object{Bucket: name}, err)
+		return nil, readError("reading the notification configuration of", event.Object{Bucket: name}, err)
 	}
 	// A store that does not know the question may answer another, with a
 	// listing of the bucket say, in which the SDK finds no notifications.
 	if root != "NotificationConfiguration" {
-		return nil, fmt.Errorf("asking for the notifications of %s: %w: the answer is none, but a %s",
+		return nil, fmt.Errorf("reading the notification configuration of %s: %w: the response is another document, with the root element %s",
 			event.Quote("s3://"+name), bucket.ErrInvalid, event.Quote(root))
 	}
 	var all []Notification

@@ -30,7 +30,7 @@ func (s *Store) Head(ctx context.Context, ref event.Object) (bucket.Info, error)
 		if ok && resp.HTTPStatusCode() >= 400 && resp.HTTPStatusCode() < 500 {
 			return s.headByGet(ctx, ref)
 		}
-		return bucket.Info{}, readError("looking at", ref, err)
+		return bucket.Info{}, readError("reading the metadata of", ref, err)
 	}
 	return bucket.Info{
 		Key:         ref.Key,
@@ -69,7 +69,7 @@ func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Read
 	if out.ContentLength == nil {
 		out.Body.Close()
 		cancel(nil)
-		return bucket.Info{}, nil, fmt.Errorf("reading %s: %w: the store did not say how long it is", name(ref), bucket.ErrUnavailable)
+		return bucket.Info{}, nil, fmt.Errorf("reading %s: %w: the response has no Content-Length", name(ref), bucket.ErrUnavailable)
 	}
 	info := bucket.Info{
 		Key:         ref.Key,
@@ -89,7 +89,7 @@ func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Read
 // those who know for how long.
 const firstByteTimeout = 20 * time.Second
 
-var errNoFirstByte = fmt.Errorf("it did not begin to answer within %v", firstByteTimeout)
+var errNoFirstByte = fmt.Errorf("no response within %v", firstByteTimeout)
 
 // readVersion is read, and knows how a store names a version that is a removal.
 func readVersion(ref event.Object, err error) error {

@@ -127,9 +127,9 @@ func TestNoListing(t *testing.T) {
 	for answer, says := range map[string]string{
 		"<!doctype html>\n<html><body>Welcome</body></html>": `"html"`,
 		"<ListAllMyBucketsResult/>":                          `"ListAllMyBucketsResult"`,
-		"":                                                   "no element",
-		"{}":                                                 "no element",
-		strings.Repeat(" ", 64<<10) + "<ListBucketResult/>": "no element",
+		"":                                                   "no XML element",
+		"{}":                                                 "no XML element",
+		strings.Repeat(" ", 64<<10) + "<ListBucketResult/>": "no XML element",
 		"<": "",
 	} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) })

@@ -112,7 +112,7 @@ const responseTimeout = time.Minute
 
 func (c Config) validate() error {
 	if (c.AccessKey == "") != (c.SecretKey == "") {
-		return errors.New("s3bucket: an access key and a secret key go together: one of them is missing")
+		return errors.New("s3bucket: set both an access key and a secret key: one of them is missing")
 	}
 	if c.Endpoint == "" {
 		return nil
@@ -133,7 +133,7 @@ func (s *Store) Check(ctx context.Context, name string) error {
 	// Listing one key, because HEAD's answer has no room for a reason.
 	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, requireListing, withoutRetries)
 	if err != nil && !errors.Is(err, errUnlistablePage) { // says so of its first object
-		return readError("looking into", event.Object{Bucket: name}, err)
+		return readError("checking", event.Object{Bucket: name}, err)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func TestASilentRead(t *testing.T) {
 		began := time.Now()
 		_, _, err := s.Get(t.Context(), ref)
 		want(t, "Get", err, bucket.ErrUnavailable)
-		if took := time.Since(began); took != 20*time.Second || !strings.Contains(err.Error(), "did not begin to answer within 20s") {
+		if took := time.Since(began); took != 20*time.Second || !strings.Contains(err.Error(), "no response within 20s") {
 			t.Errorf("after %v: %v", took, err)
 		}
 	})

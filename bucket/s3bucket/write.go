@@ -72,7 +72,7 @@ func prepare(o bucket.Object) (io.Reader, []func(*s3.Options), error) {
 		// A pipe is an os.File that cannot.
 		if length, err := remaining(seeker); err == nil {
 			if length != o.Size {
-				return nil, nil, fmt.Errorf("%w: %d bytes and not %d", errLength, length, o.Size)
+				return nil, nil, fmt.Errorf("%w: %d bytes, want %d", errLength, length, o.Size)
 			}
 			return o.Body, []func(*s3.Options){withoutRetries}, nil
 		}

@@ -68,7 +68,7 @@ func TestArchiveFailures(t *testing.T) {
 	a.waitUntilStored()
 	a.fleet.stop(t)
 	said, err := os.ReadFile(filepath.Join(a.fleet.dir, "worker-0.log"))
-	if err != nil || throttled() == 0 || denied() != 3 || !bytes.Contains(said, []byte("a shard could not be stored further")) ||
+	if err != nil || throttled() == 0 || denied() != 3 || !bytes.Contains(said, []byte("cannot store more of a shard")) ||
 		!bytes.Contains(said, []byte("access denied")) {
 		t.Errorf("throttled %d times, denied %d times: the log says, %v,\n%s", throttled(), denied(), err, said)
 	}
@@ -114,7 +114,7 @@ func (a *archiveTest) checkForeignObject(key string) {
 	if _, err := a.server.Client().PutObject(a.Context(), &s3.PutObjectInput{Bucket: &a.bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {
 		a.Fatal(err)
 	}
-	a.runFails(3, "foreign: it has no key of this archive: move it away\n  s3://"+a.bucket+"/"+key, "archive", "verify", "--deep")
+	a.runFails(3, "foreign: the key does not belong to this archive: move the object elsewhere\n  s3://"+a.bucket+"/"+key, "archive", "verify", "--deep")
 	got, err := a.server.Client().GetObject(a.Context(), &s3.GetObjectInput{Bucket: &a.bucket, Key: &key})
 	if err != nil {
 		a.Fatal(err)

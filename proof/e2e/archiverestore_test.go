@@ -54,7 +54,7 @@ func TestArchiveRestoredLedger(t *testing.T) {
 	killed("second", 800)
 	a.copyLedger(db+".backup", db)
 	w := a.worker("third", a.fleet.config)
-	refused := func() int { return strings.Count(w.logText(), "does not know it") }
+	refused := func() int { return strings.Count(w.logText(), "does not contain it") }
 	a.waitUntil(time.Minute, "refused", func() bool { return refused() >= *archiveShards })
 	w.signal(syscall.SIGTERM)
 	if code, _ := w.waitForExit(time.Minute); code != 0 || !strings.Contains(w.logText(), `pawl archive recover clicks`) {

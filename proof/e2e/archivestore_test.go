@@ -29,7 +29,7 @@ func TestArchiveAnotherStore(t *testing.T) {
 	refuses := func(w *archiveWorker, in *servertest.Server) {
 		t.Helper()
 		code, _ := w.waitForExit(time.Minute)
-		if said := w.logText(); code != 2 || !strings.Contains(said, "the bucket has not the claim file of this archive") {
+		if said := w.logText(); code != 2 || !strings.Contains(said, "the bucket does not have the claim file of this archive") {
 			t.Errorf("the exit code is %d:\n%s", code, said)
 		}
 		out, err := in.Client().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &a.bucket})

@@ -28,12 +28,12 @@ type InputError struct {
 }
 
 func (e *InputError) Error() string {
-	hint := "mend it"
+	hint := "fix it"
 	if e.Skippable {
-		hint = "mend or skip it"
+		hint = "fix or skip it"
 	}
 	return fmt.Sprintf("replay: %s: %v; everything before it was delivered: %s and replay again, "+
-		"what is known already does no harm", e.position, e.Err, hint)
+		"events that the ledger knows already have no effect", e.position, e.Err, hint)
 }
 
 // Unwrap returns Err.
@@ -48,11 +48,11 @@ type DeliveryError struct {
 }
 
 func (e *DeliveryError) Error() string {
-	s := fmt.Sprintf("replay: %s: not acknowledged in %d tries", e.position, e.Tries)
+	s := fmt.Sprintf("replay: %s: not acknowledged after %d attempts", e.position, e.Tries)
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
-	return s + "; when the cause is gone replay again, what is known already does no harm"
+	return s + "; when the cause is gone replay again, events that the ledger knows already have no effect"
 }
 
 // Unwrap returns Err.

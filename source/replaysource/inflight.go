@@ -144,6 +144,6 @@ func (f *inFlight) drain(ctx context.Context) {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.cfg.ShutdownTimeout)
 	defer cancel()
 	if f.room.Acquire(grace, maxInFlight) != nil {
-		f.cfg.Logger.Warn("the replay ended with deliveries unanswered: replay again, what is known already does no harm")
+		f.cfg.Logger.Warn("the replay ended with unacknowledged deliveries: replay again, events that the ledger knows already have no effect")
 	}
 }

@@ -36,7 +36,7 @@ func TestGivesUp(t *testing.T) {
 	}
 	err := sourcetest.Wait(t, run.Ended, "the end of Run")
 	var failed *replaysource.DeliveryError
-	const says = "standard input:2: payload 2 (byte 346): not acknowledged in 10 tries: the ledger is away"
+	const says = "standard input:2: payload 2 (byte 346): not acknowledged after 10 attempts: the ledger is away"
 	if !errors.As(err, &failed) || failed.Tries != 10 || !errors.Is(err, away) || !strings.Contains(err.Error(), says) {
 		t.Errorf("error is %v", err)
 	}

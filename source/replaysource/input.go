@@ -73,7 +73,7 @@ func open(ctx context.Context, path string, stdin io.Reader) (input, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return input{}, fmt.Errorf("replay: cannot read %s: %w; what comes before it was delivered", displayPath(path), withoutPath(err))
+			return input{}, fmt.Errorf("replay: cannot read %s: %w; everything before it was delivered", displayPath(path), withoutPath(err))
 		}
 		r, closeFile = f, func() { _ = f.Close() } // only read: nothing to lose
 	}

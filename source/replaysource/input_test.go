@@ -105,13 +105,13 @@ func TestBadInput(t *testing.T) {
 		is           error
 		says         string
 	}{
-		{"truncated", line("b")[:100], 2, offset, true, io.ErrUnexpectedEOF, "ends in the middle"},
-		{"truncated in a literal", "tru", 2, offset, true, io.ErrUnexpectedEOF, "ends in the middle"},
+		{"truncated", line("b")[:100], 2, offset, true, io.ErrUnexpectedEOF, "ends within the payload"},
+		{"truncated in a literal", "tru", 2, offset, true, io.ErrUnexpectedEOF, "ends within the payload"},
 		{"not JSON", "\nin/a.jpg was written\n", 3, offset + 1, true, nil, "not JSON"},
 		{"not JSON further down", "{\n\"a\": 1,\nb}\n", 4, offset + 10, true, nil, "not JSON"},
 		{"truncated in mid-file", line("b")[:100] + "\n" + line("c"), 2, offset + 100, true, nil, "not JSON"},
 		{"stray bracket", "]\n", 2, offset, true, nil, "not JSON"},
-		{"not JSON behind a space", " ]\n", 2, offset + 1, false, nil, "does not begin a line, so it cannot be skipped"},
+		{"not JSON behind a space", " ]\n", 2, offset + 1, false, nil, "does not start on a new line, so it cannot be skipped"},
 		{"unknown dialect", "\n\n" + `{"hello":"world"}`, 4, offset + 2, true, event.ErrUnknownDialect, "unknown notification dialect"},
 		{"not a notification", "17\n", 2, offset, true, event.ErrUnknownDialect, "unknown notification dialect"},
 		{"a name twice", `{"Records":[],"Records":[]}`, 2, offset, true, event.ErrMalformed, "occurs twice"},
@@ -216,7 +216,7 @@ func TestSkipBadEndsWithinLine(t *testing.T) {
 		sink, p, err := replay(t, replaysource.Config{SkipBad: true}, input)
 		if diff := cmp.Diff([]string{"a"}, sink.keys()); err == nil || diff != "" || p.Complete {
 			t.Error(err, diff)
-		} else if !strings.Contains(err.Error(), "does not begin a line") || strings.Contains(err.Error(), "or skip it") {
+		} else if !strings.Contains(err.Error(), "does not start on a new line") || strings.Contains(err.Error(), "or skip it") {
 			t.Errorf("error is %q", err)
 		}
 	}

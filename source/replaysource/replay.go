@@ -125,7 +125,7 @@ func (s *Source) count(f func(p *Progress)) {
 // runs once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
-		return errors.New("replay: already run: make a new one")
+		return errors.New("replay: already run: create a new source")
 	}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -232,7 +232,7 @@ func (s *Source) bad(ctx context.Context, at position, err error) error {
 	case skipped <= loggedBad:
 		s.cfg.Logger.WarnContext(ctx, "skipped a payload that cannot be read", "at", at.String(), "reason", err.Error())
 	case skipped == loggedBad+1:
-		s.cfg.Logger.WarnContext(ctx, "skipping more payloads that cannot be read: from here on they are only counted")
+		s.cfg.Logger.WarnContext(ctx, "further payloads that cannot be read are skipped without a log line")
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (v *values) describeError(err error, at position, line bool) error {
 		return &InputError{position: at, Err: errGzip}
 	case errors.Is(err, errTooLarge):
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = fmt.Errorf("the input ends in the middle of it: %w", io.ErrUnexpectedEOF)
+		err = fmt.Errorf("the input ends within the payload: %w", io.ErrUnexpectedEOF)
 	case errors.As(err, &syntax):
 		fault := max(at.Offset, v.base+syntax.ByteOffset)
 		at.Line += newlines(rest[:min(fault-at.Offset, int64(len(rest)))])
@@ -91,7 +91,7 @@ func (v *values) describeError(err error, at position, line bool) error {
 		return &InputError{position: at, Err: err}
 	}
 	if !line {
-		err = fmt.Errorf("%w; it does not begin a line, so it cannot be skipped", err)
+		err = fmt.Errorf("%w; it does not start on a new line, so it cannot be skipped", err)
 	}
 	return &InputError{position: at, Skippable: line, Err: err}
 }
@@ -101,6 +101,6 @@ func newlines(b []byte) int64 { return int64(bytes.Count(b, []byte{'\n'})) }
 // gzipMagic begins every file of gzip's.
 var gzipMagic = []byte{0x1f, 0x8b}
 
-var errGzip = errors.New("the input is compressed: gunzip it first: zcat FILE | pawl replay -")
+var errGzip = errors.New("the input is compressed: decompress it first: zcat FILE | pawl replay -")
 
 var errTooLarge = fmt.Errorf("%w: more than %d bytes", event.ErrTooLarge, event.MaxPayload)

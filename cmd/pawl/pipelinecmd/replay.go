@@ -156,7 +156,7 @@ func (r *replay) run(ctx context.Context, a *app.App, bar *app.Progress) error {
 	case err != nil:
 		return err
 	case !s.Complete || s.Unsettled > 0:
-		return app.Failed(errors.New("the replay was interrupted"), "replay again: what is known already does no harm")
+		return app.Failed(errors.New("the replay was interrupted"), "replay again: events that the ledger knows already have no effect")
 	case s.Dead > 0:
 		return app.Found()
 	}
