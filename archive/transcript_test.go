@@ -55,7 +55,7 @@ func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, err
 		}
 	}
 	switch d.Cmd {
-	case "take":
+	case "own":
 		return p.TakeOwnership(owner, fence, generation, recovering)
 	case "announce":
 		return p.Announce(intentOf(t, d.Input))
@@ -63,9 +63,9 @@ func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, err
 		return p.Commit(), nil
 	case "abandon":
 		return p.Abandon(int(n), behind), nil
-	case "step":
+	case "skip":
 		return p.SkipStored(StoredRange{Range: Range{Number(start), Number(end)}, Format: "json"}), nil
-	case "passed":
+	case "recovered":
 		return p.EndRecovery(), nil
 	case "finish":
 		return p.Finish(), nil
@@ -95,11 +95,11 @@ func intentOf(t *testing.T, text string) (i Intent) {
 
 func describe(p *Progress) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, of %s under %d in generation %d\n", p.State, p.Owner, p.Fence, p.Generation)
+	fmt.Fprintf(&b, "%s, owner %s, fence %d, generation %d\n", p.State, p.Owner, p.Fence, p.Generation)
 	if p.Committed != "" {
-		fmt.Fprintf(&b, "  stored: above %s, up to %s, which arrived until %s\n  reading goes on at %s\n", p.Start, p.Committed, p.Arrival.Format("15:04"), p.Anchor)
+		fmt.Fprintf(&b, "  stored: above %s, up to %s, latest arrival %s\n  reading resumes at %s\n", p.Start, p.Committed, p.Arrival.Format("15:04"), p.Anchor)
 	} else if p.Anchor != "" {
-		fmt.Fprintf(&b, "  reading begins at %s\n", p.Anchor)
+		fmt.Fprintf(&b, "  reading starts at %s\n", p.Anchor)
 	}
 	if p.Intent != nil {
 		for _, o := range p.Intent.Objects {

@@ -1,4 +1,4 @@
-// Package archivecmd contains the commands that run, verify, recover and show archives, and their demo.
+// Package archivecmd implements the pawl archive commands: run, status, verify, recover and demo.
 package archivecmd
 
 import (
@@ -26,10 +26,9 @@ func NewArchiveCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "archive",
 		Short: "Store a stream of records in a bucket, each record once",
-		Long: `Archive stores the records of a Kinesis data stream in a bucket, each of them
-exactly once, whatever crashes, sleeps or is started twice. The archives are
-those of pawl.yaml; their progress is kept in its ledger, which all workers of an
-archive share.`,
+		Long: `Archive stores every record of a Kinesis data stream in a bucket exactly once, even
+if workers crash, pause or are started twice. The archives are configured in pawl.yaml.
+Their progress is stored in its ledger, which all workers of an archive share.`,
 		Example: `  pawl archive run
   pawl archive status
   pawl archive verify clicks --deep`,
@@ -43,11 +42,12 @@ archive share.`,
 func newArchiveRunCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run [NAME...]",
-		Short: "Store records until told to end",
-		Long: `Run stores the records of all archives of pawl.yaml, or of those named. Any number of
-workers may run over one ledger: they share the shards. After SIGINT or SIGTERM it
-leaves its shards to other workers within the grace. If one of several archives
-ends with an error, the others continue, and the exit code is 1 in the end.`,
+		Short: "Store records until interrupted",
+		Long: `Run stores the records of the named archives, or of all archives in pawl.yaml. Any
+number of workers may run with one ledger: they divide the shards among themselves.
+After SIGINT or SIGTERM the worker releases its shards within the grace period of
+pawl.yaml, and other workers continue them. If one of several archives fails, the
+others continue, and the command exits with 1 when it stops.`,
 		Example: `  pawl archive run
   pawl archive run clicks --log-level warn`,
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -56,9 +56,9 @@ ends with an error, the others continue, and the exit code is 1 in the end.`,
 	}
 }
 
-// withArchives opens the archives that are named, or all, over the ledger that open
-// returns. It calls do with them and with a context that ends at a signal. The log is
-// written to logTo.
+// withArchives opens the named archives, or all archives if there are no names, with the
+// ledger that open returns. It calls do with them and with a context that a signal
+// cancels. Log lines go to logTo.
 func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []string, open func(parts.Ledger, context.Context) (store.Store, error), do func(context.Context, []*archive.Archive) error) (err error) {
 	log, err := a.Logger(logTo, slog.LevelInfo)
 	if err != nil {
@@ -78,7 +78,7 @@ func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []stri
 		return c.At("lease.ttl", err)
 	}
 	if c.Ledger.Kind == "memory" {
-		return c.At("ledger", errors.New("is memory, which ends with the process: archives need one that stays: sqlite:FILE or postgres://…"))
+		return c.At("ledger", errors.New("a memory ledger is lost when the process exits: archives need sqlite:FILE or postgres://…"))
 	}
 	l, err := open(c.Ledger.Config.(parts.Ledger), ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []stri
 	return do(ctx, list)
 }
 
-// openArchives builds the chosen archives of the configuration, and checks that their buckets exist.
+// openArchives creates the chosen archives and checks that their buckets exist.
 func openArchives(ctx context.Context, c *config.Config, chosen []int, l store.Store, log *slog.Logger) (list []*archive.Archive, err error) {
 	store, err := app.Objects(ctx, c)
 	if err != nil {
@@ -118,27 +118,28 @@ func openArchives(ctx context.Context, c *config.Config, chosen []int, l store.S
 	return list, nil
 }
 
-// chooseArchives returns the places of the named archives, and checks all names.
+// chooseArchives returns the indexes of the named archives, or of all archives if there
+// are no names. It validates every name in the configuration.
 func chooseArchives(c *config.Config, names []string) (chosen []int, err error) {
 	if len(c.Archives) == 0 {
-		return nil, c.At("archives", errors.New("names no archive: add one"))
+		return nil, c.At("archives", errors.New("no archives configured: add one"))
 	}
-	places := map[string]int{}
+	indexes := map[string]int{}
 	for i := range c.Archives {
 		name := c.Archives[i].Name
 		if err := archive.CheckName(name); err != nil {
 			return nil, c.At(fmt.Sprintf("archives[%d].name", i), err)
 		}
-		if _, twice := places[name]; twice {
-			return nil, c.At(fmt.Sprintf("archives[%d].name", i), fmt.Errorf("there is another archive %s", event.Quote(name)))
+		if _, twice := indexes[name]; twice {
+			return nil, c.At(fmt.Sprintf("archives[%d].name", i), fmt.Errorf("another archive has the name %s", event.Quote(name)))
 		}
-		places[name] = i
+		indexes[name] = i
 		if len(names) == 0 {
 			chosen = append(chosen, i)
 		}
 	}
 	for _, name := range names {
-		i, ok := places[name]
+		i, ok := indexes[name]
 		if !ok {
 			return nil, app.Usage("%s has no archive %s", c.Name(), event.Quote(name))
 		}
@@ -147,7 +148,7 @@ func chooseArchives(c *config.Config, names []string) (chosen []int, err error) 
 	return chosen, nil
 }
 
-// runArchives runs all archives until ctx ends. If one of several ends with an error, the
+// runArchives runs all archives until ctx ends. If there are several and one fails, the
 // exit code is 1.
 func runArchives(ctx context.Context, list []*archive.Archive) error {
 	r := archive.Runner{Archives: list}
@@ -155,11 +156,11 @@ func runArchives(ctx context.Context, list []*archive.Archive) error {
 	if err != nil && len(list) > 1 {
 		return app.Failed(err, "")
 	}
-	return explained(err)
+	return exitError(err)
 }
 
-// explained says with which code a command ends.
-func explained(err error) error {
+// exitError maps errors of configuration to the exit code 2.
+func exitError(err error) error {
 	for _, kind := range []error{archive.ErrLostRegisters, archive.ErrLostClaim, archive.ErrClaimed, archive.ErrDenied, archive.ErrNoStream} {
 		if errors.Is(err, kind) {
 			return app.Misconfigured(err)

@@ -16,16 +16,17 @@ import (
 func newArchiveStatusCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status [NAME...]",
-		Short: "Show how far each shard is stored",
-		Long: `Status prints a line for each shard: how far it is stored, by whom, and how many
-objects were announced since.`,
+		Short: "Show the progress of each shard",
+		Long: `Status prints one line for each shard: its state, the arrival time of the newest record
+that is known to be stored, its owner, and the number of announced objects that the
+owner has not committed yet.`,
 		Example: `  pawl archive status
   pawl archive status clicks --json`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return withArchives(cmd.Context(), a, a.Err, names, parts.Ledger.OpenReadOnly, func(ctx context.Context, list []*archive.Archive) error {
 				for _, one := range list {
 					if err := printStatus(ctx, a, one); err != nil {
-						return explained(err)
+						return exitError(err)
 					}
 				}
 				return nil
@@ -34,15 +35,15 @@ objects were announced since.`,
 	}
 }
 
-// shardJSON is the state of a shard with --json.
+// shardJSON is the status of one shard, as --json prints it.
 type shardJSON struct {
 	Archive   string         `json:"archive"`
 	Shard     string         `json:"shard"`
 	State     archive.State  `json:"state"`
 	Owner     string         `json:"owner,omitempty"`
 	Committed archive.Number `json:"committed,omitempty"`
-	Arrival   time.Time      `json:"arrival,omitzero"`  // of the newest record that is stored
-	Pending   int            `json:"pending,omitempty"` // objects that are being stored, or just were
+	Arrival   time.Time      `json:"arrival,omitzero"`  // of the newest committed record
+	Pending   int            `json:"pending,omitempty"` // announced objects that are not committed yet
 	Behind    float64        `json:"behind,omitempty"`  // seconds since Arrival
 }
 
@@ -76,21 +77,22 @@ func printShard(a *app.App, s *shardJSON) error {
 	if a.JSON {
 		return a.PrintJSON(s)
 	}
-	newest := "nothing is stored yet"
+	newest := "nothing stored yet"
 	if !s.Arrival.IsZero() {
 		newest = "stored up to " + s.Arrival.UTC().Format(time.RFC3339)
 	}
-	_, err := fmt.Fprintf(a.Out, "  %s  %s  %s  by %s, %d objects announced since\n", s.Shard, s.State, newest, cmp.Or(s.Owner, "nobody"), s.Pending)
+	_, err := fmt.Fprintf(a.Out, "  %s  %s  %s  owner %s, %d objects pending\n", s.Shard, s.State, newest, cmp.Or(s.Owner, "none"), s.Pending)
 	return err
 }
 
 func newArchiveRecoverCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "recover NAME",
-		Short: "Go on with an archive whose ledger or claim file was lost",
-		Long: `Recover makes the ledger of pawl.yaml that of the archive, when the one before was lost or
-is another, or when the bucket has lost the claim file. It takes a quarter of an hour: until no write of the time before can
-begin any more. After it the workers list what is stored, and go on behind that.`,
+		Short: "Resume an archive whose ledger or claim file was lost",
+		Long: `Recover binds the archive to the ledger of pawl.yaml. Use it if the previous ledger was
+lost, restored or replaced, or if the claim file in the bucket was deleted. Stop all
+workers of the archive first. Recover waits for 15 minutes, until no earlier upload can
+start any more. The workers then list the stored objects and continue after them.`,
 		Example: `  pawl archive recover clicks`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -102,14 +104,14 @@ begin any more. After it the workers list what is stored, and go on behind that.
 }
 
 func recoverShards(ctx context.Context, a *app.App, one *archive.Archive) error {
-	one.Logger.Info("waiting until no write of before can begin any more", "for", archive.RecoveryWait)
+	one.Logger.Info("waiting until no earlier upload can start any more", "for", archive.RecoveryWait)
 	c, err := one.Recover(ctx)
 	if err != nil {
-		return explained(err)
+		return exitError(err)
 	}
 	if a.JSON {
 		return a.PrintJSON(c)
 	}
-	_, err = fmt.Fprintf(a.Out, "%s is in generation %d now: start its workers\n", one.Name, c.Generation)
+	_, err = fmt.Fprintf(a.Out, "%s now has generation %d: start its workers\n", one.Name, c.Generation)
 	return err
 }

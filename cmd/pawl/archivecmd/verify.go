@@ -20,21 +20,21 @@ func newArchiveVerifyCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [NAME...]",
 		Short: "Prove that every range of every shard is covered exactly once",
-		Long: `Verify lists all objects of the archives, and proves that the ranges in their keys
-cover every shard without a hole and without an overlap, up to where the ledger says
-that it is stored. It checks that announced objects are stored, and that malformed
-records are kept. With --deep it reads every object, and compares its content with the
-digest that was made before it was written.
+		Long: `Verify lists all objects of the archives. It proves that the ranges in their keys cover
+every shard without a hole and without an overlap, up to the last number that the ledger
+records as stored. It also checks that announced objects are stored, and that malformed
+records are stored below _pawl/malformed/. With --deep it reads every object and compares
+the content with the digest that was computed before the upload.
 
-An announced object that is not stored yet is reported as pending. That is no loss: the
-next owner of the shard stores it. A gap is reported as expired if at least one of its
-records is known to have expired before it was stored. If nothing shows whether there
-were any records, the gap is counted as possibly expired.
+Verify reports an announced object that is not stored yet as pending. A pending object is
+not a loss: the next owner of the shard stores it. Verify reports a gap as expired if at
+least one of its records is known to have expired before it was stored. If it is unknown
+whether the range had any records, verify counts the gap as possibly expired.
 
-With --from and --to it lists only the minutes between. That proves that nothing is
-missing between the first and the last object of each shard in this window. It proves
-nothing about the range in front of the first object, and about the range behind the
-last one only if the window includes the newest object of the shard.`,
+With --from and --to, verify lists only the minutes of that window. It proves that nothing
+is missing between the first and the last object of each shard in the window. It proves
+nothing about the range before the first object. It covers the range after the last object
+only if the window includes the newest object of the shard.`,
 		Example: `  pawl archive verify
   pawl archive verify clicks --deep --json
   pawl archive verify clicks --deep --from 2026-11-23T00:00:00Z --to 2026-11-24T00:00:00Z`,
@@ -50,9 +50,9 @@ last one only if the window includes the newest object of the shard.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.Deep, "deep", false, "read every object")
-	cmd.Flags().TimeVar(&o.From, "from", time.Time{}, []string{time.RFC3339}, "only objects of the minutes from this time on (RFC 3339)")
-	cmd.Flags().TimeVar(&o.To, "to", time.Time{}, []string{time.RFC3339}, "only objects of the minutes before this time (RFC 3339)")
-	app.DocumentExitCodes(cmd, app.ExitCodes+"  3  something is missing, doubled, damaged, foreign or unreadable\n")
+	cmd.Flags().TimeVar(&o.From, "from", time.Time{}, []string{time.RFC3339}, "check only objects of minutes at or after this time (RFC 3339)")
+	cmd.Flags().TimeVar(&o.To, "to", time.Time{}, []string{time.RFC3339}, "check only objects of minutes before this time (RFC 3339)")
+	app.DocumentExitCodes(cmd, app.ExitCodes+"  3  verify found missing, overlapping, damaged, foreign or unreadable objects\n")
 	return cmd
 }
 
@@ -70,7 +70,7 @@ func verifyAll(ctx context.Context, a *app.App, list []*archive.Archive, o archi
 		r, err := one.Verify(ctx, o)
 		bar.Clear()
 		if err != nil {
-			return explained(err)
+			return exitError(err)
 		}
 		bad = bad || len(r.Findings) > 0
 		if err := printVerified(a, one, r); err != nil {
@@ -83,13 +83,13 @@ func verifyAll(ctx context.Context, a *app.App, list []*archive.Archive, o archi
 	return nil
 }
 
-// showVerified shows how many objects of an archive were listed.
+// showVerified shows the number of listed objects of an archive.
 func showVerified(p *app.Progress, name string, objects int) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	if p.Bar != nil {
 		p.Bar.Describe(fmt.Sprintf("%s: %d objects", name, objects))
-		_ = p.Bar.Add(1) // a bar that cannot be drawn harms nothing
+		_ = p.Bar.Add(1) // a failure to draw the bar is harmless
 	}
 }
 
@@ -114,16 +114,16 @@ func printVerified(a *app.App, one *archive.Archive, r *archive.Report) error {
 	}
 	lines := []string{fmt.Sprintf("%s: %d objects of %d shards: %s", one.Name, r.Objects, r.Shards, state)}
 	if r.Records > 0 {
-		lines = append(lines, fmt.Sprintf("%d entries of the stream were read", r.Records))
+		lines = append(lines, fmt.Sprintf("%d records of the stream were read", r.Records))
 	}
 	if r.Expired > 0 {
-		lines = append(lines, fmt.Sprintf("%d of the objects are gaps of records that had expired before they could be stored", r.Expired))
+		lines = append(lines, fmt.Sprintf("%d objects are gaps whose records expired before they could be stored", r.Expired))
 	}
 	if r.PossiblyExpired > 0 {
-		lines = append(lines, fmt.Sprintf("%d of the objects are gaps of records that may have expired, if there were any", r.PossiblyExpired))
+		lines = append(lines, fmt.Sprintf("%d objects are gaps that may have had records, which have expired", r.PossiblyExpired))
 	}
 	if r.Malformed > 0 {
-		lines = append(lines, fmt.Sprintf("%d malformed records are kept as they were", r.Malformed))
+		lines = append(lines, fmt.Sprintf("%d malformed records are stored unchanged", r.Malformed))
 	}
 	_, err := fmt.Fprintln(a.Out, strings.Join(lines, "; "))
 	return err
