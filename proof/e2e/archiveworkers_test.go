@@ -256,7 +256,9 @@ func TestArchiveFailsAlone(t *testing.T) {
 	if _, err := a.server.Client().DeleteObject(a.Context(), &s3.DeleteObjectInput{Bucket: &a.bucket, Key: &claim}); err != nil {
 		t.Fatal(err)
 	}
-	a.waitUntil(time.Minute, "ended", func() bool { return strings.Contains(w.logText(), "archive stopped with an error; the other archives continue") })
+	a.waitUntil(time.Minute, "ended", func() bool {
+		return strings.Contains(w.logText(), "archive stopped with an error; the other archives continue")
+	})
 	a.putUntil(300)
 	a.waitUntilStored()
 	w.signal(syscall.SIGTERM)

@@ -45,8 +45,8 @@ func newArchiveRunCommand(a *app.App) *cobra.Command {
 		Short: "Store records until interrupted",
 		Long: `Run stores the records of the named archives, or of all archives in pawl.yaml. Any
 number of workers may run with one ledger: they divide the shards among themselves.
-After SIGINT or SIGTERM the worker releases its shards within the grace period of
-pawl.yaml, and other workers continue them. If one of several archives fails, the
+After SIGINT or SIGTERM the worker releases its shards within shutdown_timeout, and
+other workers continue them. If one of several archives fails, the
 others continue, and the command exits with 1 when it stops.`,
 		Example: `  pawl archive run
   pawl archive run clicks --log-level warn`,
