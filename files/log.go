@@ -7,7 +7,7 @@ import (
 )
 
 // logMove logs a state change by a reconciliation. The change to Lost is a warning.
-func (s *Service) logMove(ctx context.Context, from, to *File, seen ObjectInfo) {
+func (s *Service) logTransition(ctx context.Context, from, to *File, seen ObjectInfo) {
 	if s.Logger == nil || from.State == to.State {
 		return
 	}

@@ -187,7 +187,7 @@ func (s *Service) Reconcile(ctx context.Context, id string, notified bool) (File
 		if err != nil {
 			return File{}, err
 		}
-		s.logMove(ctx, &f, &next, seen)
+		s.logTransition(ctx, &f, &next, seen)
 		if next.State != Expired || !seen.Found || f.State == Expired {
 			return next, nil
 		}

@@ -143,8 +143,8 @@ func (f File) rescheduled(now time.Time) File {
 	return f
 }
 
-func (f File) move(to State, lookAt, now time.Time) File {
-	f.State, f.DueAt, f.UpdatedAt = to, lookAt, now
+func (f File) move(to State, dueAt, now time.Time) File {
+	f.State, f.DueAt, f.UpdatedAt = to, dueAt, now
 	return f
 }
 

@@ -77,8 +77,8 @@ func TestIssuer(t *testing.T) {
 	}
 }
 
-// TestBearer: the scheme of the header Authorization counts in any case.
-func TestBearer(t *testing.T) {
+// TestBearerIsCaseInsensitive: the scheme of the header Authorization counts in any case.
+func TestBearerIsCaseInsensitive(t *testing.T) {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	made := token(t, "read:*")
 	for header, want := range map[string]bool{
@@ -94,9 +94,9 @@ func TestBearer(t *testing.T) {
 }
 
 // unread is a body that must not be read.
-type unread struct{ *testing.T }
+type unreadBody struct{ *testing.T }
 
-func (u unread) Read([]byte) (int, error) {
+func (u unreadBody) Read([]byte) (int, error) {
 	u.Helper()
 	u.Error("the body is read")
 	return 0, io.EOF
@@ -118,7 +118,7 @@ func TestContentTypeIsCheckedBeforeBody(t *testing.T) {
 		{"/v1/uploads/parts", "", http.StatusUnsupportedMediaType},
 		{"/graphql", "application/graphql", http.StatusUnsupportedMediaType},
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), "POST", test.path, unread{t})
+		r := httptest.NewRequestWithContext(t.Context(), "POST", test.path, unreadBody{t})
 		r.Header.Set("Authorization", "Bearer "+token(t, "write:*"))
 		r.Header.Set("Content-Type", test.contentType)
 		w := httptest.NewRecorder()

@@ -38,7 +38,7 @@ func (c *counter) Do(r *http.Request) (*http.Response, error) {
 	return c.HTTPClient.Do(r)
 }
 
-func (c *counter) taken() []string {
+func (c *counter) drain() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	sent := c.sent
@@ -47,28 +47,28 @@ func (c *counter) taken() []string {
 }
 
 // ahead is a store whose clock is ahead.
-type ahead struct {
+type fastClock struct {
 	files.Objects
 	by time.Duration
 }
 
-func (a ahead) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
+func (a fastClock) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
 	seen, err := a.Objects.Stat(ctx, key)
 	seen.Date = seen.Date.Add(a.by)
 	return seen, err
 }
 
 // bill counts what is asked of index and store.
-type bill struct {
+type requestCounter struct {
 	index *recorder
 	store *counter
 	table []string
 }
 
 // row adds a row of what was asked since the last one.
-func (b *bill) row(name string) {
+func (b *requestCounter) row(name string) {
 	reads, writes := 0, 0
-	for _, call := range b.index.taken() {
+	for _, call := range b.index.drain() {
 		switch call {
 		case "Apply":
 			writes++
@@ -76,7 +76,7 @@ func (b *bill) row(name string) {
 			reads++
 		}
 	}
-	sent := b.store.taken()
+	sent := b.store.drain()
 	slices.Sort(sent)
 	words := []string{}
 	for len(sent) > 0 {
@@ -95,7 +95,7 @@ func (b *bill) row(name string) {
 func TestCost(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.MaxSize, c.Files.Limit = 10<<20, nil })
 	srv := servertest.MinIO(t, servertest.Options{})
-	b := &bill{store: &counter{HTTPClient: http.DefaultClient}}
+	b := &requestCounter{store: &counter{HTTPClient: http.DefaultClient}}
 	client := s3.New(srv.Client().Options(), func(o *s3.Options) { o.HTTPClient = b.store })
 	bucket := s3objects.New(client, srv.NewBucket(t), "").AcceptForgeable()
 	if _, err := bucket.Probe(t.Context(), x.files.Prefix); err != nil { // once for each process
@@ -106,11 +106,11 @@ func TestCost(t *testing.T) {
 	ann := token(t, "read:e write:e")
 	ask := func(status int, request string, body any, row string, headers ...string) (map[string]any, string) {
 		method, path, _ := strings.Cut(request, " ")
-		b.index.taken()
-		b.store.taken()
+		b.index.drain()
+		b.store.drain()
 		got := x.want(status, ann, method, path, body, headers...)
 		b.row(row)
-		id, _ := at(got, "file", "fileId").(string)
+		id, _ := lookup(got, "file", "fileId").(string)
 		return got, "/v1/files/" + id
 	}
 	ask(201, "POST /v1/uploads", uploadOf("e", "x"), "first `POST /v1/uploads` of an entity in a process")
@@ -120,7 +120,7 @@ func TestCost(t *testing.T) {
 	ask(200, "POST "+file+"/complete", nil, "repeated `complete`")
 	begun, noticed := ask(201, "POST /v1/uploads", uploadOf("e", "hello"), "`POST /v1/uploads`")
 	x.put(begun, "hello")
-	b.look(x, noticed, "notification")
+	b.notify(x, noticed, "notification")
 	parts := []string{strings.Repeat("a", 5<<20), "the end"}
 	begun, large := ask(201, "POST /v1/uploads/parts", map[string]any{
 		"entity": "e", "size": 5<<20 + 7, "contentType": "video/mp4", "partSize": 5 << 20,
@@ -139,7 +139,7 @@ func TestCost(t *testing.T) {
 	ask(200, "DELETE "+file, nil, "`DELETE`")
 	for _, by := range []time.Duration{25 * time.Hour, 25 * time.Hour, 75 * time.Hour} {
 		x.files.Now = func() time.Time { return time.Now().Add(by) }
-		b.index.Objects = ahead{b.index.Objects, by}
+		b.index.Objects = fastClock{b.index.Objects, by}
 		if _, err := x.files.Reconcile(t.Context(), strings.TrimPrefix(file, "/v1/files/"), false); err != nil {
 			t.Fatal(err)
 		}
@@ -154,9 +154,9 @@ func TestCost(t *testing.T) {
 }
 
 // look is what a notification has the service do.
-func (b *bill) look(x *site, file, row string) {
-	b.index.taken()
-	b.store.taken()
+func (b *requestCounter) notify(x *testAPI, file, row string) {
+	b.index.drain()
+	b.store.drain()
 	if f, err := x.files.Reconcile(x.t.Context(), strings.TrimPrefix(file, "/v1/files/"), true); err != nil || f.State != files.Indexed {
 		x.t.Error(f, err)
 	}

@@ -32,7 +32,7 @@ func TestDeleteAll(t *testing.T) {
 	for _, id := range []string{waits, indexed, lost} {
 		x.want(http.StatusNotFound, ann, "POST", "/v1/files/"+id+"/complete", nil)
 	}
-	x.lists(ann)
+	x.wantList(ann)
 	if used, err := x.files.Index.Used(t.Context(), "e"); err != nil || used != (files.Usage{Bytes: 3 * files.MinCharge, Open: 1}) {
 		t.Errorf("%+v, %v: want all three to count until they are purged", used, err)
 	}

@@ -35,7 +35,7 @@ import (
 var secret = bytes.Repeat([]byte("k"), 32)
 
 // site is an API over a real store. Every exchange is held against openapi.yaml.
-type site struct {
+type testAPI struct {
 	t     *testing.T
 	url   string
 	rules validator.Validator
@@ -46,9 +46,9 @@ type site struct {
 	records store.Store
 }
 
-func serve(t *testing.T, change func(*filesapi.Config)) *site {
+func serve(t *testing.T, change func(*filesapi.Config)) *testAPI {
 	srv := servertest.MinIO(t, servertest.Options{})
-	x := &site{t: t, log: &bytes.Buffer{}, records: memory.New()}
+	x := &testAPI{t: t, log: &bytes.Buffer{}, records: memory.New()}
 	x.files = &files.Service{
 		Index: files.NewIndex(x.records), Objects: s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable(), Times: files.DefaultTimes(), Prefix: "files/",
 		Limit: limit(10),
@@ -120,7 +120,7 @@ func token(t testing.TB, scope string, change ...func(jwt.Token) error) string {
 
 // call sends a request and returns the status and the body, which must be as
 // openapi.yaml has it.
-func (x *site) call(token, method, path, contentType string, body []byte, headers ...string) (int, map[string]any) {
+func (x *testAPI) call(token, method, path, contentType string, body []byte, headers ...string) (int, map[string]any) {
 	x.t.Helper()
 	r, err := http.NewRequestWithContext(x.t.Context(), method, x.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -160,7 +160,7 @@ func (x *site) call(token, method, path, contentType string, body []byte, header
 	return resp.StatusCode, got
 }
 
-func (x *site) want(status int, token, method, path string, body any, headers ...string) map[string]any {
+func (x *testAPI) want(status int, token, method, path string, body any, headers ...string) map[string]any {
 	x.t.Helper()
 	contentType, text := "", []byte(nil)
 	if body != nil {
@@ -183,7 +183,7 @@ func uploadOf(entity, body string) map[string]any {
 }
 
 // put sends the bytes as an answer says.
-func (x *site) put(signed map[string]any, body string) {
+func (x *testAPI) put(signed map[string]any, body string) {
 	x.t.Helper()
 	if status, answer := x.send(signed, body); status != http.StatusOK {
 		x.t.Errorf("%d %s", status, answer)
@@ -191,7 +191,7 @@ func (x *site) put(signed map[string]any, body string) {
 }
 
 // send sends the bytes as an answer says, and returns what the store answers.
-func (x *site) send(signed map[string]any, body string) (int, []byte) {
+func (x *testAPI) send(signed map[string]any, body string) (int, []byte) {
 	x.t.Helper()
 	up := signed["upload"].(map[string]any)
 	r, err := http.NewRequestWithContext(x.t.Context(), up["method"].(string), up["url"].(string), strings.NewReader(body))
@@ -235,25 +235,25 @@ func TestRESTLifecycle(t *testing.T) {
 	if u, _ := done["downloadUrl"].(string); !strings.Contains(u, "X-Amz-Expires=300&") {
 		t.Errorf("the URL of a download does not live for five minutes: %s", u)
 	}
-	x.lists(ann, id)
+	x.wantList(ann, id)
 	state("deleted", x.want(http.StatusOK, ann, "DELETE", "/v1/files/"+id, nil))
-	x.lists(ann)
+	x.wantList(ann)
 	x.want(http.StatusNotFound, ann, "GET", "/v1/files/"+id, nil)
 	x.want(http.StatusNotFound, ann, "POST", "/v1/files/"+id+"/complete", nil)
 	state("deleted", x.want(http.StatusOK, ann, "DELETE", "/v1/files/"+id, nil))
 	state("indexed", x.want(http.StatusOK, ann, "POST", "/v1/files/"+id+"/undelete", nil))
-	x.lists(ann, id)
+	x.wantList(ann, id)
 	status, stored := x.call(ann, "POST", "/v1/files?entity=e", "image/png", []byte("not really"))
 	if status != http.StatusCreated || stored["state"] != "indexed" || stored["contentType"] != "image/png" {
 		t.Errorf("%d %v", status, stored)
 	}
-	x.lists(ann, id, stored["fileId"].(string))
+	x.wantList(ann, id, stored["fileId"].(string))
 	x.want(http.StatusOK, ann, "DELETE", "/v1/entities/e/files", nil)
-	x.lists(ann)
+	x.wantList(ann)
 }
 
 // lists wants a list to have these files, page by page.
-func (x *site) lists(token string, want ...string) {
+func (x *testAPI) wantList(token string, want ...string) {
 	x.t.Helper()
 	var got []string
 	for after := ""; ; {
@@ -274,7 +274,7 @@ func (x *site) lists(token string, want ...string) {
 
 // testOthers: what belongs to another entity is not found, byte for byte as what
 // does not exist.
-func testOthers(t *testing.T) {
+func testOtherEntities(t *testing.T) {
 	x := serve(t, nil)
 	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")
 	id := x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", "hello"))["file"].(map[string]any)["fileId"].(string)
@@ -350,8 +350,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestBadInput: each error names the fault of its request, in the API's own form.
-func TestBadInput(t *testing.T) {
+// TestInvalidRequests: each error names the fault of its request, in the API's own form.
+func TestInvalidRequests(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "read:* write:*")
 	bad := func(change func(map[string]any)) map[string]any {
@@ -433,7 +433,7 @@ func (brokenStore) Load(context.Context, []store.Key) ([]store.Record, error) {
 }
 
 // testTrouble: what goes wrong inside stays inside, and goes to the log.
-func testTrouble(t *testing.T) {
+func testInternalErrors(t *testing.T) {
 	x := serve(t, nil)
 	x.files.Index = files.NewIndex(brokenStore{memory.New()})
 	got := x.want(http.StatusServiceUnavailable, token(t, "read:*"), "GET", "/v1/files/019b0000-0000-7000-8000-000000000000", nil)
@@ -442,8 +442,8 @@ func testTrouble(t *testing.T) {
 	}
 }
 
-// TestParts plays an upload in parts by REST and by GraphQL.
-func TestParts(t *testing.T) {
+// TestMultipartLifecycle plays an upload in parts by REST and by GraphQL.
+func TestMultipartLifecycle(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.MaxSize = 6 << 30; c.Files.Limit = nil })
 	ann := token(t, "read:e write:e")
 	parts := []string{strings.Repeat("a", 5<<20), "the end"}
@@ -507,7 +507,7 @@ func TestParts(t *testing.T) {
 	x.partsByGraphQL(ann, u, parts)
 }
 
-func (x *site) partsByGraphQL(ann string, u map[string]any, parts []string) {
+func (x *testAPI) partsByGraphQL(ann string, u map[string]any, parts []string) {
 	ask := func(query string, variables map[string]any) map[string]any {
 		x.t.Helper()
 		got := x.want(http.StatusOK, ann, "POST", "/graphql", map[string]any{"query": query, "variables": variables})

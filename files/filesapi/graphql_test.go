@@ -12,7 +12,7 @@ import (
 )
 
 // query sends a query. It returns the data, and the errors as status and message.
-func (x *site) query(token, text string, variables map[string]any) (map[string]any, []string) {
+func (x *testAPI) query(token, text string, variables map[string]any) (map[string]any, []string) {
 	x.t.Helper()
 	got := x.want(http.StatusOK, token, "POST", "/graphql", map[string]any{"query": text, "variables": variables})
 	var errs []string
@@ -27,7 +27,7 @@ func (x *site) query(token, text string, variables map[string]any) (map[string]a
 }
 
 // at returns what a path of names leads to.
-func at(data map[string]any, path ...string) any {
+func lookup(data map[string]any, path ...string) any {
 	var v any = data
 	for _, name := range path {
 		m, ok := v.(map[string]any)
@@ -53,7 +53,7 @@ func TestGraphQLLifecycle(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(text, errs)
 		}
-		return at(data, path...)
+		return lookup(data, path...)
 	}
 	up := ask(beginQuery, "upload").(map[string]any)
 	id := up["fileId"].(string)
@@ -62,7 +62,7 @@ func TestGraphQLLifecycle(t *testing.T) {
 	}
 	headers := map[string]any{}
 	for _, h := range up["uploadHeaders"].([]any) {
-		headers[at(h.(map[string]any), "key").(string)] = at(h.(map[string]any), "value")
+		headers[lookup(h.(map[string]any), "key").(string)] = lookup(h.(map[string]any), "value")
 	}
 	x.put(map[string]any{"upload": map[string]any{"method": up["uploadMethod"], "url": up["uploadURL"], "headers": headers}}, "hello")
 	byID := func(field string) string {
@@ -120,13 +120,13 @@ func TestConnection(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
-		edges := at(data, "entity", "files", "edges").([]any)
-		info := at(data, "entity", "files", "pageInfo").(map[string]any)
+		edges := lookup(data, "entity", "files", "edges").([]any)
+		info := lookup(data, "entity", "files", "pageInfo").(map[string]any)
 		for _, e := range edges {
-			got = append(got, at(e.(map[string]any), "node", "fileId"))
+			got = append(got, lookup(e.(map[string]any), "node", "fileId"))
 		}
-		if info["hasPreviousPage"] != (after != nil) || info["startCursor"] != at(edges[0].(map[string]any), "cursor") ||
-			info["endCursor"] != at(edges[len(edges)-1].(map[string]any), "cursor") {
+		if info["hasPreviousPage"] != (after != nil) || info["startCursor"] != lookup(edges[0].(map[string]any), "cursor") ||
+			info["endCursor"] != lookup(edges[len(edges)-1].(map[string]any), "cursor") {
 			t.Errorf("%v", info)
 		}
 		after, more = info["endCursor"], info["hasNextPage"].(bool)
@@ -138,7 +138,7 @@ func TestConnection(t *testing.T) {
 		t.Errorf("the cursor of another list: %q", errs)
 	}
 	page := x.want(http.StatusOK, all, "GET", "/v1/entities/e/files?limit=2", nil)
-	if data, _ := x.query(all, list, map[string]any{"e": "e"}); page["next"] != at(data, "entity", "files", "pageInfo", "endCursor") {
+	if data, _ := x.query(all, list, map[string]any{"e": "e"}); page["next"] != lookup(data, "entity", "files", "pageInfo", "endCursor") {
 		t.Error("REST and GraphQL have cursors that differ")
 	}
 	data, errs := x.query(all, `{ entity(id: "none") { files { edges { cursor } pageInfo { endCursor hasNextPage } } } }`, nil)
@@ -163,9 +163,9 @@ func TestEmptyConnection(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
-		return at(data, "entity", "files").(map[string]any)
+		return lookup(data, "entity", "files").(map[string]any)
 	}
-	last := at(page("e", 2, nil), "pageInfo", "endCursor")
+	last := lookup(page("e", 2, nil), "pageInfo", "endCursor")
 	for name, test := range map[string]struct {
 		entity         string
 		after          any

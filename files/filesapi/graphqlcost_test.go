@@ -222,7 +222,7 @@ func TestSlowReaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, _ := fullPage(t, 100)
-				server, connections := &http.Server{Handler: h}, make(pipes)
+				server, connections := &http.Server{Handler: h}, make(pipeListener)
 				go func() { _ = server.Serve(connections) }() // always ErrServerClosed
 				defer func() {
 					close(connections)

@@ -42,14 +42,14 @@ func TestOWASP(t *testing.T) {
 		name  string
 		tests map[string]func(*testing.T)
 	}{
-		{"API1 Broken Object Level Authorization", map[string]func(*testing.T){"others": testOthers, "queries": testQueries}},
+		{"API1 Broken Object Level Authorization", map[string]func(*testing.T){"others": testOtherEntities, "queries": testQueries}},
 		{"API2 Broken Authentication", map[string]func(*testing.T){"tokens": testTokens, "keys": testKeys}},
 		{"API3 Broken Object Property Level Authorization", map[string]func(*testing.T){"properties": testProperties}},
 		{"API4 Unrestricted Resource Consumption", map[string]func(*testing.T){"rate": testRate, "slow": testSlow, "read-only": testReadOnly, "streams": testStreams, "spool": testSpool, "lists": testLists, "queries": testGraphQLLimits}},
 		{"API5 Broken Function Level Authorization", map[string]func(*testing.T){"scopes": testScopes}},
 		{"API6 Unrestricted Access to Sensitive Business Flows", map[string]func(*testing.T){"uploads": testFlood}},
 		{"API7 Server Side Request Forgery", map[string]func(*testing.T){"urls": testForgery}},
-		{"API8 Security Misconfiguration", map[string]func(*testing.T){"headers": testHeaders, "trouble": testTrouble}},
+		{"API8 Security Misconfiguration", map[string]func(*testing.T){"headers": testHeaders, "trouble": testInternalErrors}},
 		{"API9 Improper Inventory Management", map[string]func(*testing.T){"inventory": testInventory}},
 		{"API10 Unsafe Consumption of APIs", map[string]func(*testing.T){"store": testStore}},
 	} {
@@ -75,7 +75,7 @@ func (r *recorder) note(call string) {
 	r.calls = append(r.calls, call)
 }
 
-func (r *recorder) taken() (calls []string) {
+func (r *recorder) drain() (calls []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	calls, r.calls = r.calls, nil
@@ -113,7 +113,7 @@ func (r *recorder) Stat(ctx context.Context, key string) (files.ObjectInfo, erro
 }
 
 // record notes from now on what the service asks.
-func (x *site) record() *recorder {
+func (x *testAPI) record() *recorder {
 	r := &recorder{Store: x.records, Objects: x.files.Objects}
 	x.files.Index, x.files.Objects = files.NewIndex(r), r
 	return r
@@ -143,13 +143,13 @@ func testQueries(t *testing.T) {
 	x.want(http.StatusOK, ann, "DELETE", "/v1/files/"+deleted, nil)
 	r := x.record()
 	for _, id := range []string{begin(), stored["fileId"].(string), deleted} {
-		r.taken()
+		r.drain()
 		for _, c := range byID {
 			ask := func(id string) (map[string]any, []string, []string, []string) {
 				rest := x.want(http.StatusNotFound, bob, c.method, strings.ReplaceAll(c.path, "%", id), nil)
-				byREST := r.taken()
+				byREST := r.drain()
 				_, errs := x.query(bob, strings.ReplaceAll(c.query, "%", id), nil)
-				return rest, byREST, errs, r.taken()
+				return rest, byREST, errs, r.drain()
 			}
 			rest, byREST, errs, byGraphQL := ask(id)
 			none, noneREST, noneErrs, noneGraphQL := ask(noSuch)
@@ -163,7 +163,7 @@ func testQueries(t *testing.T) {
 	}
 	x.call(ann, "POST", "/v1/files?entity=e", "text/plain", []byte("y"))
 	cursor := x.want(http.StatusOK, ann, "GET", "/v1/entities/e/files?limit=1", nil)
-	r.taken()
+	r.drain()
 	for _, entity := range []string{"e", "none"} {
 		x.want(http.StatusNotFound, bob, "GET", "/v1/entities/"+entity+"/files", nil)
 		x.want(http.StatusNotFound, bob, "GET", fmt.Sprintf("/v1/entities/%s/files?after=%s", entity, cursor["next"]), nil)
@@ -177,7 +177,7 @@ func testQueries(t *testing.T) {
 		}
 	}
 	x.want(http.StatusBadRequest, bob, "GET", fmt.Sprintf("/v1/entities/f/files?after=%s", cursor["next"]), nil)
-	if calls := r.taken(); len(calls) > 0 {
+	if calls := r.drain(); len(calls) > 0 {
 		t.Errorf("for entities of another it asks %v", calls)
 	}
 }
@@ -273,7 +273,7 @@ func testStreams(t *testing.T) {
 	begun, wait, answers := make(chan struct{}), make(chan struct{}), make(chan string)
 	const streams = 4
 	for range streams {
-		r := must(http.NewRequestWithContext(t.Context(), "POST", x.url+"/v1/files?entity=e", &stalled{begun: begun, wait: wait}))
+		r := must(http.NewRequestWithContext(t.Context(), "POST", x.url+"/v1/files?entity=e", &stalledBody{begun: begun, wait: wait}))
 		r.Header.Set("Authorization", "Bearer "+all)
 		r.Header.Set("Expect", "100-continue")
 		go func() {
@@ -326,14 +326,14 @@ func testSpool(t *testing.T) {
 		_ = resp.Body.Close() // the status says it all
 		return resp.Status
 	}
-	unread := &stalled{} // blocks for ever where it is read
+	unread := &stalledBody{} // blocks for ever where it is read
 	if got := post("ann", unread, 20*files.MinCharge+1); got != "403 Forbidden" {
 		t.Errorf("more than the quota: %s", got)
 	}
 	begun, wait, answers := make(chan struct{}), make(chan struct{}), make(chan string)
 	const all = 16
 	for i := range all {
-		go func() { answers <- post(fmt.Sprint("subject", i/4), &stalled{begun: begun, wait: wait}, -1) }()
+		go func() { answers <- post(fmt.Sprint("subject", i/4), &stalledBody{begun: begun, wait: wait}, -1) }()
 	}
 	for range all {
 		<-begun
@@ -356,13 +356,13 @@ func testSpool(t *testing.T) {
 }
 
 // listed is a store whose Scan sends the space to begun and then blocks on wait.
-type listed struct {
+type blockingStore struct {
 	store.Store
 	begun chan string
 	wait  chan struct{}
 }
 
-func (x *listed) Scan(ctx context.Context, in store.Range) iter.Seq2[store.Record, error] {
+func (x *blockingStore) Scan(ctx context.Context, in store.Range) iter.Seq2[store.Record, error] {
 	x.begun <- strings.TrimPrefix(in.Space, "entity/")
 	<-x.wait
 	return x.Store.Scan(ctx, in)
@@ -372,7 +372,7 @@ func (x *listed) Scan(ctx context.Context, in store.Range) iter.Seq2[store.Recor
 // another subject.
 func testLists(t *testing.T) {
 	x := serve(t, nil)
-	slow := &listed{x.records, make(chan string), make(chan struct{})}
+	slow := &blockingStore{x.records, make(chan string), make(chan struct{})}
 	x.files.Index = files.NewIndex(slow)
 	var wg sync.WaitGroup
 	list := func(subject string) {
@@ -400,12 +400,12 @@ func testLists(t *testing.T) {
 }
 
 // stalled is a body that tells when it is read first, and then waits.
-type stalled struct {
+type stalledBody struct {
 	begun, wait chan struct{}
 	read        bool
 }
 
-func (s *stalled) Read(p []byte) (int, error) {
+func (s *stalledBody) Read(p []byte) (int, error) {
 	if !s.read {
 		s.read = true
 		s.begun <- struct{}{}
@@ -445,7 +445,7 @@ func testScopes(t *testing.T) {
 }
 
 // writes stores a file, and wants no answer to tell where it may be read.
-func (x *site) writes(writer, entity string) {
+func (x *testAPI) writes(writer, entity string) {
 	x.t.Helper()
 	_, stored := x.call(writer, "POST", "/v1/files?entity="+entity, "text/plain", []byte("secret"), "Idempotency-Key", "secret")
 	id := stored["fileId"].(string)
@@ -588,20 +588,20 @@ func testInventory(t *testing.T) {
 }
 
 // oddStore is a store that answers what it likes.
-type oddStore struct {
+type faultyObjects struct {
 	files.Objects
 	seen files.ObjectInfo
 	err  error
 }
 
-func (o *oddStore) Stat(context.Context, string) (files.ObjectInfo, error) { return o.seen, o.err }
+func (o *faultyObjects) Stat(context.Context, string) (files.ObjectInfo, error) { return o.seen, o.err }
 
 // testStore: what the store says of an object must be what was promised, and what it
 // says of its errors stays inside.
 func testStore(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
-	store := &oddStore{Objects: x.files.Objects}
+	store := &faultyObjects{Objects: x.files.Objects}
 	x.files.Objects = store
 	id := x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", "hello"))["file"].(map[string]any)["fileId"].(string)
 	f := must(x.files.Get(t.Context(), id))

@@ -25,16 +25,16 @@ import (
 )
 
 // pipes is a listener of connections in memory.
-type pipes chan net.Conn
+type pipeListener chan net.Conn
 
-func (p pipes) Accept() (net.Conn, error) {
+func (p pipeListener) Accept() (net.Conn, error) {
 	if c, ok := <-p; ok {
 		return c, nil
 	}
 	return nil, net.ErrClosed
 }
-func (pipes) Close() error   { return nil }
-func (pipes) Addr() net.Addr { return &net.IPAddr{} }
+func (pipeListener) Close() error   { return nil }
+func (pipeListener) Addr() net.Addr { return &net.IPAddr{} }
 
 // testSlow: a body that comes too slowly is refused and its connection cut; one that
 // is long, and comes at a fair pace, is taken, however long that lasts.
@@ -56,7 +56,7 @@ func testSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				answer := drip(t, dir, token(t, "write:e"), test.path, test.contentType, test.chunks, test.chunk, test.every)
+				answer := sendSlowly(t, dir, token(t, "write:e"), test.path, test.contentType, test.chunks, test.chunk, test.every)
 				if answer.StatusCode != test.want || answer.Close != (test.want == http.StatusRequestTimeout) {
 					t.Errorf("%d, close %v: want %d", answer.StatusCode, answer.Close, test.want)
 				}
@@ -67,11 +67,11 @@ func testSlow(t *testing.T) {
 
 // drip sends a body in chunks to an API whose index takes no writes. Of one that drips or
 // is silent a byte is missing.
-func drip(t *testing.T, dir, token, path, contentType string, chunks, chunk int, every time.Duration) *http.Response {
+func sendSlowly(t *testing.T, dir, token, path, contentType string, chunks, chunk int, every time.Duration) *http.Response {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	service := &files.Service{Index: files.NewIndex(readOnly{memory.New()}), Objects: noObjects{}, Times: files.DefaultTimes()}
 	h := must(filesapi.New(filesapi.Config{Files: service, Tokens: tokens, Cursors: secret, Spool: dir, Logger: slog.New(slog.DiscardHandler)}))
-	server, connections := &http.Server{Handler: h}, make(pipes, 1)
+	server, connections := &http.Server{Handler: h}, make(pipeListener, 1)
 	go func() { _ = server.Serve(connections) }() // always ErrServerClosed
 	client, served := net.Pipe()
 	connections <- served

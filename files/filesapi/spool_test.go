@@ -24,19 +24,19 @@ import (
 )
 
 // stored is a bucket in memory that knows the length and sum of each object.
-type stored struct {
+type memoryObjects struct {
 	files.Objects
 	mu      sync.Mutex
 	objects map[string]files.ObjectInfo
 }
 
 // Sign implements files.Objects.
-func (o *stored) Sign(context.Context, *files.File, time.Time) (files.SignedRequest, error) {
+func (o *memoryObjects) Sign(context.Context, *files.File, time.Time) (files.SignedRequest, error) {
 	return files.SignedRequest{URL: "https://store.example/"}, nil
 }
 
 // Put implements files.Objects.
-func (o *stored) Put(_ context.Context, f *files.File, body io.ReadSeeker) error {
+func (o *memoryObjects) Put(_ context.Context, f *files.File, body io.ReadSeeker) error {
 	sum := sha256.New()
 	n, err := io.Copy(sum, body)
 	o.mu.Lock()
@@ -46,7 +46,7 @@ func (o *stored) Put(_ context.Context, f *files.File, body io.ReadSeeker) error
 }
 
 // Stat implements files.Objects.
-func (o *stored) Stat(_ context.Context, key string) (files.ObjectInfo, error) {
+func (o *memoryObjects) Stat(_ context.Context, key string) (files.ObjectInfo, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	seen := o.objects[key]
@@ -55,12 +55,12 @@ func (o *stored) Stat(_ context.Context, key string) (files.ObjectInfo, error) {
 }
 
 // endless is a body that sends bytes up to a number, and then blocks until ctx ends.
-type endless struct {
+type blockingBody struct {
 	ctx  context.Context
 	left int
 }
 
-func (e *endless) Read(p []byte) (int, error) {
+func (e *blockingBody) Read(p []byte) (int, error) {
 	if e.left == 0 {
 		<-e.ctx.Done()
 		return 0, e.ctx.Err()
@@ -70,12 +70,12 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (e *endless) Close() error { return nil }
+func (e *blockingBody) Close() error { return nil }
 
 // spoolAPI returns an API whose largest file has 2 MiB, so that the room is 32 MiB,
 // and a function that posts a file as a subject.
 func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *httptest.ResponseRecorder {
-	service := &files.Service{Index: files.NewIndex(memory.New()), Objects: &stored{objects: map[string]files.ObjectInfo{}}, Times: files.DefaultTimes()}
+	service := &files.Service{Index: files.NewIndex(memory.New()), Objects: &memoryObjects{objects: map[string]files.ObjectInfo{}}, Times: files.DefaultTimes()}
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	h := must(filesapi.New(filesapi.Config{
 		Files: service, Tokens: tokens, Cursors: secret, MaxSize: 2 << 20, Spool: dir, Logger: slog.New(slog.DiscardHandler),
@@ -104,7 +104,7 @@ func TestSpoolSharesPerSubject(t *testing.T) {
 				refused := 0
 				for i := range 4 * subjects {
 					sending.Go(func() {
-						if got := post(fmt.Sprint("hostile", i/4), &endless{ctx, 2 << 20}); got.Code == http.StatusInsufficientStorage {
+						if got := post(fmt.Sprint("hostile", i/4), &blockingBody{ctx, 2 << 20}); got.Code == http.StatusInsufficientStorage {
 							mu.Lock()
 							defer mu.Unlock()
 							refused++

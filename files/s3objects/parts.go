@@ -109,17 +109,17 @@ func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
 }
 
 // listParts returns the uploaded parts.
-func (b *Bucket) listParts(ctx context.Context, f *files.File) (listParts []types.CompletedPart, err error) {
+func (b *Bucket) listParts(ctx context.Context, f *files.File) (parts []types.CompletedPart, err error) {
 	for pages := s3.NewListPartsPaginator(b.client, &s3.ListPartsInput{Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range page.Parts {
-			listParts = append(listParts, types.CompletedPart{PartNumber: p.PartNumber, ETag: p.ETag, ChecksumSHA256: p.ChecksumSHA256})
+			parts = append(parts, types.CompletedPart{PartNumber: p.PartNumber, ETag: p.ETag, ChecksumSHA256: p.ChecksumSHA256})
 		}
 	}
-	return listParts, nil
+	return parts, nil
 }
 
 func isCode(err error, codes ...string) bool {

@@ -36,21 +36,21 @@ func promiseOf(parts []string) (files.Promise, [][32]byte) {
 }
 
 // inParts is a service on a real store, with the hands of a user.
-type inParts struct {
+type multipartTest struct {
 	t *testing.T
 	files.Service
 	bucket *s3objects.Bucket
 	name   string
 }
 
-func newInParts(t *testing.T, srv *servertest.Server) *inParts {
+func newMultipartTest(t *testing.T, srv *servertest.Server) *multipartTest {
 	name := srv.NewBucket(t)
 	b := s3objects.New(srv.Client(), name, "").AcceptForgeable()
-	return &inParts{t, files.Service{Index: files.NewIndex(memory.New()), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b, name}
+	return &multipartTest{t, files.Service{Index: files.NewIndex(memory.New()), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b, name}
 }
 
 // begin begins an upload of pieces with an idempotency key.
-func (x *inParts) begin(key string) (files.File, []files.SignedRequest) {
+func (x *multipartTest) begin(key string) (files.File, []files.SignedRequest) {
 	x.t.Helper()
 	p, sums := promiseOf(pieces())
 	f, signed, err := x.UploadParts(x.t.Context(), "e", key, p, sums)
@@ -60,7 +60,7 @@ func (x *inParts) begin(key string) (files.File, []files.SignedRequest) {
 	return f, signed
 }
 
-func (x *inParts) send(signed []files.SignedRequest, numbers ...int) {
+func (x *multipartTest) send(signed []files.SignedRequest, numbers ...int) {
 	x.t.Helper()
 	for _, n := range numbers {
 		if status, answer := send(x.t, signed[n], pieces()[n], nil); status != http.StatusOK {
@@ -69,7 +69,7 @@ func (x *inParts) send(signed []files.SignedRequest, numbers ...int) {
 	}
 }
 
-func (x *inParts) is(want files.State, f files.File, err error) {
+func (x *multipartTest) wantState(want files.State, f files.File, err error) {
 	x.t.Helper()
 	if err != nil || f.State != want {
 		x.t.Errorf("%s, %v: want it %s", f.State, err, want)
@@ -77,7 +77,7 @@ func (x *inParts) is(want files.State, f files.File, err error) {
 }
 
 // open counts the uploads in parts that are open.
-func (x *inParts) open(want int) {
+func (x *multipartTest) wantOpenUploads(want int) {
 	x.t.Helper()
 	n := 0
 	for _, err := range x.bucket.Uploads(x.t.Context(), x.Prefix) {
@@ -92,7 +92,7 @@ func (x *inParts) open(want int) {
 }
 
 // older lets the time pass until nothing of a file may land any more.
-func (x *inParts) older(id string) {
+func (x *multipartTest) expireDeadlines(id string) {
 	x.t.Helper()
 	f, err := x.Get(x.t.Context(), id)
 	if err != nil {
@@ -106,34 +106,34 @@ func (x *inParts) older(id string) {
 	}
 }
 
-func (x *inParts) sweep(id string, want files.State) {
+func (x *multipartTest) sweep(id string, want files.State) {
 	x.t.Helper()
 	if _, err := (&files.Sweeper{Service: &x.Service}).Round(x.t.Context()); err != nil {
 		x.t.Fatal(err)
 	}
 	f, err := x.Get(x.t.Context(), id)
-	x.is(want, f, err)
+	x.wantState(want, f, err)
 }
 
-// TestParts plays the life of a file in parts against real stores.
-func TestParts(t *testing.T) {
+// TestMultipartLifecycle plays the life of a file in parts against real stores.
+func TestMultipartLifecycle(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
-		x := newInParts(t, srv)
+		x := newMultipartTest(t, srv)
 		f, signed := x.begin("key")
 		x.send(signed, 2, 0)
 		got, err := x.Complete(t.Context(), f.ID)
-		x.is(files.Pending, got, err)
+		x.wantState(files.Pending, got, err)
 		again, signed := x.begin("key")
 		if again.ID != f.ID || again.UploadID != f.UploadID || again.PutBy != f.PutBy {
 			t.Errorf("the same request began %+v, and %+v", f, again)
 		}
-		x.open(1)
+		x.wantOpenUploads(1)
 		x.send(signed, 1, 1)
 		for range 2 {
 			got, err = x.Complete(t.Context(), f.ID)
-			x.is(files.Indexed, got, err)
+			x.wantState(files.Indexed, got, err)
 		}
-		x.open(0)
+		x.wantOpenUploads(0)
 		if err := x.Objects.Complete(t.Context(), &f); err != nil {
 			t.Errorf("completed once more: %v", err)
 		}
@@ -147,29 +147,29 @@ func TestParts(t *testing.T) {
 		if _, signed := x.begin("key"); signed != nil {
 			t.Error("a file that is there can be uploaded once more")
 		}
-		x.older(f.ID)
+		x.expireDeadlines(f.ID)
 		x.sweep(f.ID, files.Indexed)
 		if n, err := (&files.Sweeper{Service: &x.Service}).Round(t.Context()); n != 0 || err != nil {
 			t.Errorf("looked at %d times, %v", n, err)
 		}
 		got, err = x.Delete(t.Context(), f.ID)
-		x.is(files.Deleted, got, err)
+		x.wantState(files.Deleted, got, err)
 		got, err = x.Undelete(t.Context(), f.ID)
-		x.is(files.Indexed, got, err)
+		x.wantState(files.Indexed, got, err)
 	})
 }
 
-// TestPartsOver: an upload whose time is over is ended, and completes no more.
-func TestPartsOver(t *testing.T) {
+// TestExpiredMultipartUploadIsAborted: an upload whose time is over is ended, and completes no more.
+func TestExpiredMultipartUploadIsAborted(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
-		x := newInParts(t, srv)
+		x := newMultipartTest(t, srv)
 		f, signed := x.begin("")
 		x.send(signed, 0, 1, 2)
-		x.older(f.ID)
+		x.expireDeadlines(f.ID)
 		x.sweep(f.ID, files.Expired)
-		x.open(0)
+		x.wantOpenUploads(0)
 		got, err := x.Complete(t.Context(), f.ID)
-		x.is(files.Expired, got, err)
+		x.wantState(files.Expired, got, err)
 		if err := x.Objects.Complete(t.Context(), &f); err != nil {
 			t.Error(err)
 		}
@@ -181,63 +181,63 @@ func TestPartsOver(t *testing.T) {
 		}
 		f, _ = x.begin("")
 		got, err = x.Delete(t.Context(), f.ID)
-		x.is(files.Deleted, got, err)
-		x.older(f.ID)
+		x.wantState(files.Deleted, got, err)
+		x.expireDeadlines(f.ID)
 		x.Now = func() time.Time { return time.Now().Add(25 * time.Hour) }
 		x.sweep(f.ID, files.Purging)
 		x.sweep(f.ID, files.Gone)
-		x.open(0)
+		x.wantOpenUploads(0)
 	})
 }
 
 // dying is a bucket whose service dies as it begins an upload in parts: before it is
 // begun, or before its ID is written down.
-type dying struct {
+type crashingObjects struct {
 	files.Objects
 	begun bool
 }
 
 var errDied = errors.New("the service died")
 
-func (d dying) Begin(ctx context.Context, f *files.File) (string, error) {
+func (d crashingObjects) Begin(ctx context.Context, f *files.File) (string, error) {
 	if d.begun {
 		_, _ = d.Objects.Begin(ctx, f)
 	}
 	return "", errDied
 }
 
-// TestPartsDied: what a service leaves that dies around the beginning of an upload is
+// TestCrashedMultipartStartIsCleanedUp: what a service leaves that dies around the beginning of an upload is
 // found by its row, and no harm to the same request sent again.
-func TestPartsDied(t *testing.T) {
+func TestCrashedMultipartStartIsCleanedUp(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		for _, begun := range []bool{false, true} {
-			x := newInParts(t, srv)
-			x.Objects = dying{x.bucket, begun}
+			x := newMultipartTest(t, srv)
+			x.Objects = crashingObjects{x.bucket, begun}
 			p, sums := promiseOf(pieces())
 			if _, _, err := x.UploadParts(t.Context(), "e", "key", p, sums); !errors.Is(err, errDied) {
 				t.Fatal(err)
 			}
 			x.Objects = x.bucket
 			left := map[bool]int{true: 1}[begun]
-			x.open(left)
+			x.wantOpenUploads(left)
 			f, signed := x.begin("key")
-			x.open(1 + left)
+			x.wantOpenUploads(1 + left)
 			x.send(signed, 0, 1, 2)
 			got, err := x.Complete(t.Context(), f.ID)
-			x.is(files.Indexed, got, err)
-			x.open(left)
-			x.older(f.ID)
+			x.wantState(files.Indexed, got, err)
+			x.wantOpenUploads(left)
+			x.expireDeadlines(f.ID)
 			x.sweep(f.ID, files.Indexed)
-			x.open(0)
+			x.wantOpenUploads(0)
 		}
 	})
 }
 
-// TestPartRefused: the store itself refuses a part that is not as promised.
+// TestStoreRejectsOtherParts: the store itself refuses a part that is not as promised.
 // docs/FILES.md has the table.
-func TestPartRefused(t *testing.T) {
+func TestStoreRejectsOtherParts(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
-		x := newInParts(t, srv)
+		x := newMultipartTest(t, srv)
 		f, signed := x.begin("")
 		part := pieces()[2]
 		for name, test := range map[string]struct {
@@ -250,7 +250,7 @@ func TestPartRefused(t *testing.T) {
 			"other bytes": {400, 400, strings.ToUpper(part), nil},
 			"no length":   {411, 403, part, func(r *http.Request) { r.ContentLength, r.Body = -1, io.NopCloser(bytes.NewReader([]byte(part))) }},
 			"no sum":      {400, 403, strings.ToUpper(part), func(r *http.Request) { r.Header.Del("X-Amz-Checksum-Sha256") }},
-			"copy source": {403, 403, part, with("X-Amz-Copy-Source", copySource(t, x.bucket, x.name))},
+			"copy source": {403, 403, part, setHeader("X-Amz-Copy-Source", copySource(t, x.bucket, x.name))},
 			"other part": {403, 403, part, func(r *http.Request) {
 				r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "partNumber=3", "partNumber=1", 1)
 			}},
@@ -264,7 +264,7 @@ func TestPartRefused(t *testing.T) {
 		}
 		x.send(signed, 0, 1)
 		got, err := x.Complete(t.Context(), f.ID)
-		x.is(files.Pending, got, err)
+		x.wantState(files.Pending, got, err)
 	})
 }
 
@@ -273,9 +273,9 @@ func TestPartRefused(t *testing.T) {
 func TestStoreWithoutCompositeSHA256(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		const says = "the store keeps no SHA-256 of multipart uploads"
-		without := func(header, value string) *inParts { // that has value in it
-			x := newInParts(t, srv)
-			x.bucket = s3objects.New(behind(t, srv, nil, func(r *http.Response) error {
+		without := func(header, value string) *multipartTest { // that has value in it
+			x := newMultipartTest(t, srv)
+			x.bucket = s3objects.New(proxied(t, srv, nil, func(r *http.Response) error {
 				if strings.Contains(r.Header.Get(header), value) {
 					r.Header.Del(header)
 				}
@@ -301,7 +301,7 @@ func TestStoreWithoutCompositeSHA256(t *testing.T) {
 // would lose the parts.
 func TestCompletionOutlivesItsRequest(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
-		x := newInParts(t, srv)
+		x := newMultipartTest(t, srv)
 		f, signed := x.begin("")
 		x.send(signed, 0, 1, 2)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -310,6 +310,6 @@ func TestCompletionOutlivesItsRequest(t *testing.T) {
 			t.Error(err)
 		}
 		f, err := x.Reconcile(t.Context(), f.ID, false)
-		x.is(files.Indexed, f, err)
+		x.wantState(files.Indexed, f, err)
 	})
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // empty checks that a proof has left nothing, in versions either.
-func empty(t *testing.T, srv *servertest.Server, name string) {
+func wantEmptyBucket(t *testing.T, srv *servertest.Server, name string) {
 	t.Helper()
 	out, err := srv.Client().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &name})
 	if err != nil || len(out.Contents) > 0 {
@@ -49,7 +49,7 @@ func TestProbe(t *testing.T) {
 		if err != nil || !slices.Equal(warnings, want) {
 			t.Fatalf("%v, warnings: %v", err, warnings)
 		}
-		empty(t, srv, name)
+		wantEmptyBucket(t, srv, name)
 		f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
 		signed, err := b.Sign(t.Context(), &f, time.Now().Add(time.Minute))
 		if pinned := strings.Contains(signed.URL, "x-amz-copy-source="); err != nil || pinned != (srv.Name == "minio") {
@@ -89,7 +89,7 @@ func TestListingDuringProbe(t *testing.T) {
 	if err != nil || !slices.Contains(warnings, s3objects.ErrReplicationHeaders) || beside.seen < 5 {
 		t.Errorf("%v, warnings: %v, %d uploads", err, warnings, beside.seen)
 	}
-	empty(t, srv, name)
+	wantEmptyBucket(t, srv, name)
 }
 
 // TestForgeableStoreIsRefused: no URL of a store that accepts forged uploads is signed,
@@ -112,7 +112,7 @@ func TestForgeableStoreIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	empty(t, srv, name)
+	wantEmptyBucket(t, srv, name)
 }
 
 // TestForgeryWithoutAnswer: a store that did not answer a forged upload is not taken for
@@ -122,7 +122,7 @@ func TestForgeryWithoutAnswer(t *testing.T) {
 	name := srv.NewBucket(t)
 	var down atomic.Bool
 	down.Store(true)
-	b := s3objects.New(behind(t, srv, func(w http.ResponseWriter, r *http.Request) bool {
+	b := s3objects.New(proxied(t, srv, func(w http.ResponseWriter, r *http.Request) bool {
 		silent := down.Load() && r.Header.Get("X-Amz-Trailer") != ""
 		if silent {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -136,7 +136,7 @@ func TestForgeryWithoutAnswer(t *testing.T) {
 	if _, err := b.Probe(t.Context(), "files/"); !errors.Is(err, s3objects.ErrForgeable) {
 		t.Errorf("with an answer: %v", err)
 	}
-	empty(t, srv, name)
+	wantEmptyBucket(t, srv, name)
 }
 
 // TestProbeRemovesLeftovers: what a proof left whose process was killed goes after an hour.
@@ -196,12 +196,12 @@ func TestUnsuitableStores(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b := s3objects.New(behind(t, srv, nil, test.change), name, "").AcceptForgeable()
+			b := s3objects.New(proxied(t, srv, nil, test.change), name, "").AcceptForgeable()
 			_, err := b.Probe(t.Context(), "files/")
 			if !errors.Is(err, s3objects.ErrUnsuitable) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: want %q", err, want)
 			}
-			empty(t, srv, name)
+			wantEmptyBucket(t, srv, name)
 			f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
 			if _, err := b.Sign(t.Context(), &f, time.Now().Add(time.Minute)); !errors.Is(err, s3objects.ErrUnsuitable) {
 				t.Errorf("an upload was signed: %v", err)
@@ -219,7 +219,7 @@ func TestStatOnUnsuitableStore(t *testing.T) {
 	if _, err := srv.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &name, Key: &f.Key, Body: strings.NewReader(text)}); err != nil {
 		t.Fatal(err)
 	}
-	reads := behind(t, srv, func(_ http.ResponseWriter, r *http.Request) bool {
+	reads := proxied(t, srv, func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodHead {
 			t.Errorf("an audit that is not to write sends %s %s", r.Method, r.URL.Path)
 		}
@@ -233,7 +233,7 @@ func TestStatOnUnsuitableStore(t *testing.T) {
 	if seen, err := fit.Stat(t.Context(), f.Key); err != nil || !seen.Found {
 		t.Errorf("%+v, %v", seen, err)
 	}
-	bare := behind(t, srv, nil, func(r *http.Response) error { r.Header.Del("X-Amz-Checksum-Sha256"); return nil })
+	bare := proxied(t, srv, nil, func(r *http.Response) error { r.Header.Del("X-Amz-Checksum-Sha256"); return nil })
 	unfit := s3objects.New(bare, name, "").AcceptForgeable()
 	unfit.AllowProbe("files/")
 	if seen, err := unfit.Stat(t.Context(), f.Key); !errors.Is(err, s3objects.ErrUnsuitable) {
@@ -248,7 +248,7 @@ func TestProbeAfterOutage(t *testing.T) {
 	name := srv.NewBucket(t)
 	var down atomic.Bool
 	down.Store(true)
-	b := s3objects.New(behind(t, srv, func(w http.ResponseWriter, _ *http.Request) bool {
+	b := s3objects.New(proxied(t, srv, func(w http.ResponseWriter, _ *http.Request) bool {
 		if down.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
@@ -263,14 +263,14 @@ func TestProbeAfterOutage(t *testing.T) {
 	if err != nil || !strings.Contains(signed.URL, "x-amz-copy-source=") {
 		t.Errorf("%s, %v", signed.URL, err)
 	}
-	empty(t, srv, name)
+	wantEmptyBucket(t, srv, name)
 }
 
 // TestStoreWithoutMultipart: where uploads in parts cannot be listed, none begins, for it could not be
 // completed. Files in one piece are taken.
 func TestStoreWithoutMultipart(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
-	b := s3objects.New(behind(t, srv, func(w http.ResponseWriter, r *http.Request) bool {
+	b := s3objects.New(proxied(t, srv, func(w http.ResponseWriter, r *http.Request) bool {
 		denied := r.Method == http.MethodGet && r.URL.Query().Has("uploadId")
 		if denied {
 			w.WriteHeader(http.StatusForbidden)

@@ -61,13 +61,13 @@ func copySource(t *testing.T, b *s3objects.Bucket, bucket string) string {
 	return "/" + bucket + "/" + f.Key
 }
 
-func with(name, value string) func(*http.Request) {
+func setHeader(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// TestStoreRefuses: the store itself refuses whatever was not promised, and nothing
+// TestStoreRejectsOtherUploads: the store itself refuses whatever was not promised, and nothing
 // is left behind. docs/FILES.md has the table.
-func TestStoreRefuses(t *testing.T) {
+func TestStoreRejectsOtherUploads(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		bucket := srv.NewBucket(t)
 		b := s3objects.New(srv.Client(), bucket, "").AcceptForgeable()
@@ -84,16 +84,16 @@ func TestStoreRefuses(t *testing.T) {
 			"other entity": {403, 403, text, func(r *http.Request) { r.Header.Set("X-Amz-Meta-Entity", "someone else") }},
 			"no condition": {400, 403, text, func(r *http.Request) { r.Header.Del("If-None-Match") }},
 			"no length":    {411, 403, text, func(r *http.Request) { r.ContentLength, r.Body = -1, io.NopCloser(strings.NewReader(text)) }},
-			"copy source":  {403, 403, text, with("X-Amz-Copy-Source", other)},
-			"customer key": {400, 403, text, with("X-Amz-Server-Side-Encryption-Customer-Algorithm", "AES256")},
-			"tags":         {403, 403, text, with("X-Amz-Tagging", "a=b")},
-			"public":       {403, 403, text, with("X-Amz-Acl", "public-read")},
-			"storage":      {403, 403, text, with("X-Amz-Storage-Class", "REDUCED_REDUNDANCY")},
-			"redirect":     {403, 403, text, with("X-Amz-Website-Redirect-Location", "https://example.org")},
-			"legal hold":   {403, 403, text, with("X-Amz-Object-Lock-Legal-Hold", "ON")},
-			"encoding":     {403, 200, text, with("Content-Encoding", "gzip")},
-			"caching":      {200, 200, text, with("Cache-Control", "public")},
-			"metadata":     {400, 403, text, with("X-Amz-Meta-More", "more")},
+			"copy source":  {403, 403, text, setHeader("X-Amz-Copy-Source", other)},
+			"customer key": {400, 403, text, setHeader("X-Amz-Server-Side-Encryption-Customer-Algorithm", "AES256")},
+			"tags":         {403, 403, text, setHeader("X-Amz-Tagging", "a=b")},
+			"public":       {403, 403, text, setHeader("X-Amz-Acl", "public-read")},
+			"storage":      {403, 403, text, setHeader("X-Amz-Storage-Class", "REDUCED_REDUNDANCY")},
+			"redirect":     {403, 403, text, setHeader("X-Amz-Website-Redirect-Location", "https://example.org")},
+			"legal hold":   {403, 403, text, setHeader("X-Amz-Object-Lock-Legal-Hold", "ON")},
+			"encoding":     {403, 200, text, setHeader("Content-Encoding", "gzip")},
+			"caching":      {200, 200, text, setHeader("Cache-Control", "public")},
+			"metadata":     {400, 403, text, setHeader("X-Amz-Meta-More", "more")},
 			"no sum":       {400, 403, strings.ToUpper(text), func(r *http.Request) { r.Header.Del("X-Amz-Checksum-Sha256") }},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestStoreRefuses(t *testing.T) {
 
 // behind returns a client of a store that is reached through a proxy. Where answer
 // answers a request itself, the store does not see it.
-func behind(t *testing.T, srv *servertest.Server, answer func(http.ResponseWriter, *http.Request) bool, change func(*http.Response) error) *s3.Client {
+func proxied(t *testing.T, srv *servertest.Server, answer func(http.ResponseWriter, *http.Request) bool, change func(*http.Response) error) *s3.Client {
 	t.Helper()
 	store, err := url.Parse(srv.Endpoint)
 	if err != nil {
@@ -166,10 +166,10 @@ func TestStatIgnoresProxy404(t *testing.T) {
 			return b.Stat(t.Context(), f.Key)
 		}
 		leave := func() { away.Store(true) }
-		if seen, err := look("late", s3objects.New(behind(t, srv, late, nil), name, "").AcceptForgeable(), leave); err != nil || !seen.Found {
+		if seen, err := look("late", s3objects.New(proxied(t, srv, late, nil), name, "").AcceptForgeable(), leave); err != nil || !seen.Found {
 			t.Errorf("%+v, %v: want what came", seen, err)
 		}
-		if seen, err := look("gateway", s3objects.New(behind(t, srv, gateway, nil), name, "").AcceptForgeable(), leave); err == nil {
+		if seen, err := look("gateway", s3objects.New(proxied(t, srv, gateway, nil), name, "").AcceptForgeable(), leave); err == nil {
 			t.Errorf("a gateway without a store is believed: %+v", seen)
 		}
 		gone := srv.NewBucket(t)
@@ -184,8 +184,8 @@ func TestStatIgnoresProxy404(t *testing.T) {
 	})
 }
 
-// TestService plays a file's life against a real store.
-func TestService(t *testing.T) {
+// TestServiceLifecycle plays a file's life against a real store.
+func TestServiceLifecycle(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		b := s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable()
 		times := files.DefaultTimes()

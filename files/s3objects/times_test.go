@@ -18,7 +18,7 @@ import (
 )
 
 // answering returns a bucket of a store that answers by handler.
-func answering(t *testing.T, handler http.HandlerFunc) *s3objects.Bucket {
+func fakeStore(t *testing.T, handler http.HandlerFunc) *s3objects.Bucket {
 	srv := httptest.NewServer(handler)
 	t.Cleanup(srv.Close)
 	return s3objects.New(s3.New(s3.Options{
@@ -40,27 +40,27 @@ func TestSignedTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if end := ends(t, put.URL); end.After(until) || end.Before(until.Add(-time.Minute)) {
+	if end := expiry(t, put.URL); end.After(until) || end.Before(until.Add(-time.Minute)) {
 		t.Errorf("the URL of an upload until %v ends at %v", until, end)
 	}
 	part, err := b.SignPart(t.Context(), f, 1, [32]byte{}, until)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if end := ends(t, part.URL); end.After(until) || end.Before(until.Add(-time.Minute)) {
+	if end := expiry(t, part.URL); end.After(until) || end.Before(until.Add(-time.Minute)) {
 		t.Errorf("the URL of a part until %v ends at %v", until, end)
 	}
 	get, err := b.SignGet(t.Context(), f, 5*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if end := ends(t, get); end.After(time.Now().Add(5*time.Minute)) || end.Before(time.Now().Add(4*time.Minute)) {
+	if end := expiry(t, get); end.After(time.Now().Add(5*time.Minute)) || end.Before(time.Now().Add(4*time.Minute)) {
 		t.Errorf("the URL of a download for 5 minutes ends at %v", end)
 	}
 }
 
 // ends returns when a presigned URL ends.
-func ends(t *testing.T, signed string) time.Time {
+func expiry(t *testing.T, signed string) time.Time {
 	t.Helper()
 	u, err := url.Parse(signed)
 	if err != nil {
@@ -77,10 +77,10 @@ func ends(t *testing.T, signed string) time.Time {
 	return at.Add(time.Duration(life) * time.Second)
 }
 
-// TestDateOfStore: what a look has seen is dated by the store's clock, which is not ours.
-func TestDateOfStore(t *testing.T) {
+// TestStatUsesStoreClock: what a look has seen is dated by the store's clock, which is not ours.
+func TestStatUsesStoreClock(t *testing.T) {
 	date := time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)
-	b := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	b := fakeStore(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", date.Format(http.TimeFormat))
 		if r.URL.Path == "/bucket/there" {
 			w.Header().Set("Content-Length", "5")

@@ -20,9 +20,9 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// TestCheck: a store that is not fit for files ends the server, and one that is down is
+// TestProbeStore: a store that is not fit for files ends the server, and one that is down is
 // waited for.
-func TestCheck(t *testing.T) {
+func TestProbeStore(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
 	check := func(endpoint string, forgeable bool) error {
@@ -61,9 +61,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestNew: defaults are those of the documentation, and a prefix has no character that a
+// TestConfigDefaultsAndErrors: defaults are those of the documentation, and a prefix has no character that a
 // URL gives a meaning.
-func TestNew(t *testing.T) {
+func TestConfigDefaultsAndErrors(t *testing.T) {
 	store, err := s3bucket.New(t.Context(), s3bucket.Config{Endpoint: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)

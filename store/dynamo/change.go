@@ -66,7 +66,7 @@ func (s *Store) put(ctx context.Context, c *store.Change) error {
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: s.tableName(), Item: s.item(c.Next), ConditionExpression: &is.expression,
 		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: returnRefusingItem,
-	}, once)
+	}, noRetry)
 	return err
 }
 
@@ -75,13 +75,13 @@ func (s *Store) delete(ctx context.Context, c *store.Change) error {
 	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: s.tableName(), Key: s.key(c.Key), ConditionExpression: &is.expression,
 		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: returnRefusingItem,
-	}, once)
+	}, noRetry)
 	return err
 }
 
 // once keeps the SDK from repeating a conditional write, which its own first copy would
 // refuse.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+func noRetry(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // refusal is the outcome of a change that an item refused; nil: there is none.
 func (s *Store) refusal(c *store.Change, old item) store.Outcome {
@@ -108,7 +108,7 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outc
 		writes[i] = s.write(&changes[i])
 	}
 	err := s.call(ctx, "apply", func(ctx context.Context) error {
-		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes}, once)
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes}, noRetry)
 		return err
 	})
 	out := make([]store.Outcome, len(changes))

@@ -43,7 +43,7 @@ func Check(ctx context.Context, url string, skew time.Duration) ([]store.Finding
 
 func (s *Store) checkTable(t *types.TableDescription) store.Finding {
 	f := store.Finding{Name: "table", Value: fmt.Sprintf("%s, %s", s, strings.ToLower(string(t.TableStatus)))}
-	if err := s.fits(t); err != nil {
+	if err := s.checkSchema(t); err != nil {
 		f.Problem = err.Error()
 	}
 	return f
@@ -113,13 +113,13 @@ func (s *Store) checkPermissions(ctx context.Context) store.Finding {
 		{"PutItem", func(ctx context.Context) error {
 			_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 				TableName: s.tableName(), Item: key, ConditionExpression: &never.expression, ExpressionAttributeNames: never.names,
-			}, once)
+			}, noRetry)
 			return err
 		}},
 		{"DeleteItem", func(ctx context.Context) error {
 			_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 				TableName: s.tableName(), Key: key, ConditionExpression: &never.expression, ExpressionAttributeNames: never.names,
-			}, once)
+			}, noRetry)
 			return err
 		}},
 	}

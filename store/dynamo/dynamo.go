@@ -40,15 +40,15 @@ const readAttempts = 10
 
 // lag is how old the state may be that an index or a read without strong consistency
 // shows. DynamoDB gives no bound, and is seldom later than a second.
-const lag = 5 * time.Second
+const readLag = 5 * time.Second
 
 // Store is a [store.Store] in a DynamoDB table.
 type Store struct {
-	client  *dynamodb.Client
-	table   string
-	region  string
-	sharded map[string]int // see layout
-	timeout time.Duration  // of one request
+	client      *dynamodb.Client
+	table       string
+	region      string
+	shardCounts map[string]int // see layout
+	timeout     time.Duration  // of one request
 }
 
 // Open opens the table that a URL names, which [Create] or another program has made:
@@ -62,12 +62,12 @@ type Store struct {
 // Open refuses a table that cannot serve. The error wraps [store.ErrUnusable] and says
 // what to do.
 func Open(ctx context.Context, url string) (*Store, error) {
-	return open(ctx, url, (*Store).examine, (*Store).settle)
+	return open(ctx, url, (*Store).verifyTable, (*Store).initLayout)
 }
 
 // OpenReadOnly opens the table that a URL names for reading, and writes nothing.
 func OpenReadOnly(ctx context.Context, url string) (*Store, error) {
-	return open(ctx, url, (*Store).examine, (*Store).expectLayout)
+	return open(ctx, url, (*Store).verifyTable, (*Store).assumeLayout)
 }
 
 func open(ctx context.Context, url string, steps ...func(*Store, context.Context) error) (*Store, error) {
@@ -76,7 +76,7 @@ func open(ctx context.Context, url string, steps ...func(*Store, context.Context
 		return nil, err
 	}
 	for _, step := range steps {
-		if err := s.begin(ctx, step); err != nil {
+		if err := s.retryOpen(ctx, step); err != nil {
 			if !errors.Is(err, store.ErrUnusable) && ctx.Err() == nil {
 				err = s.unusable("cannot be opened: check credentials, region, network, and endpoint", err)
 			}
@@ -88,7 +88,7 @@ func open(ctx context.Context, url string, steps ...func(*Store, context.Context
 
 // begin makes a step of opening. While the table throttles or is slow it tries again,
 // for at most openTimeout.
-func (s *Store) begin(ctx context.Context, step func(*Store, context.Context) error) error {
+func (s *Store) retryOpen(ctx context.Context, step func(*Store, context.Context) error) error {
 	for until := time.Now().Add(openTimeout); ; {
 		err := step(s, ctx)
 		op, network := errors.AsType[*net.OpError](err)
@@ -159,7 +159,7 @@ func connect(ctx context.Context, rawURL string) (*Store, error) {
 }
 
 var traits = store.Traits{
-	Partial: true, DueLag: lag, ScanLag: lag,
+	Partial: true, DueLag: readLag, ScanLag: readLag,
 	Batch: 25, Swaps: 4, Apply: store.MaxApply,
 	Body: 128 << 10, // a transaction has at most 4 MB
 	Name: store.MaxName,

@@ -25,7 +25,7 @@ const (
 )
 
 // throttles are codes of requests that certainly changed nothing.
-var throttles = map[string]bool{
+var throttleCodes = map[string]bool{
 	"ProvisionedThroughputExceededException": true, "ProvisionedThroughputExceeded": true,
 	"ThrottlingException": true, "ThrottlingError": true, "Throttling": true, "RequestLimitExceeded": true,
 	"TransactionConflictException": true, "TransactionConflict": true,
@@ -33,7 +33,7 @@ var throttles = map[string]bool{
 }
 
 // rejections are codes of requests that fail however often they are sent.
-var rejections = map[string]bool{
+var rejectionCodes = map[string]bool{
 	"ValidationException": true, "ValidationError": true, "SerializationException": true,
 	"ItemCollectionSizeLimitExceededException": true, "ItemCollectionSizeLimitExceeded": true,
 	"IdempotentParameterMismatchException": true, "RequestEntityTooLarge": true,
@@ -107,11 +107,11 @@ func kind(err error) error {
 	answer, answered := errors.AsType[*awshttp.ResponseError](err)
 	op, network := errors.AsType[*net.OpError](err)
 	switch {
-	case all(rejections), answered && answer.HTTPStatusCode() == http.StatusRequestEntityTooLarge:
+	case all(rejectionCodes), answered && answer.HTTPStatusCode() == http.StatusRequestEntityTooLarge:
 		return store.ErrRejected
 	case answered && answer.HTTPStatusCode() >= http.StatusInternalServerError:
 		return store.ErrUnclear
-	case all(throttles), errors.Is(err, errNotSent), network && op.Op == "dial":
+	case all(throttleCodes), errors.Is(err, errNotSent), network && op.Op == "dial":
 		return store.ErrThrottled
 	}
 	if _, canceled := errors.AsType[*types.TransactionCanceledException](err); canceled {

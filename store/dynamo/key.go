@@ -57,7 +57,7 @@ func part(space string, shard int) string { return escape(space) + "#" + strconv
 
 // shards returns over how many hash keys a space is spread.
 func (s *Store) shards(space string) int {
-	for prefix, n := range s.sharded {
+	for prefix, n := range s.shardCounts {
 		if space == prefix || strings.HasSuffix(prefix, "/") && strings.HasPrefix(space, prefix) {
 			return n
 		}

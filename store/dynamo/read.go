@@ -100,7 +100,7 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) (found []store.Record
 	var keys []item
 	returned := map[string]bool{}
 	add := func() error {
-		some, err := s.dueAt(ctx, r, keys)
+		some, err := s.loadDue(ctx, r, keys)
 		for _, one := range some {
 			if !returned[one.Name] { // a record that moved meanwhile comes twice
 				returned[one.Name] = true
@@ -134,7 +134,7 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) (found []store.Record
 }
 
 // dueAt returns the records that are due where index keys say, in order.
-func (s *Store) dueAt(ctx context.Context, r store.DueRange, keys []item) ([]store.Record, error) {
+func (s *Store) loadDue(ctx context.Context, r store.DueRange, keys []item) ([]store.Record, error) {
 	places := make(map[string]bool, len(keys)) // what the index says
 	seen := make(map[string]bool, len(keys))
 	var distinct []item

@@ -27,7 +27,7 @@ const layoutKey = "pawl"
 // begin with it; others have one shard, so that they are read with strong consistency.
 var layout = map[string]int{"row/": 8, "file": 8}
 
-const mostShards = 64
+const maxShards = 64
 
 const unknownOperation = "UnknownOperationException"
 
@@ -73,21 +73,21 @@ func Create(ctx context.Context, url string) error {
 	if _, exists := errors.AsType[*types.ResourceInUseException](err); err != nil && !exists {
 		return s.explain(ctx, "create", err)
 	}
-	const patience = 5 * time.Minute
-	if err := dynamodb.NewTableExistsWaiter(s.client).Wait(ctx, &dynamodb.DescribeTableInput{TableName: s.tableName()}, patience); err != nil {
+	const createTimeout = 5 * time.Minute
+	if err := dynamodb.NewTableExistsWaiter(s.client).Wait(ctx, &dynamodb.DescribeTableInput{TableName: s.tableName()}, createTimeout); err != nil {
 		return s.explain(ctx, "create", err)
 	}
-	for _, step := range []func(*Store, context.Context) error{(*Store).examine, (*Store).settle} {
-		if err := s.begin(ctx, step); err != nil {
+	for _, step := range []func(*Store, context.Context) error{(*Store).verifyTable, (*Store).initLayout} {
+		if err := s.retryOpen(ctx, step); err != nil {
 			return err
 		}
 	}
-	return s.recoverable(ctx)
+	return s.enableRecovery(ctx)
 }
 
 // recoverable switches point-in-time recovery on, which DynamoDB refuses for some
 // seconds after it has made a table.
-func (s *Store) recoverable(ctx context.Context) error {
+func (s *Store) enableRecovery(ctx context.Context) error {
 	for range 60 {
 		_, err := s.client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
 			TableName:                        s.tableName(),
@@ -113,17 +113,17 @@ func schema(sort string) []types.KeySchemaElement {
 }
 
 // examine refuses a table that cannot hold the store.
-func (s *Store) examine(ctx context.Context) error {
+func (s *Store) verifyTable(ctx context.Context) error {
 	return s.call(ctx, "open", func(ctx context.Context) error {
 		got, err := s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: s.tableName()})
 		if err != nil {
 			return err
 		}
-		return s.fits(got.Table)
+		return s.checkSchema(got.Table)
 	})
 }
 
-func (s *Store) fits(t *types.TableDescription) error {
+func (s *Store) checkSchema(t *types.TableDescription) error {
 	kinds := map[string]types.ScalarAttributeType{}
 	for _, a := range t.AttributeDefinitions {
 		kinds[aws.ToString(a.AttributeName)] = a.AttributeType
@@ -155,8 +155,8 @@ func sameSchema(got []types.KeySchemaElement, sort string) bool {
 }
 
 // settle reads the layout, and writes it if the table is new.
-func (s *Store) settle(ctx context.Context) error {
-	if err := s.readLayout(ctx); err != nil || s.sharded != nil {
+func (s *Store) initLayout(ctx context.Context) error {
+	if err := s.readLayout(ctx); err != nil || s.shardCounts != nil {
 		return err
 	}
 	err := s.call(ctx, "open", func(ctx context.Context) error {
@@ -176,10 +176,10 @@ func (s *Store) settle(ctx context.Context) error {
 }
 
 // expectLayout reads the layout; a table that is new will get that of this version.
-func (s *Store) expectLayout(ctx context.Context) error {
+func (s *Store) assumeLayout(ctx context.Context) error {
 	err := s.readLayout(ctx)
-	if s.sharded == nil {
-		s.sharded = layout
+	if s.shardCounts == nil {
+		s.shardCounts = layout
 	}
 	return err
 }
@@ -211,17 +211,17 @@ func (s *Store) readLayout(ctx context.Context) error {
 		if all == nil {
 			return s.unusable("has an item \"pawl\" without the numbers of shards: restore it", nil)
 		}
-		s.sharded = make(map[string]int, len(all.Value))
+		s.shardCounts = make(map[string]int, len(all.Value))
 		for space, v := range all.Value {
 			n, _ := v.(*types.AttributeValueMemberN)
 			if n == nil {
 				return s.unusable("has a number of shards that is no number: restore the item \"pawl\"", nil)
 			}
 			shards, err := strconv.Atoi(n.Value)
-			if err != nil || shards < 1 || shards > mostShards {
+			if err != nil || shards < 1 || shards > maxShards {
 				return s.unusable(fmt.Sprintf("has %q shards for %q: restore the item \"pawl\"", n.Value, space), nil)
 			}
-			s.sharded[space] = shards
+			s.shardCounts[space] = shards
 		}
 		return nil
 	})

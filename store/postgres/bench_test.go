@@ -49,7 +49,7 @@ func bareUpsert(b *testing.B, s *Store, changes []store.Change) time.Duration {
 		all.add(&changes[i], i)
 	}
 	start := time.Now()
-	if _, err := s.pool.Exec(b.Context(), in(s.schema, upsertSQL), all.spaces, all.names, all.nonces, all.dues, all.bodies); err != nil {
+	if _, err := s.pool.Exec(b.Context(), withSchema(s.schema, upsertSQL), all.spaces, all.names, all.nonces, all.dues, all.bodies); err != nil {
 		b.Fatal(err)
 	}
 	return time.Since(start)

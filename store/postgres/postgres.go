@@ -64,7 +64,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 // upgrades them. It refuses a schema without tables, or with tables of another format,
 // with an error that wraps [store.ErrUnusable].
 func OpenReadOnly(ctx context.Context, url string) (*Store, error) {
-	return open(ctx, url, (*Store).identify, (*Store).current, (*Store).readable)
+	return open(ctx, url, (*Store).identify, (*Store).requireCurrentFormat, (*Store).readable)
 }
 
 // open connects, and checks step by step that the database can serve.
@@ -149,6 +149,6 @@ func (s *Store) Close() error {
 func (s *Store) String() string { return s.address + " schema " + s.schema }
 
 // in puts the schema's name into a statement.
-func in(schema, sql string) string {
+func withSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "{}", pgx.Identifier{schema}.Sanitize())
 }

@@ -52,7 +52,7 @@ func Migrations(schema string, from int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "BEGIN;\nSELECT pg_advisory_xact_lock(%d);\n", migrationLockID(schema))
 	if from == 0 {
-		b.WriteString(in(schema, schemaSQL+formatSQL))
+		b.WriteString(withSchema(schema, schemaSQL+formatSQL))
 	}
 	for i := from; i < len(migrations); i++ {
 		fmt.Fprintf(&b, "\n-- format %d\n%s\n", i+1, strings.TrimSpace(migration(schema, i)))
@@ -63,7 +63,7 @@ func Migrations(schema string, from int) string {
 
 // migration is one step, with its entry in the table of formats.
 func migration(schema string, i int) string {
-	return in(schema, migrations[i]+fmt.Sprintf("INSERT INTO {}.format (version) VALUES (%d);", i+1))
+	return withSchema(schema, migrations[i]+fmt.Sprintf("INSERT INTO {}.format (version) VALUES (%d);", i+1))
 }
 
 // migrationLockID is the advisory lock of a schema's migrations.
@@ -89,7 +89,7 @@ func (s *Store) format(ctx context.Context, q querier) (exists bool, format int,
 			`then audit each pipeline, and run "pawl archive recover" for archives and "pawl files rebuild" for files: see docs/UPGRADING.md`, nil)
 	}
 	if err == nil && made {
-		err = q.QueryRow(ctx, in(s.schema, newestSQL)).Scan(&format)
+		err = q.QueryRow(ctx, withSchema(s.schema, newestSQL)).Scan(&format)
 	}
 	if format > len(migrations) {
 		err = s.unusable(fmt.Sprintf("has format %d, and this version supports formats up to %d: upgrade Pawl, or name another schema", format, len(migrations)), nil)
@@ -98,7 +98,7 @@ func (s *Store) format(ctx context.Context, q querier) (exists bool, format int,
 }
 
 // current refuses tables of another format, and a schema without tables.
-func (s *Store) current(ctx context.Context) error {
+func (s *Store) requireCurrentFormat(ctx context.Context) error {
 	_, format, err := s.format(ctx, s.pool)
 	switch {
 	case err != nil:
@@ -133,10 +133,10 @@ func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 	}
 	var script strings.Builder
 	if !exists { // even IF NOT EXISTS needs a privilege that the user may lack
-		script.WriteString(in(s.schema, schemaSQL))
+		script.WriteString(withSchema(s.schema, schemaSQL))
 	}
 	if format == 0 {
-		script.WriteString(in(s.schema, formatSQL))
+		script.WriteString(withSchema(s.schema, formatSQL))
 	}
 	for i := format; i < len(migrations); i++ {
 		script.WriteString(migration(s.schema, i))

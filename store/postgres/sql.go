@@ -7,9 +7,9 @@ type statements struct {
 
 func statementsIn(schema string) statements {
 	return statements{
-		insert: in(schema, insertSQL), update: in(schema, updateSQL), remove: in(schema, deleteSQL),
-		load: in(schema, loadSQL), due: in(schema, dueSQL), scan: in(schema, scanSQL),
-		lock: in(schema, lockSQL), put: in(schema, putSQL),
+		insert: withSchema(schema, insertSQL), update: withSchema(schema, updateSQL), remove: withSchema(schema, deleteSQL),
+		load: withSchema(schema, loadSQL), due: withSchema(schema, dueSQL), scan: withSchema(schema, scanSQL),
+		lock: withSchema(schema, lockSQL), put: withSchema(schema, putSQL),
 	}
 }
 

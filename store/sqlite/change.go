@@ -43,7 +43,7 @@ func run(stmt *sqlite.Stmt) error {
 }
 
 // end rolls back, unless an error has already ended the transaction.
-func (w *writer) end() error {
+func (w *writer) rollbackIfOpen() error {
 	if w.conn.AutocommitEnabled() {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (w *writer) end() error {
 }
 
 // make makes requests in the open transaction.
-func (w *writer) make(batch []*request) (err error) {
+func (w *writer) execute(batch []*request) (err error) {
 	for _, r := range batch {
 		r.out = make([]store.Outcome, len(r.changes))
 		if r.apply {

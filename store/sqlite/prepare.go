@@ -19,7 +19,7 @@ import (
 const maxCheckedSize = 256 << 20
 
 // checkPlace finds problems that SQLite would only describe as "unable to open".
-func (s *Store) checkPlace() error {
+func (s *Store) checkPath() error {
 	info, err := os.Stat(s.path)
 	if err == nil {
 		if info.Mode().IsRegular() {
@@ -83,7 +83,7 @@ func (s *Store) identify(conn *sqlite.Conn) (err error) {
 		{&version, "PRAGMA user_version"},
 		{&tables, "SELECT count(*) FROM sqlite_schema"},
 	} {
-		if *q.answer, err = ask(conn, q.query, sqlitex.ResultInt64); err != nil {
+		if *q.answer, err = queryValue(conn, q.query, sqlitex.ResultInt64); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (s *Store) identify(conn *sqlite.Conn) (err error) {
 // useWAL switches to the write-ahead log, in which readers and the writer do not wait for
 // each other. The file keeps this setting.
 func (s *Store) useWAL(conn *sqlite.Conn) error {
-	mode, err := ask(conn, "PRAGMA journal_mode = wal", sqlitex.ResultText)
+	mode, err := queryValue(conn, "PRAGMA journal_mode = wal", sqlitex.ResultText)
 	if err == nil && mode != "wal" {
 		return s.refuse("is on a file system without shared memory: move it to a local disk", nil)
 	}
@@ -118,7 +118,7 @@ func (s *Store) check(conn *sqlite.Conn) error {
 	if info, err := os.Stat(s.path); err != nil || info.Size() > maxCheckedSize {
 		return err
 	}
-	found, err := ask(conn, "PRAGMA quick_check(1)", sqlitex.ResultText)
+	found, err := queryValue(conn, "PRAGMA quick_check(1)", sqlitex.ResultText)
 	if err == nil && found != "ok" {
 		return s.refuse(damaged, fmt.Errorf("quick_check: %s", strings.Join(strings.Fields(found), " ")))
 	}
@@ -128,7 +128,7 @@ func (s *Store) check(conn *sqlite.Conn) error {
 // makeTables makes the tables of a new file. If they exist, it only checks that the file
 // can be written; it does not wait for another process that holds the write lock.
 func (s *Store) makeTables(conn *sqlite.Conn) (err error) {
-	version, err := ask(conn, "PRAGMA user_version", sqlitex.ResultInt)
+	version, err := queryValue(conn, "PRAGMA user_version", sqlitex.ResultInt)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (s *Store) makeTables(conn *sqlite.Conn) (err error) {
 	}
 	undo := errors.New("undo")
 	// Another process may have made the tables meanwhile.
-	version, err = ask(conn, "PRAGMA user_version", sqlitex.ResultInt)
+	version, err = queryValue(conn, "PRAGMA user_version", sqlitex.ResultInt)
 	if err == nil {
 		err = pragmas(conn, fmt.Sprintf("application_id = %d", applicationID), fmt.Sprintf("user_version = %d", format))
 	}
@@ -177,7 +177,7 @@ func pragmas(conn *sqlite.Conn, settings ...string) error {
 }
 
 // ask returns the only value in the result of a query.
-func ask[T any](conn *sqlite.Conn, query string, result func(*sqlite.Stmt) (T, error)) (answer T, err error) {
+func queryValue[T any](conn *sqlite.Conn, query string, result func(*sqlite.Stmt) (T, error)) (answer T, err error) {
 	stmt, _, err := conn.PrepareTransient(query)
 	if err != nil {
 		return answer, err

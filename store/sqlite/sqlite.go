@@ -80,7 +80,7 @@ func open(ctx context.Context, path string, wait time.Duration, readOnly bool) (
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
 	s := &Store{path: abs, wait: wait, readOnly: readOnly, writer: make(chan *writer, 1)}
-	if err := s.checkPlace(); err != nil {
+	if err := s.checkPath(); err != nil {
 		return nil, err
 	}
 	conn, err := sqlite.OpenConn(s.path, s.flags())

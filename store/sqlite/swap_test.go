@@ -231,7 +231,7 @@ func TestSettings(t *testing.T) {
 	for query, want := range map[string]string{
 		"PRAGMA synchronous": "2", "PRAGMA journal_mode": "wal", "PRAGMA application_id": "1348564844", "PRAGMA user_version": "3",
 	} {
-		if got, err := ask(w.conn, query, sqlitex.ResultText); err != nil || got != want {
+		if got, err := queryValue(w.conn, query, sqlitex.ResultText); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", query, got, err, want)
 		}
 	}

@@ -105,11 +105,11 @@ func (s *Store) lead(ctx context.Context, w *writer, own *request) error {
 	batch := s.queue
 	s.queue = nil
 	s.mu.Unlock()
-	err := w.make(batch)
+	err := w.execute(batch)
 	if err == nil {
 		err = s.commit(w, "change")
 	} else {
-		err = s.explain(context.Background(), "change", nil, errors.Join(err, w.end()))
+		err = s.explain(context.Background(), "change", nil, errors.Join(err, w.rollbackIfOpen()))
 	}
 	for _, r := range batch {
 		if r.err = err; err != nil {
@@ -141,7 +141,7 @@ func (s *Store) explainBegin(ctx context.Context, what string, err error) error 
 func (s *Store) commit(w *writer, what string) error {
 	err := run(w.commit)
 	if err != nil {
-		err = errors.Join(err, w.end())
+		err = errors.Join(err, w.rollbackIfOpen())
 	} else {
 		err = s.checkFile()
 	}
@@ -181,7 +181,7 @@ func (s *Store) Write(ctx context.Context, f func(conn *sqlite.Conn) error) erro
 	defer func() {
 		w.conn.SetInterrupt(nil)
 		if !committed { // also if f panics
-			_ = w.end() // a connection that cannot roll back fails at the next BEGIN
+			_ = w.rollbackIfOpen() // a connection that cannot roll back fails at the next BEGIN
 		}
 	}()
 	w.conn.SetInterrupt(ctx.Done())

@@ -242,7 +242,7 @@ func (w *World) checkQuiescent(audited bool) {
 		}
 	}
 	for _, u := range w.uploads {
-		if audited || !u.afterLandBy {
+		if audited || !u.unexpected {
 			w.Violatef("", "at the end the upload %s of %s is open", u.id, u.key)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 
 // upload is an upload in parts that is open at the store.
 type upload struct {
-	key, id     string
-	promise     files.Promise
-	begun       time.Duration
-	parts       [8]bool // those that have come
-	afterLandBy bool    // a stranger began it, or a request that came too late: no look may find it
+	key, id    string
+	promise    files.Promise
+	begun      time.Duration
+	parts      [8]bool // those that have come
+	unexpected bool    // a stranger began it, or a request that came too late: no look may find it
 }
 
 func (u *upload) whole() bool {
@@ -49,10 +49,10 @@ func (w *World) hasOpenUpload(key string) bool {
 func (w *World) beginUpload(key string, p files.Promise, landBy time.Time) string {
 	w.ids++
 	u := &upload{key: key, id: fmt.Sprintf("u%d", w.ids), promise: p, begun: w.Now}
-	u.afterLandBy = !epoch.Add(w.Now).Before(landBy)
+	u.unexpected = !epoch.Add(w.Now).Before(landBy)
 	w.uploads = append(w.uploads, u)
 	w.writes++
-	w.Tracef("the upload %s of %s begins, late: %v", u.id, key, u.afterLandBy)
+	w.Tracef("the upload %s of %s begins, late: %v", u.id, key, u.unexpected)
 	return u.id
 }
 

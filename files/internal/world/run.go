@@ -9,13 +9,13 @@ import (
 )
 
 // Simulation plays worlds of package files.
-var Simulation = simkit.Simulation[*threads]{Threads: newThreads, RunWorld: play}
+var Simulation = simkit.Simulation[*threads]{Threads: newThreads, RunWorld: runWorld}
 
 // faultWindow is how long there are troubles.
 const faultWindow = 8 * time.Hour
 
 // play plays one world.
-func play(threads *threads, kernel *simkit.World) {
+func runWorld(threads *threads, kernel *simkit.World) {
 	w := &World{
 		World: kernel, threads: threads, records: memory.New(), usage: map[string][]usageAt{},
 		objects: map[string]files.Promise{}, models: map[string]*fileModel{},

@@ -198,7 +198,7 @@ func (w *World) putOrphan() {
 	t.tampered = true
 	w.changeObject(t, &p)
 	if w.Tape.Chance(500) {
-		w.findUpload(w.beginUpload(t.id, p, epoch.Add(w.Now))).afterLandBy = true
+		w.findUpload(w.beginUpload(t.id, p, epoch.Add(w.Now))).unexpected = true
 	}
 }
 
