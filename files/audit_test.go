@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// auditedService is a service over a real store that hears of nothing.
+// auditedService is a service over a real store, without notifications.
 type auditedService struct {
 	*files.Service
 	t    *testing.T
@@ -48,7 +48,7 @@ func newAuditedService(t *testing.T) *auditedService {
 	return x
 }
 
-// arrive uploads a file of which no notification comes.
+// uploadUnnoticed uploads a file without a notification.
 func (x *auditedService) uploadUnnoticed() files.File {
 	x.t.Helper()
 	f, _, err := x.Upload(x.t.Context(), "e", "", files.Promise{Size: 5, ContentType: "text/plain", SHA256: sha256.Sum256([]byte("hello"))})
@@ -78,8 +78,8 @@ func (x *auditedService) wantAudit(o files.AuditOptions, want files.AuditReport)
 	}
 }
 
-// TestAudit: an audit puts right what no notification told of, and then finds
-// nothing more. What it may not be sure of it leaves alone.
+// TestAudit checks that an audit repairs what lost notifications left, that the next audit
+// finds nothing, and that an audit keeps objects that it does not own.
 func TestAudit(t *testing.T) {
 	x := newAuditedService(t)
 	came, taken, changed := x.uploadUnnoticed(), x.uploadUnnoticed(), x.uploadUnnoticed()
@@ -108,8 +108,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditFindsReplacedObject: an object whose bytes were replaced is noticed, though it is as
-// long as before.
+// TestAuditFindsReplacedObject checks that an audit finds an object whose bytes were replaced
+// by others of the same length.
 func TestAuditFindsReplacedObject(t *testing.T) {
 	x := newAuditedService(t)
 	f := x.uploadUnnoticed()
@@ -122,8 +122,8 @@ func TestAuditFindsReplacedObject(t *testing.T) {
 	x.wantAudit(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"lost": 1}})
 }
 
-// TestID: objects that others have named are none of the service's, even if they are
-// named by a UUID: the audit removes what has the name of a file and no row.
+// TestID checks that only keys that this service can have created have an ID, because audits
+// may remove objects that are named like a file. Other UUIDs do not count.
 func TestID(t *testing.T) {
 	s := files.Service{Prefix: "files/"}
 	const id = "019b0000-0000-7000-8000-00000000000a"
@@ -139,8 +139,8 @@ func TestID(t *testing.T) {
 	}
 }
 
-// TestAuditAbortsOldUploads: an upload in parts that has no row, or whose file is there, is ended
-// when nothing can complete it any more.
+// TestAuditAbortsOldUploads checks that an audit aborts a multipart upload that nothing will
+// complete, if it has no row or if its file exists.
 func TestAuditAbortsOldUploads(t *testing.T) {
 	x := newAuditedService(t)
 	came := x.uploadUnnoticed()

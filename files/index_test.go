@@ -19,7 +19,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// rowOf returns a row with all fields.
+// rowOf returns a row with all fields set.
 func rowOf(id string, state files.State) files.File {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)
 	return files.File{
@@ -39,8 +39,8 @@ func write(t *testing.T, x *files.Index, c files.Change) files.File {
 	return f
 }
 
-// TestRowsAreKeptInFull checks that the index keeps all fields of a row, and the members
-// that a newer version wrote.
+// TestRowsAreKeptInFull checks that the index keeps all fields of a row, and the members that a
+// newer version wrote.
 func TestRowsAreKeptInFull(t *testing.T) {
 	records := memory.New()
 	x := files.NewIndex(records)
@@ -72,7 +72,7 @@ func load(t *testing.T, s store.Store, k store.Key) store.Record {
 	return found[0]
 }
 
-// replaceBody writes another body, under a new nonce.
+// replaceBody replaces the body of a record and its nonce.
 func replaceBody(t *testing.T, s store.Store, k store.Key, edit func(string) string) {
 	t.Helper()
 	r := load(t, s, k)
@@ -84,8 +84,8 @@ func replaceBody(t *testing.T, s store.Store, k store.Key, edit func(string) str
 	}
 }
 
-// TestListsShowIndexedFiles checks the pages of a list: only Indexed files of the entity, in
-// order of ID, however many others are between them.
+// TestListsShowIndexedFiles checks that a list contains only the Indexed files of the entity,
+// in order of ID, and that other files between them do not shorten a page.
 func TestListsShowIndexedFiles(t *testing.T) {
 	x := files.NewIndex(memory.New())
 	for i, state := range []files.State{files.Indexed, files.Deleted, files.Indexed, files.Lost, files.Pending, files.Indexed, files.Gone} {
@@ -112,8 +112,8 @@ func TestListsShowIndexedFiles(t *testing.T) {
 	}
 }
 
-// TestUnreadableRecordsAreSkipped checks that a body that cannot be read is reported,
-// and that lists, sweeps and audits pass over it.
+// TestUnreadableRecordsAreSkipped checks that an unreadable body is reported, and that lists,
+// sweeps and audits continue after it.
 func TestUnreadableRecordsAreSkipped(t *testing.T) {
 	for _, body := range []string{`{"v":"2.0"}`, `{`, `{"v":"1.0","state":"asleep"}`} {
 		records := memory.New()
@@ -149,8 +149,8 @@ func TestUnreadableRecordsAreSkipped(t *testing.T) {
 	}
 }
 
-// TestMismatchedEntryEndsChange checks that a change ends if the entry of a file does not have the
-// nonce of the file.
+// TestMismatchedEntryEndsChange checks that a change fails if the list entry and the file have
+// different nonces.
 func TestMismatchedEntryEndsChange(t *testing.T) {
 	records := memory.New()
 	x := files.NewIndex(records)
@@ -161,7 +161,7 @@ func TestMismatchedEntryEndsChange(t *testing.T) {
 	}
 }
 
-// slowStore takes 10 ms for an Apply, and answers as answer says.
+// slowStore takes 10 ms for each Apply. If answer returns an error, Apply returns it.
 type slowStore struct {
 	store.Store
 	answer func(changes []store.Change) error
@@ -183,7 +183,7 @@ func (s *slowStore) Apply(ctx context.Context, changes []store.Change) ([]store.
 	return s.Store.Apply(ctx, changes)
 }
 
-// uploads begins n uploads at once, and returns their errors.
+// uploads starts n uploads concurrently and returns their errors.
 func uploads(t *testing.T, s *slowStore, n int, contexts ...context.Context) (x *files.Index, errs []error) {
 	t.Helper()
 	x, errs = files.NewIndex(s), make([]error, n)
@@ -202,12 +202,12 @@ func uploads(t *testing.T, s *slowStore, n int, contexts ...context.Context) (x 
 	return x, errs
 }
 
-// TestUploadsShareBatches checks that the index applies waiting uploads of one entity 8 at
-// a time, and that a client that goes away does not cancel the uploads of others.
+// TestUploadsShareBatches checks that the index applies waiting uploads of one entity in
+// batches of 8, and that a canceled client does not cancel the uploads of others.
 func TestUploadsShareBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{Store: memory.New()}
-		gone, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond) // in the second batch
+		gone, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond) // ends during the second batch
 		defer cancel()
 		x, errs := uploads(t, s, 33, nil, nil, nil, gone)
 		for i, err := range errs {
@@ -221,8 +221,8 @@ func TestUploadsShareBatches(t *testing.T) {
 	})
 }
 
-// TestCanceledClientFinishesItsBatch checks that a client whose patience ends while it sends for
-// others sends its batch to the end.
+// TestCanceledClientFinishesItsBatch checks that a client that is canceled while it sends a
+// batch for others completes this batch.
 func TestCanceledClientFinishesItsBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -237,8 +237,8 @@ func TestCanceledClientFinishesItsBatch(t *testing.T) {
 	})
 }
 
-// TestRejectedUploadFailsAlone checks that an upload that the store never takes fails, and
-// none of its batch with it, and that a throttled batch is sent again.
+// TestRejectedUploadFailsAlone checks that an upload that the store rejects does not fail the
+// other uploads of its batch, and that a throttled batch is sent again.
 func TestRejectedUploadFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttled := 2

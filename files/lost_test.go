@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// TestLostFileIsCheckedAgain: a file that was found to be lost is looked at once more without a
-// notification, and then left alone. Each time it is lost the log has a warning.
+// TestLostFileIsCheckedAgain checks that a lost file is reconciled once more without a
+// notification, and then not again. Each change to Lost logs a warning.
 func TestLostFileIsCheckedAgain(t *testing.T) {
 	x := newAuditedService(t)
 	f := x.uploadUnnoticed()

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// fakeBucket is a bucket of which an audit sees the keys alone.
+// fakeBucket is a bucket with keys but no contents.
 type fakeBucket struct {
 	files.Objects
 	keys []string
@@ -34,7 +34,7 @@ func (b *fakeBucket) Remove(_ context.Context, key string) error {
 	return nil
 }
 
-// Stat finds an object that is not what any file promised.
+// Stat reports an object that matches no promise.
 func (b *fakeBucket) Stat(_ context.Context, key string) (files.ObjectInfo, error) {
 	return files.ObjectInfo{Found: slices.Contains(b.keys, key), Size: -1, Date: time.Now()}, nil
 }
@@ -43,12 +43,12 @@ func (b *fakeBucket) Uploads(context.Context, string) iter.Seq2[files.OpenUpload
 	return func(func(files.OpenUpload, error) bool) {}
 }
 
-// room is a limit that no test reaches.
+// unlimited is a limit that no test reaches.
 var unlimited = files.Usage{Bytes: 1 << 40, Open: 1000}
 
 func orphanKey(n int) string { return fmt.Sprintf("files/%08d-0000-7000-8000-000000000000", n) }
 
-// newFakeBucket returns a service without rows, over a bucket with orphans and other objects.
+// newFakeBucket returns a service without rows over a bucket with orphans and other objects.
 func newFakeBucket(orphans, others int) (*files.Service, *fakeBucket) {
 	b := &fakeBucket{}
 	for i := range orphans {
@@ -60,8 +60,8 @@ func newFakeBucket(orphans, others int) (*files.Service, *fakeBucket) {
 	return &files.Service{Index: files.NewIndex(memory.New()), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b
 }
 
-// TestOrphansAreKeptForGracePeriod checks that an object without a row stays until an audit of
-// the same process has reported it for 7 days. Then it is removed, and its key is logged.
+// TestOrphansAreKeptForGracePeriod checks that an orphan is kept until audits of the same
+// process have reported it for 7 days. Then it is removed, and its key is logged.
 func TestOrphansAreKeptForGracePeriod(t *testing.T) {
 	s, b := newFakeBucket(1, 100)
 	now := time.Now()
@@ -80,7 +80,7 @@ func TestOrphansAreKeptForGracePeriod(t *testing.T) {
 	now = now.Add(7*24*time.Hour - time.Second)
 	audit(files.AuditOptions{Orphans: seen}, 1, 0)
 	now = now.Add(time.Second)
-	audit(files.AuditOptions{}, 1, 0) // another process has not seen it before
+	audit(files.AuditOptions{}, 1, 0) // another process has not seen the orphan before
 	audit(files.AuditOptions{Orphans: seen, DryRun: true}, 1, 0)
 	if log.Len() > 0 {
 		t.Errorf("%s\nwant nothing logged", &log)
@@ -95,8 +95,8 @@ func TestOrphansAreKeptForGracePeriod(t *testing.T) {
 	}
 }
 
-// TestOrphansWithRowsAreKept checks that a row that was written while the audit ran, by a
-// rebuild, saves its object.
+// TestOrphansWithRowsAreKept checks that an audit keeps an object whose row a concurrent
+// rebuild has written.
 func TestOrphansWithRowsAreKept(t *testing.T) {
 	s, b := newFakeBucket(2, 0)
 	listed := func(yield func(files.Listed, error) bool) {
@@ -138,8 +138,8 @@ func TestManyOrphansAreKept(t *testing.T) {
 	}
 }
 
-// TestWrongObjectOfExpiredFileIsRemoved checks that the look that expires a file also removes
-// what lies there, which may be an object that disturbs listings.
+// TestWrongObjectOfExpiredFileIsRemoved checks that the reconciliation that expires a file also
+// removes its object, which may disturb listings.
 func TestWrongObjectOfExpiredFileIsRemoved(t *testing.T) {
 	s, b := newFakeBucket(1, 0)
 	id, _ := s.ID(orphanKey(0))

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// TestRebuildKeepsDeletedFiles checks that a file which the restored index shows as deleted
-// long ago is not purged at once after a rebuild: it may have been undeleted since the
+// TestRebuildKeepsDeletedFiles checks that a file that the restored index shows as deleted long
+// ago is not purged immediately after a rebuild, because it may have been undeleted after the
 // backup.
 func TestRebuildKeepsDeletedFiles(t *testing.T) {
 	s, b := newFakeBucket(1, 0)

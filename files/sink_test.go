@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// message is a delivery about objects of a bucket, whose outcome is sent on.
+// message returns a delivery about objects of a bucket. Its outcome is sent to outcomes.
 func message(outcomes chan<- source.Outcome, bucket string, keys ...string) source.Delivery {
 	d := source.Delivery{Done: func(o source.Outcome) { outcomes <- o }}
 	for _, key := range keys {
@@ -26,8 +26,9 @@ func message(outcomes chan<- source.Outcome, bucket string, keys ...string) sour
 
 func fileID(n int) string { return fmt.Sprintf("%08d-0000-7000-8000-000000000000", n) }
 
-// TestSinkAcknowledgesAfterReconcile: a message is acknowledged when its files were reconciled, also if the bucket
-// gives no answer about one of them: then that one is reconciled a minute later.
+// TestSinkAcknowledgesAfterReconcile checks that a message is acknowledged after its files were
+// reconciled. If the bucket gives no answer about one file, that file is reconciled a minute
+// later.
 func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 2)
@@ -57,8 +58,9 @@ func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
 	})
 }
 
-// TestUnreachableObjectIsRescheduled: of a file that could not be reconciled at a notification the timer is set
-// to a minute from now, under a new nonce, and afterwards to its own time.
+// TestUnreachableObjectIsRescheduled checks that a file that cannot be reconciled after a
+// notification is due a minute later under a new nonce, and that it then gets its own timer
+// again.
 func TestUnreachableObjectIsRescheduled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1)
@@ -95,14 +97,15 @@ func TestUnreachableObjectIsRescheduled(t *testing.T) {
 	})
 }
 
-// downStore is an index that takes no changes.
+// downStore is an index that accepts no changes.
 type downStore struct{ store.Store }
 
 func (downStore) Apply(context.Context, []store.Change) ([]store.Outcome, error) {
 	return nil, errors.New("the index is down")
 }
 
-// TestMessageIsKeptWhileIndexIsDown: a message is not acknowledged before the index has answered.
+// TestMessageIsKeptWhileIndexIsDown checks that a message is not acknowledged before the index
+// has answered.
 func TestMessageIsKeptWhileIndexIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		records := memory.New()
@@ -144,7 +147,7 @@ func TestMessageIsKeptWhileIndexIsDown(t *testing.T) {
 	})
 }
 
-// hangs is a bucket that gives no answer.
+// hangingObjects is a bucket that never answers.
 type hangingObjects struct{ files.Objects }
 
 func (hangingObjects) Stat(ctx context.Context, _ string) (files.ObjectInfo, error) {
@@ -152,8 +155,8 @@ func (hangingObjects) Stat(ctx context.Context, _ string) (files.ObjectInfo, err
 	return files.ObjectInfo{}, ctx.Err()
 }
 
-// TestHangingBucketDoesNotHoldMessages: a bucket that gives no answer does not keep a message for as long as a
-// source waits, and a sink that is closed has answered all messages.
+// TestHangingBucketDoesNotHoldMessages checks that a bucket that never answers holds a message
+// for less than the timeout of a source, and that a closed sink has answered all messages.
 func TestHangingBucketDoesNotHoldMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1)
@@ -176,8 +179,8 @@ func TestHangingBucketDoesNotHoldMessages(t *testing.T) {
 	})
 }
 
-// TestRepeatedUndeleteKeepsUpdatedAt: a repeated undelete is no look at the object, which an audit would
-// believe.
+// TestRepeatedUndeleteKeepsUpdatedAt checks that a repeated undelete does not change UpdatedAt,
+// because audits use it as the time of the last reconciliation.
 func TestRepeatedUndeleteKeepsUpdatedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := pending(t, 1)

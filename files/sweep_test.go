@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// unreliableObjects is a store that is empty and has a long day. It fails for some keys.
+// unreliableObjects is an empty bucket whose clock is far ahead. It fails for some keys.
 type unreliableObjects struct {
 	files.Objects
 	fails func(key string) bool
@@ -45,7 +45,7 @@ func (o *unreliableObjects) Uploads(context.Context, string) iter.Seq2[files.Ope
 
 func (o *unreliableObjects) Remove(context.Context, string) error { return nil }
 
-// pending returns a service with n uploads whose time is over, over a store in unreliableObjects.
+// pending returns a service with n uploads that are due to expire.
 func pending(t *testing.T, n int) (*files.Service, *unreliableObjects) {
 	o := &unreliableObjects{stats: map[string]int{}}
 	made := 0
@@ -60,8 +60,9 @@ func pending(t *testing.T, n int) (*files.Service, *unreliableObjects) {
 	return s, o
 }
 
-// TestSweepContinuesAfterFailures: files that cannot be looked at, more than a page of them, keep no
-// other from it, and are asked for less and less often, but at least every five minutes.
+// TestSweepContinuesAfterFailures checks that more than one page of failing files does not
+// affect other files. The failing files are retried with increasing intervals of at most five
+// minutes.
 func TestSweepContinuesAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1101)
@@ -74,7 +75,7 @@ func TestSweepContinuesAfterFailures(t *testing.T) {
 		if f, err := s.Get(t.Context(), "00001101-0000-7000-8000-000000000000"); err != nil || f.State != files.Expired {
 			t.Error(f.State, err)
 		}
-		for range 360 { // an hour
+		for range 360 { // one hour
 			time.Sleep(10 * time.Second)
 			_, _ = w.Round(t.Context())
 		}
@@ -91,7 +92,8 @@ func TestSweepContinuesAfterFailures(t *testing.T) {
 	})
 }
 
-// TestAuditContinuesAfterFailures: an audit goes on past files that cannot be looked at, and says so.
+// TestAuditContinuesAfterFailures checks that an audit continues after files that it cannot
+// check, and returns an error.
 func TestAuditContinuesAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 3)
@@ -109,8 +111,8 @@ func TestAuditContinuesAfterFailures(t *testing.T) {
 	})
 }
 
-// TestConcurrentSweepsShareWork: three processes that sweep at the same time ask the store little
-// more than one, and are done in about half of its time.
+// TestConcurrentSweepsShareWork checks that three concurrent sweeps send few more requests than
+// one, and need about half of its time.
 func TestConcurrentSweepsShareWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 960

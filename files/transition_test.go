@@ -13,9 +13,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the transitions down as they are now")
 
-// TestTransitions compares every transition with testdata/transitions.txt: from each
-// state, whatever a look finds, a nanosecond before each time that counts and at that
-// time. After a change of the rules run it with -rewrite, and read the difference.
+// TestTransitions compares every transition with testdata/transitions.txt: from each state, for
+// each result of a HEAD, one nanosecond before each relevant time and at that time. After a
+// change of the rules, run it with -rewrite and review the diff.
 func TestTransitions(t *testing.T) {
 	var now bytes.Buffer
 	for _, parts := range []bool{false, true} {
@@ -45,7 +45,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// began is when the upload's URL is signed. Times are printed as what has passed since.
+// began is the time at which the upload's URL is signed. Times are printed relative to it.
 var (
 	began = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	times = Times{
@@ -59,7 +59,7 @@ type named struct {
 	File
 }
 
-// everyState returns a file in each state, as transitions make it.
+// everyState returns a file in each state, produced by transitions.
 func everyState(t *testing.T, parts bool) []named {
 	p := Promise{Size: 20 << 20, ContentType: "text/plain", SHA256: [32]byte{1}}
 	kind := "one piece"
@@ -92,7 +92,7 @@ func everyState(t *testing.T, parts bool) []named {
 	}
 }
 
-// seens are what a HEAD may show of a file.
+// headResults returns possible results of a HEAD for a file.
 func headResults(f *File) map[string]ObjectInfo {
 	good := ObjectInfo{Found: true, Size: f.Size, SHA256: f.SHA256, Parts: f.Parts()}
 	longer, other, whole := good, good, good
@@ -102,7 +102,7 @@ func headResults(f *File) map[string]ObjectInfo {
 	return map[string]ObjectInfo{"nothing": {}, "good": good, "longer": longer, "other bytes": other, "other parts": whole}
 }
 
-// TestObjectMatchesPromise finds nothing good but what was promised.
+// TestObjectMatchesPromise checks that only the promised object matches.
 func TestObjectMatchesPromise(t *testing.T) {
 	for _, f := range everyState(t, true) {
 		for name, seen := range headResults(&f.File) {
@@ -113,8 +113,8 @@ func TestObjectMatchesPromise(t *testing.T) {
 	}
 }
 
-// printReconciles prints what follows from each look: by the store's clock before LandBy and
-// at it, by the service's own before the time of the row and at it.
+// printReconciles prints the result of each reconciliation: before LandBy and at LandBy by the
+// store's clock, and before the row is due and when it is due by the service's clock.
 func printReconciles(w *bytes.Buffer, f named) {
 	fmt.Fprintf(w, "\n%s: land by %s, due %s, drop at %s, usage %s\n", f.name, since(f.LandBy), since(f.DueAt), since(f.DropAt), added(usageDelta(nil, &f.File)))
 	due := f.DueAt
@@ -143,7 +143,7 @@ func printReconciles(w *bytes.Buffer, f named) {
 	}
 }
 
-// printRequests prints what follows from what users and the service itself ask for.
+// printRequests prints the results of requests by users and by the service.
 func printRequests(w *bytes.Buffer, f named) {
 	now := began.Add(100 * time.Hour)
 	next, err := f.deleted(&times, now)
@@ -197,8 +197,8 @@ func since(t time.Time) string {
 	return t.Sub(began).String()
 }
 
-// TestUsage: a file counts at least 4 KiB, and until its bytes are gone from the bucket.
-// Its upload is open as long as its URLs may be in use, even if it was deleted.
+// TestUsage checks that a file counts at least 4 KiB until its bytes are removed, and that its
+// upload is open while its URLs may be in use, even if the file was deleted.
 func TestUsage(t *testing.T) {
 	for _, test := range []struct {
 		File

@@ -17,9 +17,9 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// TestUnreadableObjects checks that a file ends although HEAD fails for its object, which its
-// user has made unreadable by a header of MinIO's replication: it expires or is purged, and
-// its object is removed.
+// TestUnreadableObjects checks that a file expires or is purged, and its object is removed,
+// even if HEAD fails because a user has made the object unreadable with a replication header of
+// MinIO.
 func TestUnreadableObjects(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -29,7 +29,7 @@ func TestUnreadableObjects(t *testing.T) {
 	for _, header := range []string{"X-Minio-Replication-Encrypted-Multipart", "X-Minio-Replication-Server-Side-Encryption-Sealed-Key"} {
 		for _, test := range []struct {
 			from   files.State
-			states []files.State // after each look
+			states []files.State // after each reconciliation
 			stays  bool
 		}{
 			{from: files.Pending, states: []files.State{files.Expired}},

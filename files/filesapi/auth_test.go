@@ -26,14 +26,14 @@ func rawToken(header string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// verifiesBy reports whether a token holds for a service that has claims of its own.
+// verifiesBy reports whether a token is valid for a service with the given claims.
 func verifiesBy(claims filesapi.Claims, token string) bool {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), claims))
 	return verifies(tokens, token)
 }
 
-// TestTokenHeader: a token whose header has no alg, or an extension that the service
-// must understand, is refused.
+// TestTokenHeader checks that a token is rejected if its header has no alg, or lists an
+// extension in crit.
 func TestTokenHeader(t *testing.T) {
 	for header, want := range map[string]bool{
 		`{"alg":"HS256"}`:                           true,
@@ -51,7 +51,7 @@ func TestTokenHeader(t *testing.T) {
 	}
 }
 
-// TestIssuer: a token of another issuer, or of none, is refused if an issuer is named.
+// TestIssuer checks that a token without the required issuer is rejected.
 func TestIssuer(t *testing.T) {
 	const issuer = "https://issuer.example/"
 	from := func(name string) string {
@@ -77,7 +77,8 @@ func TestIssuer(t *testing.T) {
 	}
 }
 
-// TestBearerIsCaseInsensitive: the scheme of the header Authorization counts in any case.
+// TestBearerIsCaseInsensitive checks that the scheme of the Authorization header may have any
+// case.
 func TestBearerIsCaseInsensitive(t *testing.T) {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	made := token(t, "read:*")
@@ -93,7 +94,7 @@ func TestBearerIsCaseInsensitive(t *testing.T) {
 	}
 }
 
-// unread is a body that must not be read.
+// unreadBody is a body that must not be read.
 type unreadBody struct{ *testing.T }
 
 func (u unreadBody) Read([]byte) (int, error) {
@@ -102,8 +103,8 @@ func (u unreadBody) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestContentTypeIsCheckedBeforeBody: a request whose content type is refused is answered before
-// its body is read.
+// TestContentTypeIsCheckedBeforeBody checks that a request with an unsupported content type is
+// rejected before its body is read.
 func TestContentTypeIsCheckedBeforeBody(t *testing.T) {
 	h, _ := fullPage(t, 1)
 	for _, test := range []struct {

@@ -46,7 +46,7 @@ func (c *counter) drain() []string {
 	return sent
 }
 
-// ahead is a store whose clock is ahead.
+// fastClock is a store whose clock is ahead.
 type fastClock struct {
 	files.Objects
 	by time.Duration
@@ -58,14 +58,14 @@ func (a fastClock) Stat(ctx context.Context, key string) (files.ObjectInfo, erro
 	return seen, err
 }
 
-// bill counts what is asked of index and store.
+// requestCounter counts the requests to index and store.
 type requestCounter struct {
 	index *recorder
 	store *counter
 	table []string
 }
 
-// row adds a row of what was asked since the last one.
+// row adds a row with the requests since the previous row.
 func (b *requestCounter) row(name string) {
 	reads, writes := 0, 0
 	for _, call := range b.index.drain() {
@@ -90,7 +90,7 @@ func (b *requestCounter) row(name string) {
 	b.table = append(b.table, fmt.Sprintf("| %s | %s | %d | %d |", name, cmp.Or(strings.Join(words, ", "), "none"), reads, writes))
 }
 
-// TestCost counts what requests cost at the store and at the index. docs/FILES.md has
+// TestCost counts the requests of each operation to the store and the index. docs/FILES.md has
 // the same table.
 func TestCost(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.MaxSize, c.Files.Limit = 10<<20, nil })
@@ -98,7 +98,7 @@ func TestCost(t *testing.T) {
 	b := &requestCounter{store: &counter{HTTPClient: http.DefaultClient}}
 	client := s3.New(srv.Client().Options(), func(o *s3.Options) { o.HTTPClient = b.store })
 	bucket := s3objects.New(client, srv.NewBucket(t), "").AcceptForgeable()
-	if _, err := bucket.Probe(t.Context(), x.files.Prefix); err != nil { // once for each process
+	if _, err := bucket.Probe(t.Context(), x.files.Prefix); err != nil { // once per process
 		t.Fatal(err)
 	}
 	x.files.Objects = bucket
@@ -153,7 +153,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// look is what a notification has the service do.
+// notify reconciles a file as after a notification.
 func (b *requestCounter) notify(x *testAPI, file, row string) {
 	b.index.drain()
 	b.store.drain()

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/files/filesapi"
 )
 
-// TestDeleteAll: pending, indexed and lost files are deleted, and count until they are purged.
-// The bytes of one that was pending do not make it visible when they come.
+// TestDeleteAll checks that pending, indexed and lost files are deleted, and count until they
+// are purged. Bytes that arrive after the deletion do not make a file visible.
 func TestDeleteAll(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -38,8 +38,8 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// TestOpenUploads: an entity has a limited number of uploads that are not complete.
-// Deleting one does not make room, because its URL may still be in use. Completing it does.
+// TestOpenUploads checks the limit of open uploads. Deleting an upload does not make room,
+// because its URL may still be in use. Completing an upload does.
 func TestOpenUploads(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) {
 		c.Files.Limit = func(string) files.Usage { return files.Usage{Bytes: 1 << 20, Open: 2} }

@@ -34,7 +34,8 @@ import (
 
 var secret = bytes.Repeat([]byte("k"), 32)
 
-// site is an API over a real store. Every exchange is held against openapi.yaml.
+// testAPI is an API over a real store. It validates every request and response against
+// openapi.yaml.
 type testAPI struct {
 	t     *testing.T
 	url   string
@@ -42,7 +43,7 @@ type testAPI struct {
 	doc   *v3.Document
 	log   *bytes.Buffer
 	files *files.Service
-	// records are those of the index.
+	// records is the store of the index.
 	records store.Store
 }
 
@@ -94,12 +95,12 @@ func serve(t *testing.T, change func(*filesapi.Config)) *testAPI {
 	return x
 }
 
-// limit lets an entity have this number of small files.
+// limit returns a limit of this number of small files.
 func limit(n int64) func(string) files.Usage {
 	return func(string) files.Usage { return files.Usage{Bytes: n * files.MinCharge, Open: 100} }
 }
 
-// token makes a token with scopes.
+// token returns a token with scopes.
 func token(t testing.TB, scope string, change ...func(jwt.Token) error) string {
 	t.Helper()
 	made, err := jwt.NewBuilder().Subject("ann").Expiration(time.Now().Add(time.Hour)).Claim("scope", scope).Build()
@@ -118,8 +119,8 @@ func token(t testing.TB, scope string, change ...func(jwt.Token) error) string {
 	return string(text)
 }
 
-// call sends a request and returns the status and the body, which must be as
-// openapi.yaml has it.
+// call sends a request and returns the status and the body. The body must conform to
+// openapi.yaml.
 func (x *testAPI) call(token, method, path, contentType string, body []byte, headers ...string) (int, map[string]any) {
 	x.t.Helper()
 	r, err := http.NewRequestWithContext(x.t.Context(), method, x.url+path, bytes.NewReader(body))
@@ -182,7 +183,7 @@ func uploadOf(entity, body string) map[string]any {
 	return map[string]any{"entity": entity, "size": len(body), "contentType": "text/plain", "sha256": hex.EncodeToString(sum[:])}
 }
 
-// put sends the bytes as an answer says.
+// put sends the bytes with the signed request in a response.
 func (x *testAPI) put(signed map[string]any, body string) {
 	x.t.Helper()
 	if status, answer := x.send(signed, body); status != http.StatusOK {
@@ -190,7 +191,7 @@ func (x *testAPI) put(signed map[string]any, body string) {
 	}
 }
 
-// send sends the bytes as an answer says, and returns what the store answers.
+// send sends the bytes with the signed request in a response, and returns the store's response.
 func (x *testAPI) send(signed map[string]any, body string) (int, []byte) {
 	x.t.Helper()
 	up := signed["upload"].(map[string]any)
@@ -211,7 +212,7 @@ func (x *testAPI) send(signed map[string]any, body string) (int, []byte) {
 	return resp.StatusCode, must(io.ReadAll(resp.Body))
 }
 
-// TestRESTLifecycle plays the two-step upload, and all that may follow.
+// TestRESTLifecycle tests the two-step upload and all later operations.
 func TestRESTLifecycle(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -252,7 +253,7 @@ func TestRESTLifecycle(t *testing.T) {
 	x.wantList(ann)
 }
 
-// lists wants a list to have these files, page by page.
+// wantList checks the files of a list, page by page.
 func (x *testAPI) wantList(token string, want ...string) {
 	x.t.Helper()
 	var got []string
@@ -272,8 +273,8 @@ func (x *testAPI) wantList(token string, want ...string) {
 	}
 }
 
-// testOthers: what belongs to another entity is not found, byte for byte as what
-// does not exist.
+// testOtherEntities checks that the response to a file of another entity is byte for byte the
+// same as to a missing file.
 func testOtherEntities(t *testing.T) {
 	x := serve(t, nil)
 	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")
@@ -302,7 +303,7 @@ func testOtherEntities(t *testing.T) {
 	x.want(http.StatusBadRequest, all, "GET", "/v1/entities/e/files?after=x"+cursor, nil)
 }
 
-// testTokens: only a token that holds lets in.
+// testTokens checks that only valid tokens are accepted.
 func testTokens(t *testing.T) {
 	x := serve(t, nil)
 	key, err := jwk.Import(secret)
@@ -337,7 +338,7 @@ func testTokens(t *testing.T) {
 		})
 	}
 	x.want(http.StatusOK, token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.ExpirationKey, time.Now().Add(-30*time.Second)) }),
-		"GET", "/v1/entities/e/files", nil) // within the skew
+		"GET", "/v1/entities/e/files", nil) // within the clock skew
 	if strings.Contains(x.log.String(), token(t, "read:*")[:30]) {
 		t.Error("a token stands in the log")
 	}
@@ -350,7 +351,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestInvalidRequests: each error names the fault of its request, in the API's own form.
+// TestInvalidRequests checks that each problem response describes the error in the request.
 func TestInvalidRequests(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "read:* write:*")
@@ -425,14 +426,14 @@ func testRate(t *testing.T) {
 	}
 }
 
-// brokenStore is a store that never answers.
+// brokenStore is a store that always fails.
 type brokenStore struct{ store.Store }
 
 func (brokenStore) Load(context.Context, []store.Key) ([]store.Record, error) {
 	return nil, os.ErrDeadlineExceeded
 }
 
-// testTrouble: what goes wrong inside stays inside, and goes to the log.
+// testInternalErrors checks that internal errors are logged and not shown to clients.
 func testInternalErrors(t *testing.T) {
 	x := serve(t, nil)
 	x.files.Index = files.NewIndex(brokenStore{memory.New()})
@@ -442,7 +443,7 @@ func testInternalErrors(t *testing.T) {
 	}
 }
 
-// TestMultipartLifecycle plays an upload in parts by REST and by GraphQL.
+// TestMultipartLifecycle tests a multipart upload by REST and by GraphQL.
 func TestMultipartLifecycle(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.MaxSize = 6 << 30; c.Files.Limit = nil })
 	ann := token(t, "read:e write:e")

@@ -26,7 +26,7 @@ func (x *testAPI) query(token, text string, variables map[string]any) (map[strin
 	return data, errs
 }
 
-// at returns what a path of names leads to.
+// lookup returns the value at a path.
 func lookup(data map[string]any, path ...string) any {
 	var v any = data
 	for _, name := range path {
@@ -41,7 +41,7 @@ func lookup(data map[string]any, path ...string) any {
 
 const beginQuery = `mutation ($u: UploadInput!) { upload(input: $u) { fileId uploadMethod uploadURL uploadUntil uploadHeaders { key value } file { state size } } }`
 
-// TestGraphQLLifecycle plays an upload, and all that may follow.
+// TestGraphQLLifecycle tests an upload and all later operations.
 func TestGraphQLLifecycle(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -147,8 +147,8 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestEmptyConnection: a page of 0 files says whether there are any. PageInfo is never
-// null, as the specification of connections wants it.
+// TestEmptyConnection checks that a page of 0 files reports whether there are files, and that
+// PageInfo is never null, as the connection specification requires.
 func TestEmptyConnection(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "read:* write:*")
@@ -190,8 +190,8 @@ func TestEmptyConnection(t *testing.T) {
 	x.want(http.StatusBadRequest, all, "GET", "/v1/entities/e/files?limit=0", nil)
 }
 
-// testGraphQLLimits: a request can only ask for so much, and is refused before it
-// costs anything.
+// testGraphQLLimits checks that a request that exceeds a limit is rejected before it is
+// executed.
 func testGraphQLLimits(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 0.001, 200 })
 	all := token(t, "read:* write:*")
@@ -209,7 +209,7 @@ func testGraphQLLimits(t *testing.T) {
 	const none = `file(fileId: "019b0000-0000-7000-8000-000000000000") { fileId }`
 	for name, test := range map[string]struct {
 		query, want string
-		only        bool // error
+		only        bool // expect only an error
 	}{
 		"depth":           {`{ entity(id: "e") { files { edges { node { fileId { x } } } } } }`, "exceeds max depth 5", false},
 		"introspection":   {`{ __schema { types { name } } }`, "/schema.graphql", false},
@@ -260,7 +260,7 @@ func testGraphQLLimits(t *testing.T) {
 	}
 }
 
-// TestGraphQLRate: operations count as if they had come by themselves.
+// TestGraphQLRate checks that each operation of a query counts as a request.
 func TestGraphQLRate(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 0.001, 4 })
 	ann := token(t, "read:*")

@@ -25,7 +25,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// longURLs signs downloads with URLs of a length, and counts them.
+// longURLs returns download URLs of a fixed length, and counts them.
 type longURLs struct {
 	files.Objects
 	length int
@@ -38,7 +38,7 @@ func (o *longURLs) SignGet(context.Context, *files.File, time.Duration) (string,
 	return "https://store.example/" + strings.Repeat("x", o.length), nil
 }
 
-// fullPage returns an API over 1000 files of the entity e, and its objects.
+// fullPage returns an API over 1,000 files of the entity e, and its objects.
 func fullPage(t testing.TB, length int) (http.Handler, *longURLs) {
 	t.Helper()
 	index, objects := files.NewIndex(memory.New()), &longURLs{length: length}
@@ -77,8 +77,8 @@ func repeat(n int, form string) string {
 	return b.String()
 }
 
-// TestQueryCost: a query is refused before it is executed if the fields that it
-// selects, times the files that have them, are too many.
+// TestQueryCost checks that a query is rejected before it is executed if it selects too many
+// fields of too many files.
 func TestQueryCost(t *testing.T) {
 	h, objects := fullPage(t, 500)
 	const tooMuch = "the query is too expensive"
@@ -114,8 +114,8 @@ func TestQueryCost(t *testing.T) {
 	}
 }
 
-// TestQueryMemory: the query that selects one URL 490 times for each of 1000 files
-// takes no more memory than a small one.
+// TestQueryMemory checks that a query that selects one URL 490 times for each of 1,000 files
+// needs no more memory than a small query.
 func TestQueryMemory(t *testing.T) {
 	h, _ := fullPage(t, 500)
 	var before, after runtime.MemStats
@@ -131,7 +131,7 @@ func TestQueryMemory(t *testing.T) {
 	}
 }
 
-// TestResponseSizeLimit: an answer of more than 8 MiB is not sent.
+// TestResponseSizeLimit checks that a response above 8 MiB is not sent.
 func TestResponseSizeLimit(t *testing.T) {
 	h, _ := fullPage(t, 10_000)
 	got := ask(t, h, `{ entity(id: "e") { files(first: 1000) { edges { node { downloadURL } } } } }`)
@@ -140,8 +140,8 @@ func TestResponseSizeLimit(t *testing.T) {
 	}
 }
 
-// TestDocumentSize: a document whose validation would take long is refused before it
-// is validated.
+// TestDocumentSize checks that a document whose validation would take long is rejected before
+// validation.
 func TestDocumentSize(t *testing.T) {
 	h, _ := fullPage(t, 1)
 	const file = `{ file(fileId: "x") { ...f0 } }`
@@ -173,7 +173,7 @@ func TestDocumentSize(t *testing.T) {
 	}
 }
 
-// TestInvalidLiterals: a literal that is out of range is the client's fault.
+// TestInvalidLiterals checks that a literal that is out of range is a client error.
 func TestInvalidLiterals(t *testing.T) {
 	h, _ := fullPage(t, 1)
 	upload := func(size string) string {
@@ -194,7 +194,7 @@ func TestInvalidLiterals(t *testing.T) {
 	}
 }
 
-// FuzzQuery checks that no text of a query makes the service fail.
+// FuzzQuery checks that no query makes the service fail.
 func FuzzQuery(f *testing.F) {
 	h, _ := fullPage(f, 1)
 	for _, query := range []string{
@@ -211,8 +211,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// TestSlowReaders: a client has ten seconds to read its answer. Until then its request
-// counts as one of the two lists that a subject may have made at a time.
+// TestSlowReaders checks that a client has ten seconds to read its response, and that its
+// request occupies one of the two list slots of the subject until then.
 func TestSlowReaders(t *testing.T) {
 	for name, request := range map[string]string{
 		"REST": "GET /v1/entities/e/files?limit=1000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",

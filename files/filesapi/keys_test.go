@@ -29,7 +29,7 @@ import (
 	"github.com/pawlhq/pawl/files/filesapi"
 )
 
-// issuer serves a key set, in the process: its clock is that of the test.
+// issuer serves a key set in the test process, and uses the test's clock.
 type issuer struct {
 	mu      sync.Mutex
 	fetched int
@@ -51,7 +51,7 @@ func (s *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// has lets the issuer serve keys.
+// has sets the keys that the issuer serves.
 func (s *issuer) has(keys ...any) {
 	s.set(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(marshal(map[string]any{"keys": keys})) })
 }
@@ -77,7 +77,7 @@ func (s *issuer) set(serve http.HandlerFunc) {
 
 const keysURL = "https://issuer.example/keys"
 
-// public returns the key that an issuer shows of a private one.
+// public returns the public key of a private key.
 func public(private any, fields ...any) jwk.Key {
 	key := must(jwk.PublicKeyOf(must(jwk.Import(private))))
 	for i := 0; i < len(fields); i += 2 {
@@ -88,7 +88,7 @@ func public(private any, fields ...any) jwk.Key {
 	return key
 }
 
-// signed makes a token.
+// signed returns a signed token.
 func signed(alg jwa.SignatureAlgorithm, key any, kid string) string {
 	headers := jws.NewHeaders()
 	if err := headers.Set(jws.KeyIDKey, kid); err != nil {
@@ -105,8 +105,8 @@ func verifies(tokens *filesapi.Tokens, token string) bool {
 	return err == nil
 }
 
-// TestRemoteKeySet: keys come and go as their issuer says, and a token with an unknown key
-// asks for them at most every 30 seconds.
+// TestRemoteKeySet checks that keys are added and removed as the issuer publishes them, and
+// that tokens with unknown keys trigger a fetch at most every 30 seconds.
 func TestRemoteKeySet(t *testing.T) {
 	first, second := must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	synctest.Test(t, func(t *testing.T) {
@@ -171,8 +171,8 @@ func TestRemoteKeySet(t *testing.T) {
 	})
 }
 
-// TestSlowKeySetServer: many tokens with unknown keys wait for one fetch of an issuer that
-// is slow.
+// TestSlowKeySetServer checks that many tokens with unknown keys share one fetch from a slow
+// issuer.
 func TestSlowKeySetServer(t *testing.T) {
 	private := must(rsa.GenerateKey(rand.Reader, 2048))
 	synctest.Test(t, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestSlowKeySetServer(t *testing.T) {
 	})
 }
 
-// TestKeySetAtStart: where there are no keys at first there is no service.
+// TestKeySetAtStart checks that the service does not start without keys.
 func TestKeySetAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -243,8 +243,8 @@ func TestKeySetAtStart(t *testing.T) {
 	})
 }
 
-// TestKeySetKeyTypes: of a key set at a URL only public keys that sign count, each with
-// the one algorithm of its type. A token without a signature never holds.
+// TestKeySetKeyTypes checks that only public signing keys of a remote key set are used, each
+// with the algorithm of its type. A token without a signature is never valid.
 func TestKeySetKeyTypes(t *testing.T) {
 	private, curve := must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	large := must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))

@@ -36,7 +36,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// TestOWASP has a test for each item of the OWASP API Security Top 10, of 2023.
+// TestOWASP has a test for each item of the OWASP API Security Top 10 of 2023.
 func TestOWASP(t *testing.T) {
 	for _, item := range []struct {
 		name  string
@@ -61,7 +61,7 @@ func TestOWASP(t *testing.T) {
 	}
 }
 
-// recorder notes what the records and the store are asked.
+// recorder records the calls of the index and the store.
 type recorder struct {
 	store.Store
 	files.Objects
@@ -112,7 +112,7 @@ func (r *recorder) Stat(ctx context.Context, key string) (files.ObjectInfo, erro
 	return r.Objects.Stat(ctx, key)
 }
 
-// record notes from now on what the service asks.
+// record starts recording the calls of the service.
 func (x *testAPI) record() *recorder {
 	r := &recorder{Store: x.records, Objects: x.files.Objects}
 	x.files.Index, x.files.Objects = files.NewIndex(r), r
@@ -121,7 +121,7 @@ func (x *testAPI) record() *recorder {
 
 const noSuch = "019b0000-0000-7000-8000-000000000000"
 
-// byID are the requests that name a file.
+// byID contains the requests that name a file.
 var byID = []struct{ method, path, query string }{
 	{"GET", "/v1/files/%", `{ file(fileId: "%") { fileId } }`},
 	{"DELETE", "/v1/files/%", `mutation { deleteFile(fileId: "%") { fileId } }`},
@@ -129,9 +129,9 @@ var byID = []struct{ method, path, query string }{
 	{"POST", "/v1/files/%/undelete", `mutation { undelete(fileId: "%") { fileId } }`},
 }
 
-// testQueries: of a file of another, in any state, the service asks the same as of
-// one that does not exist, and answers the same; of an entity of another nothing.
-// Time then tells nothing either.
+// testQueries checks that the service makes the same calls, and returns the same response, for
+// a foreign file in any state as for a missing file, and makes no calls for a foreign entity.
+// So response times also reveal nothing.
 func testQueries(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 1, 1000 })
 	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")
@@ -182,9 +182,8 @@ func testQueries(t *testing.T) {
 	}
 }
 
-// testKeys: with public keys, a token that is signed by one of them as by a secret
-// does not hold; nor does one of a key that was not configured, or without an
-// audience. Clocks may be a minute apart.
+// testKeys checks that a token is rejected if it uses a public key as a shared secret, if its
+// key is not configured, or if it has no audience. Clocks may differ by one minute.
 func testKeys(t *testing.T) {
 	private := must(rsa.GenerateKey(rand.Reader, 2048))
 	curve := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
@@ -243,7 +242,7 @@ func testKeys(t *testing.T) {
 	}
 }
 
-// testProperties: a client sets what it may, and sees what it may.
+// testProperties checks that a client can set and see only documented fields.
 func testProperties(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -263,11 +262,11 @@ func testProperties(t *testing.T) {
 	}
 }
 
-// testStreams: a subject sends only so many files through the service at a time.
+// testStreams checks the limit of concurrent uploads through the service.
 func testStreams(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "write:*")
-	// A body is only asked for when the service has begun to read it.
+	// The client sends the body only after the service has started to read it.
 	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
 	defer client.CloseIdleConnections()
 	begun, wait, answers := make(chan struct{}), make(chan struct{}), make(chan string)
@@ -283,7 +282,7 @@ func testStreams(t *testing.T) {
 				return
 			}
 			answers <- resp.Status
-			_ = resp.Body.Close() // the status says it all
+			_ = resp.Body.Close() // only the status matters
 		}()
 	}
 	for range streams {
@@ -304,9 +303,9 @@ func testStreams(t *testing.T) {
 	}
 }
 
-// testSpool: the streams of four subjects do not keep a fifth out. Files on the disk of
-// the service have no names where the system allows it, and a body that exceeds the
-// quota of its entity is not read.
+// testSpool checks that the uploads of four subjects do not block a fifth subject, that
+// buffered files have no names if the system permits that, and that a body above the quota is
+// not read.
 func testSpool(t *testing.T) {
 	dir := t.TempDir()
 	x := serve(t, func(c *filesapi.Config) {
@@ -323,10 +322,10 @@ func testSpool(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		_ = resp.Body.Close() // the status says it all
+		_ = resp.Body.Close() // only the status matters
 		return resp.Status
 	}
-	unread := &stalledBody{} // blocks for ever where it is read
+	unread := &stalledBody{} // blocks forever if it is read
 	if got := post("ann", unread, 20*files.MinCharge+1); got != "403 Forbidden" {
 		t.Errorf("more than the quota: %s", got)
 	}
@@ -355,7 +354,7 @@ func testSpool(t *testing.T) {
 	}
 }
 
-// listed is a store whose Scan sends the space to begun and then blocks on wait.
+// blockingStore is a store whose Scan sends the space to begun and then blocks on wait.
 type blockingStore struct {
 	store.Store
 	begun chan string
@@ -368,8 +367,8 @@ func (x *blockingStore) Scan(ctx context.Context, in store.Range) iter.Seq2[stor
 	return x.Store.Scan(ctx, in)
 }
 
-// testLists: two lists of a subject are made at a time; others wait, and not those of
-// another subject.
+// testLists checks that a subject has at most two concurrent lists, and that other subjects do
+// not wait for it.
 func testLists(t *testing.T) {
 	x := serve(t, nil)
 	slow := &blockingStore{x.records, make(chan string), make(chan struct{})}
@@ -399,7 +398,7 @@ func testLists(t *testing.T) {
 	}
 }
 
-// stalled is a body that tells when it is read first, and then waits.
+// stalledBody is a body that reports its first read and then blocks.
 type stalledBody struct {
 	begun, wait chan struct{}
 	read        bool
@@ -415,7 +414,7 @@ func (s *stalledBody) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// testScopes: who may read does not write, by no method and no name of one.
+// testScopes checks that a read scope never permits a write, by any method or spelling.
 func testScopes(t *testing.T) {
 	x := serve(t, nil)
 	all, reader, writer := token(t, "read:* write:*"), token(t, "read:e"), token(t, "write:e")
@@ -444,7 +443,8 @@ func testScopes(t *testing.T) {
 	x.want(http.StatusOK, reader, "GET", "/v1/files/"+id, nil)
 }
 
-// writes stores a file, and wants no answer to tell where it may be read.
+// writes stores a file, and checks that no response shows a writer without read access where to
+// download it.
 func (x *testAPI) writes(writer, entity string) {
 	x.t.Helper()
 	_, stored := x.call(writer, "POST", "/v1/files?entity="+entity, "text/plain", []byte("secret"), "Idempotency-Key", "secret")
@@ -469,8 +469,8 @@ func (x *testAPI) writes(writer, entity string) {
 	}
 }
 
-// testFlood: uploads that begin and never come take their part of the quota, however
-// many begin at once, and a repeated request takes it once.
+// testFlood checks that uploads that never arrive count against the quota, even if many start
+// concurrently, and that a repeated request counts once.
 func testFlood(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -494,7 +494,7 @@ func testFlood(t *testing.T) {
 	}
 }
 
-// testForgery: no URL that a request brings is asked.
+// testForgery checks that the service sends no request to a URL in a request.
 func testForgery(t *testing.T) {
 	asked := make(chan string, 100)
 	evil := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
@@ -526,8 +526,8 @@ func testForgery(t *testing.T) {
 	}
 }
 
-// testHeaders: answers say what they are, are not kept, let no other site in, and
-// redirect nowhere.
+// testHeaders checks that responses have a content type, are not cached, permit no other
+// origin, and never redirect.
 func testHeaders(t *testing.T) {
 	x := serve(t, nil)
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -552,7 +552,7 @@ func testHeaders(t *testing.T) {
 		if _, err := b.ReadFrom(resp.Body); err != nil {
 			t.Error(err)
 		}
-		_ = resp.Body.Close() // read to its end
+		_ = resp.Body.Close() // the body was read completely
 		got := resp.Header
 		if resp.StatusCode != test.want || got.Get("X-Content-Type-Options") != "nosniff" || got.Get("Cache-Control") != "no-store" || !json.Valid(b.Bytes()) {
 			t.Errorf("%s %s: %d %v %s: want %d", test.method, test.path, resp.StatusCode, got, &b, test.want)
@@ -565,7 +565,7 @@ func testHeaders(t *testing.T) {
 	}
 }
 
-// testInventory: openapi.yaml has all that is served, and nothing else is.
+// testInventory checks that the service serves exactly the paths of openapi.yaml.
 func testInventory(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "read:* write:*")
@@ -587,7 +587,7 @@ func testInventory(t *testing.T) {
 	}
 }
 
-// oddStore is a store that answers what it likes.
+// faultyObjects is a store with arbitrary responses.
 type faultyObjects struct {
 	files.Objects
 	seen files.ObjectInfo
@@ -596,8 +596,8 @@ type faultyObjects struct {
 
 func (o *faultyObjects) Stat(context.Context, string) (files.ObjectInfo, error) { return o.seen, o.err }
 
-// testStore: what the store says of an object must be what was promised, and what it
-// says of its errors stays inside.
+// testStore checks that a file is visible only if the store's object matches the promise, and
+// that clients do not see the store's errors.
 func testStore(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")

@@ -19,17 +19,17 @@ import (
 
 var examples = flag.Int("examples", 10, "requests that Schemathesis makes for each operation in a phase")
 
-// TestSchemathesis checks that the service answers as its descriptions state, whatever
-// requests a client makes of them.
+// TestSchemathesis checks that the service responds to generated requests as its descriptions
+// specify.
 //
 //	go test ./files/filesapi -run TestSchemathesis -examples 2000 -timeout 2h -v
 func TestSchemathesis(t *testing.T) {
 	for name, c := range map[string]struct{ description, path, exclude string }{
-		// Descriptions do not tell which sizes, cursors and types the service takes, and a
-		// deleted file can be undeleted.
+		// The descriptions do not contain all rules for sizes, cursors and types, and a deleted
+		// file can be undeleted.
 		"REST": {"openapi.yaml", "", "positive_data_acceptance,use_after_free"},
-		// The schema does not tell what asks for too much, and each error of an operation counts
-		// as one of the server. The module of hooks checks their status.
+		// The schema does not contain the cost limits, and Schemathesis treats each error of an
+		// operation as a server error. The hooks module checks the status of errors.
 		"GraphQL": {"schema.graphql", "/graphql", "positive_data_acceptance,not_a_server_error"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestSchemathesis(t *testing.T) {
 	}
 }
 
-// dictionary has Schemathesis use a file that is stored.
+// dictionary makes Schemathesis use an existing file.
 const dictionary = `
 dictionaries.known.values = ["e", %q, "text/plain"]
 generation.dictionaries.string = {dictionary = "known", probability = 0.3}

@@ -24,7 +24,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// pipes is a listener of connections in memory.
+// pipeListener is a listener for in-memory connections.
 type pipeListener chan net.Conn
 
 func (p pipeListener) Accept() (net.Conn, error) {
@@ -36,8 +36,8 @@ func (p pipeListener) Accept() (net.Conn, error) {
 func (pipeListener) Close() error   { return nil }
 func (pipeListener) Addr() net.Addr { return &net.IPAddr{} }
 
-// testSlow: a body that comes too slowly is refused and its connection cut; one that
-// is long, and comes at a fair pace, is taken, however long that lasts.
+// testSlow checks that a body that arrives too slowly is rejected and its connection closed,
+// and that a long body that arrives fast enough is accepted.
 func testSlow(t *testing.T) {
 	for name, test := range map[string]struct {
 		path, contentType string
@@ -65,8 +65,8 @@ func testSlow(t *testing.T) {
 	}
 }
 
-// drip sends a body in chunks to an API whose index takes no writes. Of one that drips or
-// is silent a byte is missing.
+// sendSlowly sends a body in chunks to an API whose index rejects writes. If every is above 0
+// or the chunks stop, one byte is missing.
 func sendSlowly(t *testing.T, dir, token, path, contentType string, chunks, chunk int, every time.Duration) *http.Response {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	service := &files.Service{Index: files.NewIndex(readOnly{memory.New()}), Objects: noObjects{}, Times: files.DefaultTimes()}
@@ -107,7 +107,7 @@ func sendSlowly(t *testing.T, dir, token, path, contentType string, chunks, chun
 	return answer
 }
 
-// noObjects takes 20 s to sign, and does nothing else.
+// noObjects is a store whose Sign takes 20 s, and that supports nothing else.
 type noObjects struct{ files.Objects }
 
 // Sign implements files.Objects.
@@ -119,15 +119,15 @@ func (noObjects) Sign(ctx context.Context, _ *files.File, _ time.Time) (files.Si
 	return files.SignedRequest{}, ctx.Err()
 }
 
-// readOnly is a store that takes no writes.
+// readOnly is a store that rejects writes.
 type readOnly struct{ store.Store }
 
 func (readOnly) Apply(context.Context, []store.Change) ([]store.Outcome, error) {
 	return nil, errors.New("cannot execute INSERT in a read-only transaction")
 }
 
-// testReadOnly: where the index takes no writes a request ends, and the log says so at
-// once.
+// testReadOnly checks that a request ends if the index rejects writes, and that the log reports
+// it immediately.
 func testReadOnly(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/uploads":        string(must(json.Marshal(uploadOf("e", "hello")))),

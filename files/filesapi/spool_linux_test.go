@@ -11,11 +11,11 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// spoolDisk is the variable that names the folder of a small disk.
+// spoolDisk is the environment variable with the folder on a small disk.
 const spoolDisk = "PAWL_TEST_SPOOL"
 
-// TestSpoolOnFullDisk: a body for which the disk has no space left is answered with 507,
-// and passes when there is space.
+// TestSpoolOnFullDisk checks that a body gets 507 if the disk is full, and succeeds when there
+// is space.
 func TestSpoolOnFullDisk(t *testing.T) {
 	dir := os.Getenv(spoolDisk)
 	if dir == "" { // run this test again, with a disk of 3 MiB

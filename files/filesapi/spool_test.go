@@ -23,7 +23,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// stored is a bucket in memory that knows the length and sum of each object.
+// memoryObjects is a bucket in memory that stores the size and SHA-256 of each object.
 type memoryObjects struct {
 	files.Objects
 	mu      sync.Mutex
@@ -54,7 +54,7 @@ func (o *memoryObjects) Stat(_ context.Context, key string) (files.ObjectInfo, e
 	return seen, nil
 }
 
-// endless is a body that sends bytes up to a number, and then blocks until ctx ends.
+// blockingBody is a body that sends a number of bytes and then blocks until ctx ends.
 type blockingBody struct {
 	ctx  context.Context
 	left int
@@ -72,8 +72,8 @@ func (e *blockingBody) Read(p []byte) (int, error) {
 
 func (e *blockingBody) Close() error { return nil }
 
-// spoolAPI returns an API whose largest file has 2 MiB, so that the room is 32 MiB,
-// and a function that posts a file as a subject.
+// spoolAPI returns a function that posts a file as a subject. The API's largest file has 2 MiB,
+// so there is space for 32 MiB.
 func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *httptest.ResponseRecorder {
 	service := &files.Service{Index: files.NewIndex(memory.New()), Objects: &memoryObjects{objects: map[string]files.ObjectInfo{}}, Times: files.DefaultTimes()}
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
@@ -90,8 +90,9 @@ func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *ht
 	}
 }
 
-// TestSpoolSharesPerSubject: however many subjects send as much as they may, the small files of
-// another subject pass. Against at most eight of them its largest file passes as well.
+// TestSpoolSharesPerSubject checks that the small files of a subject pass, no matter how many
+// other subjects use their whole share. With at most eight other subjects, its largest file
+// passes as well.
 func TestSpoolSharesPerSubject(t *testing.T) {
 	for _, subjects := range []int{1, 4, 8, 40} {
 		t.Run(fmt.Sprint(subjects), func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestSpoolSharesPerSubject(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				if full := subjects >= 8; full != (refused > 0) { // four subjects get a seventh each: all that they send
+				if full := subjects >= 8; full != (refused > 0) { // four subjects get a seventh each, which is enough for their bodies
 					t.Errorf("%d streams of %d subjects are refused", refused, subjects)
 				}
 				for range 50 {
@@ -141,7 +142,7 @@ func TestSpoolSharesPerSubject(t *testing.T) {
 	}
 }
 
-// TestSpoolWithoutDisk: a service that cannot keep a body says so.
+// TestSpoolWithoutDisk checks the response of a service that cannot buffer a body.
 func TestSpoolWithoutDisk(t *testing.T) {
 	post := spoolAPI(t, filepath.Join(t.TempDir(), "none"))
 	if got := post("ann", strings.NewReader("x")); got.Code != http.StatusInsufficientStorage || got.Header().Get("Retry-After") == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// TestSignGet: URLs are those that the SDK signs.
+// TestSignGet checks that download URLs are identical to those of the SDK.
 func TestSignGet(t *testing.T) {
 	date := func(signed string) string {
 		u, err := url.Parse(signed)
@@ -38,7 +38,7 @@ func TestSignGet(t *testing.T) {
 				f := &files.File{ID: "f", Key: key, Promise: files.Promise{ContentType: []string{"image/png", "text/html"}[i%2]}}
 				var want, got string
 				var err, other error
-				for got == "" || date(want) != date(got) { // the second was over
+				for got == "" || date(want) != date(got) { // the second of the timestamp changed in between
 					want, other = b.presignGet(t.Context(), f, 5*time.Minute)
 					got, err = b.SignGet(t.Context(), f, 5*time.Minute)
 					if (err != nil) != (other != nil) {

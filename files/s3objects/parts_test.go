@@ -19,7 +19,7 @@ import (
 
 const partSize = 5 << 20
 
-// pieces are the parts of a file: each as long as a store wants it, but the last.
+// pieces returns the parts of a file. All but the last have the minimum size.
 func pieces() []string {
 	return []string{strings.Repeat("a", partSize), strings.Repeat("b", partSize), "the end"}
 }
@@ -35,7 +35,7 @@ func promiseOf(parts []string) (files.Promise, [][32]byte) {
 	return p, sums
 }
 
-// inParts is a service on a real store, with the hands of a user.
+// multipartTest is a service on a real store, with a client.
 type multipartTest struct {
 	t *testing.T
 	files.Service
@@ -49,7 +49,7 @@ func newMultipartTest(t *testing.T, srv *servertest.Server) *multipartTest {
 	return &multipartTest{t, files.Service{Index: files.NewIndex(memory.New()), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b, name}
 }
 
-// begin begins an upload of pieces with an idempotency key.
+// begin starts a multipart upload of pieces with an idempotency key.
 func (x *multipartTest) begin(key string) (files.File, []files.SignedRequest) {
 	x.t.Helper()
 	p, sums := promiseOf(pieces())
@@ -76,7 +76,7 @@ func (x *multipartTest) wantState(want files.State, f files.File, err error) {
 	}
 }
 
-// open counts the uploads in parts that are open.
+// wantOpenUploads checks the number of open multipart uploads.
 func (x *multipartTest) wantOpenUploads(want int) {
 	x.t.Helper()
 	n := 0
@@ -91,7 +91,7 @@ func (x *multipartTest) wantOpenUploads(want int) {
 	}
 }
 
-// older lets the time pass until nothing of a file may land any more.
+// expireDeadlines moves LandBy of a file to the past.
 func (x *multipartTest) expireDeadlines(id string) {
 	x.t.Helper()
 	f, err := x.Get(x.t.Context(), id)
@@ -115,7 +115,7 @@ func (x *multipartTest) sweep(id string, want files.State) {
 	x.wantState(want, f, err)
 }
 
-// TestMultipartLifecycle plays the life of a file in parts against real stores.
+// TestMultipartLifecycle tests a multipart file from upload to undelete on real stores.
 func TestMultipartLifecycle(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		x := newMultipartTest(t, srv)
@@ -159,7 +159,8 @@ func TestMultipartLifecycle(t *testing.T) {
 	})
 }
 
-// TestExpiredMultipartUploadIsAborted: an upload whose time is over is ended, and completes no more.
+// TestExpiredMultipartUploadIsAborted checks that an expired multipart upload is aborted and
+// cannot be completed.
 func TestExpiredMultipartUploadIsAborted(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		x := newMultipartTest(t, srv)
@@ -190,8 +191,8 @@ func TestExpiredMultipartUploadIsAborted(t *testing.T) {
 	})
 }
 
-// dying is a bucket whose service dies as it begins an upload in parts: before it is
-// begun, or before its ID is written down.
+// crashingObjects is a bucket whose service crashes when it starts a multipart upload: before
+// the store creates it, or before the row gets its ID.
 type crashingObjects struct {
 	files.Objects
 	begun bool
@@ -206,8 +207,8 @@ func (d crashingObjects) Begin(ctx context.Context, f *files.File) (string, erro
 	return "", errDied
 }
 
-// TestCrashedMultipartStartIsCleanedUp: what a service leaves that dies around the beginning of an upload is
-// found by its row, and no harm to the same request sent again.
+// TestCrashedMultipartStartIsCleanedUp checks that a multipart upload that a crashed service
+// started is found through its row, and that the client can repeat the request.
 func TestCrashedMultipartStartIsCleanedUp(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		for _, begun := range []bool{false, true} {
@@ -233,15 +234,15 @@ func TestCrashedMultipartStartIsCleanedUp(t *testing.T) {
 	})
 }
 
-// TestStoreRejectsOtherParts: the store itself refuses a part that is not as promised.
-// docs/FILES.md has the table.
+// TestStoreRejectsOtherParts checks that the store rejects parts that differ from the promise.
+// docs/FILES.md has the same table.
 func TestStoreRejectsOtherParts(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		x := newMultipartTest(t, srv)
 		f, signed := x.begin("")
 		part := pieces()[2]
 		for name, test := range map[string]struct {
-			minio, versitygw int // status of the answer
+			minio, versitygw int // expected status
 			body             string
 			change           func(*http.Request)
 		}{
@@ -268,12 +269,12 @@ func TestStoreRejectsOtherParts(t *testing.T) {
 	})
 }
 
-// TestStoreWithoutCompositeSHA256: a store that keeps no SHA-256 of an upload in parts is refused as the
-// upload begins, or when it is complete at the latest.
+// TestStoreWithoutCompositeSHA256 checks that a store without composite SHA-256s is rejected
+// when an upload starts, or at the latest when it is completed.
 func TestStoreWithoutCompositeSHA256(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		const says = "the store keeps no SHA-256 of multipart uploads"
-		without := func(header, value string) *multipartTest { // that has value in it
+		without := func(header, value string) *multipartTest { // removes the header if it contains value
 			x := newMultipartTest(t, srv)
 			x.bucket = s3objects.New(proxied(t, srv, nil, func(r *http.Response) error {
 				if strings.Contains(r.Header.Get(header), value) {
@@ -297,8 +298,8 @@ func TestStoreWithoutCompositeSHA256(t *testing.T) {
 	})
 }
 
-// TestCompletionOutlivesItsRequest: a completion does not end with the request that asks for it. MinIO
-// would lose the parts.
+// TestCompletionOutlivesItsRequest checks that a completion does not stop when its request is
+// canceled, because MinIO would lose the parts.
 func TestCompletionOutlivesItsRequest(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		x := newMultipartTest(t, srv)

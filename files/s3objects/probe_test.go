@@ -19,7 +19,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// empty checks that a proof has left nothing, in versions either.
+// wantEmptyBucket checks that a probe has left no objects and no versions.
 func wantEmptyBucket(t *testing.T, srv *servertest.Server, name string) {
 	t.Helper()
 	out, err := srv.Client().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &name})
@@ -35,8 +35,8 @@ func wantEmptyBucket(t *testing.T, srv *servertest.Server, name string) {
 	}
 }
 
-// TestProbe: the stores that docs/FILES.md names are fit, and headers are pinned where
-// the store takes a copy source that was not signed.
+// TestProbe checks that the stores in docs/FILES.md are suitable, and that uploads sign empty
+// headers if the store accepts unsigned copy sources.
 func TestProbe(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		name := srv.NewBucket(t)
@@ -58,7 +58,7 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// listing lists a bucket after each upload, as another program may do at any moment.
+// listing lists a bucket after each upload, as another program may do at any time.
 type listing struct {
 	s3.HTTPClient
 	list func() error
@@ -74,8 +74,8 @@ func (l *listing) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestListingDuringProbe: a proof breaks no listing of its bucket at any moment, so a
-// process that is killed in it leaves nothing that does.
+// TestListingDuringProbe checks that listings of the bucket succeed at any time during a probe,
+// so that a killed probe leaves nothing that breaks them.
 func TestListingDuringProbe(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -92,8 +92,8 @@ func TestListingDuringProbe(t *testing.T) {
 	wantEmptyBucket(t, srv, name)
 }
 
-// TestForgeableStoreIsRefused: no URL of a store that accepts forged uploads is signed,
-// unless its operator accepts that.
+// TestForgeableStoreIsRefused checks that no URL is signed for a store that accepts forged
+// uploads, unless the operator permits it.
 func TestForgeableStoreIsRefused(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -115,8 +115,8 @@ func TestForgeableStoreIsRefused(t *testing.T) {
 	wantEmptyBucket(t, srv, name)
 }
 
-// TestForgeryWithoutAnswer: a store that did not answer a forged upload is not taken for
-// one that refuses it.
+// TestForgeryWithoutAnswer checks that a failed request with a forged signature does not count
+// as a rejection.
 func TestForgeryWithoutAnswer(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -139,7 +139,7 @@ func TestForgeryWithoutAnswer(t *testing.T) {
 	wantEmptyBucket(t, srv, name)
 }
 
-// TestProbeRemovesLeftovers: what a proof left whose process was killed goes after an hour.
+// TestProbeRemovesLeftovers checks that objects of a killed probe are removed after an hour.
 func TestProbeRemovesLeftovers(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -158,7 +158,8 @@ func TestProbeRemovesLeftovers(t *testing.T) {
 	}
 }
 
-// TestUnsuitableStores: a store that loses or betrays files is refused, and told why.
+// TestUnsuitableStores checks that a store that would lose or expose files is rejected with the
+// reason.
 func TestUnsuitableStores(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	answers := func(status int, when func(*http.Request) bool) func(*http.Response) error {
@@ -210,8 +211,8 @@ func TestUnsuitableStores(t *testing.T) {
 	}
 }
 
-// TestStatOnUnsuitableStore: the bytes of users do not expire because the store shows no SHA-256.
-// An object of another program does.
+// TestStatOnUnsuitableStore checks that files do not expire because the store shows no SHA-256,
+// but that an object of another program is found.
 func TestStatOnUnsuitableStore(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -241,8 +242,8 @@ func TestStatOnUnsuitableStore(t *testing.T) {
 	}
 }
 
-// TestProbeAfterOutage: a store that is down is no unfit one. It is proved before the first
-// upload is signed.
+// TestProbeAfterOutage checks that a store that is down is not rejected as unsuitable. It is
+// probed before the first upload is signed.
 func TestProbeAfterOutage(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -266,15 +267,15 @@ func TestProbeAfterOutage(t *testing.T) {
 	wantEmptyBucket(t, srv, name)
 }
 
-// TestStoreWithoutMultipart: where uploads in parts cannot be listed, none begins, for it could not be
-// completed. Files in one piece are taken.
+// TestStoreWithoutMultipart checks that no multipart upload starts if the store cannot list
+// parts, because it could not be completed. Other uploads work.
 func TestStoreWithoutMultipart(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	b := s3objects.New(proxied(t, srv, func(w http.ResponseWriter, r *http.Request) bool {
 		denied := r.Method == http.MethodGet && r.URL.Query().Has("uploadId")
 		if denied {
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code></Error>") // the test sees if it does not come
+			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code></Error>") // the test fails if the response does not arrive
 		}
 		return denied
 	}, nil), srv.NewBucket(t), "").AcceptForgeable()

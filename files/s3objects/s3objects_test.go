@@ -27,7 +27,7 @@ func promise(body string) files.Promise {
 	return files.Promise{Size: int64(len(body)), ContentType: "text/plain", SHA256: sha256.Sum256([]byte(body))}
 }
 
-// send uploads a body as a user does, with headers as change leaves them.
+// send uploads a body as a client. change may modify the request.
 func send(t *testing.T, s files.SignedRequest, body string, change func(*http.Request)) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), s.Method, s.URL, strings.NewReader(body))
@@ -35,7 +35,7 @@ func send(t *testing.T, s files.SignedRequest, body string, change func(*http.Re
 		t.Fatal(err)
 	}
 	for name, value := range s.Headers {
-		if name != "Content-Length" { // net/http sets it to what it sends
+		if name != "Content-Length" { // net/http sets it
 			r.Header.Set(name, value)
 		}
 	}
@@ -44,14 +44,14 @@ func send(t *testing.T, s files.SignedRequest, body string, change func(*http.Re
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return 0, err.Error() // the connection was cut
+		return 0, err.Error() // the connection was closed
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(answer)
 }
 
-// copySource puts an object of another user, and returns the name to copy it by.
+// copySource stores an object of another user and returns its copy source.
 func copySource(t *testing.T, b *s3objects.Bucket, bucket string) string {
 	t.Helper()
 	f := files.File{ID: "secret", Entity: "other", Key: "files/secret", Promise: promise(text)}
@@ -65,15 +65,15 @@ func setHeader(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// TestStoreRejectsOtherUploads: the store itself refuses whatever was not promised, and nothing
-// is left behind. docs/FILES.md has the table.
+// TestStoreRejectsOtherUploads checks that the store rejects uploads that differ from the
+// promise, and keeps nothing of them. docs/FILES.md has the same table.
 func TestStoreRejectsOtherUploads(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		bucket := srv.NewBucket(t)
 		b := s3objects.New(srv.Client(), bucket, "").AcceptForgeable()
 		other := copySource(t, b, bucket)
 		for name, test := range map[string]struct {
-			minio, versitygw int // status of the answer
+			minio, versitygw int // expected status
 			body             string
 			change           func(*http.Request)
 		}{
@@ -115,8 +115,8 @@ func TestStoreRejectsOtherUploads(t *testing.T) {
 	})
 }
 
-// behind returns a client of a store that is reached through a proxy. Where answer
-// answers a request itself, the store does not see it.
+// proxied returns a client that reaches the store through a proxy. If answer returns true, it
+// has answered the request instead of the store.
 func proxied(t *testing.T, srv *servertest.Server, answer func(http.ResponseWriter, *http.Request) bool, change func(*http.Response) error) *s3.Client {
 	t.Helper()
 	store, err := url.Parse(srv.Endpoint)
@@ -134,8 +134,8 @@ func proxied(t *testing.T, srv *servertest.Server, answer func(http.ResponseWrit
 	return s3.New(srv.Client().Options(), func(o *s3.Options) { o.BaseEndpoint = &proxy.URL })
 }
 
-// TestStatIgnoresProxy404: only the store itself can say that an object is not there. Or
-// what was uploaded would expire, and be removed, while the store is away.
+// TestStatIgnoresProxy404 checks that only a response of the store itself proves that an object
+// is absent. Otherwise files would expire while a proxy cannot reach the store.
 func TestStatIgnoresProxy404(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		name := srv.NewBucket(t)
@@ -150,7 +150,7 @@ func TestStatIgnoresProxy404(t *testing.T) {
 			}
 			return away.Load()
 		}
-		late := func(w http.ResponseWriter, r *http.Request) bool { // the object comes after HEAD
+		late := func(w http.ResponseWriter, r *http.Request) bool { // the object appears after HEAD
 			if first := r.Method == http.MethodHead && away.Swap(false); !first {
 				return false
 			}
@@ -184,7 +184,7 @@ func TestStatIgnoresProxy404(t *testing.T) {
 	})
 }
 
-// TestServiceLifecycle plays a file's life against a real store.
+// TestServiceLifecycle tests a file from upload to loss on real stores.
 func TestServiceLifecycle(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		b := s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable()

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// TestProbeStore: a store that is not fit for files ends the server, and one that is down is
-// waited for.
+// TestProbeStore checks that an unsuitable store stops the server, and that an unavailable
+// store does not.
 func TestProbeStore(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -39,7 +39,7 @@ func TestProbeStore(t *testing.T) {
 		if _, err := s.Rebuild(t.Context(), files.RebuildOptions{}, false); err == nil || endpoint == srv.Endpoint && !errors.Is(err, s3objects.ErrForgeable) && !errors.Is(err, s3objects.ErrUnsuitable) {
 			t.Errorf("a rebuild from metadata that may be forged: %v", err)
 		}
-		return s.probeStore(t.Context()) // a rebuild has not changed what it accepts
+		return s.probeStore(t.Context()) // a rebuild must not have changed which stores are accepted
 	}
 	if err := check(srv.Endpoint, false); !errors.Is(err, s3objects.ErrForgeable) || !strings.Contains(err.Error(), "STREAMING-UNSIGNED-PAYLOAD-TRAILER") {
 		t.Errorf("forgeable: %v", err)
@@ -61,8 +61,8 @@ func TestProbeStore(t *testing.T) {
 	}
 }
 
-// TestConfigDefaultsAndErrors: defaults are those of the documentation, and a prefix has no character that a
-// URL gives a meaning.
+// TestConfigDefaultsAndErrors checks the documented defaults, and that invalid configurations
+// are rejected.
 func TestConfigDefaultsAndErrors(t *testing.T) {
 	store, err := s3bucket.New(t.Context(), s3bucket.Config{Endpoint: "http://127.0.0.1:1"})
 	if err != nil {
@@ -89,8 +89,8 @@ func TestConfigDefaultsAndErrors(t *testing.T) {
 	}
 }
 
-// TestShutdownCancelsSlowRequests: a request that the grace does not suffice for is cut off, which is no
-// error, and has ended when the server has.
+// TestShutdownCancelsSlowRequests checks that a request that exceeds the shutdown timeout is
+// canceled without an error, and has returned when the server stops.
 func TestShutdownCancelsSlowRequests(t *testing.T) {
 	s := &Server{Config: Config{Logger: slog.New(slog.DiscardHandler)}}
 	begun, ended := make(chan struct{}), false

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// allowedTransitions has the transitions that there are. The zero state is no row.
+// allowedTransitions contains all valid transitions. The zero state means that there is no row.
 var allowedTransitions = map[files.State][]files.State{
 	0:             {files.Pending},
 	files.Pending: {files.Indexed, files.Expired, files.Deleted},
@@ -24,7 +24,7 @@ var allowedTransitions = map[files.State][]files.State{
 	files.Expired: {0},
 }
 
-// checkChange looks at a change that was made.
+// checkChange checks a change of a row.
 func (w *World) checkChange(t *fileModel, next *files.File) {
 	from, to := t.row.State, next.State
 	if from != to && !slices.Contains(allowedTransitions[from], to) {
@@ -52,7 +52,7 @@ func (w *World) checkChange(t *fileModel, next *files.File) {
 	}
 }
 
-// checkKey wants an idempotency key to begin one file.
+// checkKey checks that an idempotency key creates only one file.
 func (w *World) checkKey(t *fileModel) {
 	for _, other := range w.models {
 		if t.key != "" && other != t && other.key == t.key && !other.expired && t.createdAt-other.createdAt < minKeyLife {
@@ -61,11 +61,11 @@ func (w *World) checkKey(t *fileModel) {
 	}
 }
 
-// minKeyLife is how long an idempotency key counts, at least.
+// minKeyLife is the minimum lifetime of an idempotency key.
 const minKeyLife = 24 * time.Hour
 
-// checkObserved wants a row to say what the object was at some time since the row
-// was written: else it is moved by what another row was decided by.
+// checkObserved checks that the new state was true of the object at some time since the row was
+// written. Otherwise the transition was decided for an older row.
 func (w *World) checkObserved(t *fileModel, from, to files.State) {
 	w.observeObject(t)
 	switch {
@@ -78,7 +78,7 @@ func (w *World) checkObserved(t *fileModel, from, to files.State) {
 	}
 }
 
-// checkNotified wants a look by notice to put things right without an audit.
+// checkNotified checks that notifications alone make an index row agree with its object.
 func (w *World) checkNotified() {
 	for _, t := range w.models {
 		if s := t.row.State; t.notifiedChanges == t.objectChanges && (s == files.Indexed || s == files.Lost) && (s == files.Indexed) != w.objectMatches(t) {
@@ -87,7 +87,7 @@ func (w *World) checkNotified() {
 	}
 }
 
-// checkAudited wants one audit to leave nothing for another, which writes nothing.
+// checkAudited checks that a second audit finds no differences and writes nothing.
 func (w *World) checkAudited() {
 	before := w.writes
 	w.audit(0)
@@ -97,14 +97,14 @@ func (w *World) checkAudited() {
 	}
 }
 
-// name is a state's name, or unknown where there is no row.
+// name returns the name of a state, or "unknown" if there is no row.
 func name(s files.State) string { return cmp.Or(s.String(), "unknown") }
 
-// charged are the states of files whose bytes may exist in the bucket.
+// charged contains the states of files whose bytes may be in the bucket.
 var charged = []files.State{files.Pending, files.Indexed, files.Lost, files.Deleted, files.Purging}
 
-// checkQuota checks that an entity's usage is the sum over its files, each counted as 4 KiB
-// at least, and that no upload exceeded a limit.
+// checkQuota checks that the usage of an entity is the sum over its files, with at least 4 KiB
+// each, and that it is within the limit.
 func (w *World) checkQuota(entity string) {
 	var sum files.Usage
 	for _, t := range w.models {
@@ -125,13 +125,13 @@ func (w *World) checkQuota(entity string) {
 	}
 }
 
-// usageAt is the usage of an entity from a write on.
+// usageAt is the usage of an entity since a write.
 type usageAt struct {
 	write int
 	used  files.Usage
 }
 
-// checkRecords checks that all records of an entity agree with its files, and notes its
+// checkRecords checks that all records of an entity agree with its files, and records its
 // usage.
 func (w *World) checkRecords(entity string) {
 	w.checkQuota(entity)
@@ -173,8 +173,8 @@ func (w *World) checkRecords(entity string) {
 }
 
 // checkUsageIsSwapped checks that a change that deletes an idempotency key also writes the
-// usage, and that no change deletes the usage. Otherwise a begin that had no answer could
-// land after a later request of the same client was answered.
+// usage, and that no change deletes the usage. Otherwise a new file whose creation had no
+// answer could land after a later request of the same client was answered.
 func (w *World) checkUsageIsSwapped(changes []store.Change) {
 	dropped, swapped := false, false
 	for i := range changes {
@@ -190,8 +190,9 @@ func (w *World) checkUsageIsSwapped(changes []store.Change) {
 	}
 }
 
-// checkRefusal checks that at some time since a write the entity had no room for an upload,
-// and no file of its idempotency key, which would have been the answer.
+// checkRefusal checks that at some time since the write the limit had no room for the upload,
+// and no file with its idempotency key existed. Otherwise the service had to accept the upload
+// or return that file.
 func (w *World) checkRefusal(u *user, since int, err error) {
 	rowOf := func(write int) bool {
 		for _, t := range w.models {
@@ -217,7 +218,7 @@ func (w *World) checkRefusal(u *user, since int, err error) {
 	w.Violatef("", "user %d was rejected: %v, but there always was room, or a file with its key", u.n, err)
 }
 
-// checkRemoval looks at the removal of an object by the service.
+// checkRemoval checks the removal of an object by the service.
 func (w *World) checkRemoval(t *fileModel) {
 	if s := t.row.State; s != 0 && s != files.Purging && s != files.Gone && s != files.Expired {
 		w.Violatef("", "the object of %s was removed while it was %s", t.id, s)
@@ -227,8 +228,8 @@ func (w *World) checkRemoval(t *fileModel) {
 	}
 }
 
-// checkQuiescent looks at the world when nothing happens in it any more. Without an audit
-// a file that a stranger has tampered with may be wrong.
+// checkQuiescent checks the final state of the world. If no audit has run, it ignores files
+// whose object a third party has changed.
 func (w *World) checkQuiescent(audited bool) {
 	for _, t := range w.models {
 		if t.tampered && !audited {
@@ -248,7 +249,7 @@ func (w *World) checkQuiescent(audited bool) {
 	}
 }
 
-// mismatch says what is wrong with a file at rest, if anything is.
+// mismatch describes the problem of a file in the final state, or returns "".
 func (w *World) mismatch(t *fileModel) string {
 	_, stored := w.objects[t.id]
 	indexed := t.row.State == files.Indexed
@@ -260,7 +261,7 @@ func (w *World) mismatch(t *fileModel) string {
 	case indexed && !w.objectMatches(t):
 		return "it is visible, but its object does not match the promise"
 	case t.tampered:
-		return "" // what else is missing, a stranger has taken
+		return "" // a third party has changed the object
 	case !indexed && t.mustBeVisible:
 		return "it is not visible, although no user deleted it"
 	case !indexed && t.stored && !t.deleteBegun && !t.viaService:

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// TestWorldsReachAllStates: in few worlds every state and every ending is met.
+// TestWorldsReachAllStates checks that a few worlds reach every state and every event.
 func TestWorldsReachAllStates(t *testing.T) {
 	var all strings.Builder
 	for s := range uint64(2000) {

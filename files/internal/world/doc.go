@@ -1,8 +1,7 @@
-// Package world plays package files in simulated worlds: users upload, delete and
-// undelete, notifications are lost, doubled and late, processes crash between any
-// two steps or stand still, clocks differ, answers are lost and requests land late.
-// Then all is left alone until it is at rest, and the index must agree with the
-// bucket.
+// Package world simulates package files. Users upload, delete and undelete files. Notifications
+// are lost, duplicated and late. Processes crash or are suspended between any two steps, clocks
+// differ, answers are lost, and requests land late. Finally, the faults end and all timers run.
+// Then index and bucket must agree.
 //
-// One seed makes one world. What runs in it is the service itself.
+// Each seed determines one world. The simulation runs the real service.
 package world

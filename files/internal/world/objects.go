@@ -9,10 +9,10 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// listPage is how many objects a listing shows at a time.
+// listPage is the number of objects in one page of a listing.
 const listPage = 2
 
-// list lists the bucket, page by page.
+// list lists the bucket page by page.
 func (t *thread) list(yield func(files.Listed, error) bool) {
 	after, more := "", true
 	for more {
@@ -35,10 +35,10 @@ func (t *thread) list(yield func(files.Listed, error) bool) {
 	}
 }
 
-// objects is the bucket as a thread reaches it. An object is in w.objects.
+// objects is the bucket as seen by a thread. The objects are in w.objects.
 type objects thread
 
-// Sign implements [files.Objects]: the URL's life is its only secret here.
+// Sign implements [files.Objects]. The URL is the key.
 func (b *objects) Sign(_ context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
 	if (*thread)(b).dead() {
 		return files.SignedRequest{}, errDead
@@ -70,8 +70,8 @@ func (b *objects) Remove(_ context.Context, key string) error {
 	})
 }
 
-// Put implements [files.Objects]: the service uploads, as a user does, but gives up
-// when the file's time is over. What is on its way by then may land later.
+// Put implements [files.Objects]. The service uploads like a user, but stops waiting at the
+// file's deadline. The upload may land later.
 func (b *objects) Put(_ context.Context, f *files.File, _ io.ReadSeeker) error {
 	t, w := (*thread)(b), b.w
 	left := f.PutBy.Sub(epoch) - w.Now

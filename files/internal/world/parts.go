@@ -11,13 +11,13 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// upload is an upload in parts that is open at the store.
+// upload is an open multipart upload.
 type upload struct {
 	key, id    string
 	promise    files.Promise
 	begun      time.Duration
-	parts      [8]bool // those that have come
-	unexpected bool    // a stranger began it, or a request that came too late: no look may find it
+	parts      [8]bool // uploaded parts
+	unexpected bool    // a third party started it, or it started after LandBy, so no reconciliation aborts it
 }
 
 func (u *upload) whole() bool {
@@ -39,13 +39,13 @@ func (w *World) findUpload(id string) *upload {
 	return nil
 }
 
-// hasOpenUpload reports that an upload in parts of a key is open.
+// hasOpenUpload reports whether a key has an open multipart upload.
 func (w *World) hasOpenUpload(key string) bool {
 	return slices.ContainsFunc(w.uploads, func(u *upload) bool { return u.key == key })
 }
 
-// beginUpload begins an upload in parts. One that comes when looks at its file have
-// ended all others is for the audit, or for the last look.
+// beginUpload starts a multipart upload. If it starts after the reconciliations that abort
+// uploads, an audit or the last reconciliation must abort it.
 func (w *World) beginUpload(key string, p files.Promise, landBy time.Time) string {
 	w.ids++
 	u := &upload{key: key, id: fmt.Sprintf("u%d", w.ids), promise: p, begun: w.Now}
@@ -63,7 +63,7 @@ func (w *World) storePart(id string, number int) {
 	}
 }
 
-// complete makes an object of the parts, unless one is there: then the upload stays.
+// complete assembles the object from the parts. If the object exists, the upload remains open.
 func (w *World) complete(id string) {
 	if u := w.findUpload(id); u != nil && u.whole() && w.storeObject(u.key, u.promise) {
 		w.endUpload(id)
@@ -81,8 +81,8 @@ func (w *World) endUpload(id string) {
 	})
 }
 
-// Begin implements [files.Multipart]. The service gives up when the file's time is
-// over, but what it has signed by then may come late.
+// Begin implements [files.Multipart]. The service stops waiting at the file's deadline, but the
+// request may arrive later.
 func (b *objects) Begin(_ context.Context, f *files.File) (id string, err error) {
 	t, w := (*thread)(b), b.w
 	if t.dead() || f.PutBy.Sub(epoch) <= w.Now {
@@ -133,8 +133,8 @@ func (b *objects) Abort(_ context.Context, _, uploadID string) error {
 	})
 }
 
-// Uploads implements [files.Multipart]. A list of all keys also has completed uploads, as
-// MinIO's has if the client of a completion went away.
+// Uploads implements [files.Multipart]. A list of all keys also contains completed uploads, as
+// in MinIO after a client disconnects during a completion.
 func (b *objects) Uploads(_ context.Context, prefix string) iter.Seq2[files.OpenUpload, error] {
 	return func(yield func(files.OpenUpload, error) bool) {
 		var all []files.OpenUpload
@@ -162,9 +162,9 @@ func (b *objects) Uploads(_ context.Context, prefix string) iter.Seq2[files.Open
 	}
 }
 
-// sendParts uploads the parts: most or all of them, some twice, at once or in the last
-// moment, fast or slow. The user says that they are complete: never, when they may be,
-// and about when the file's time is over.
+// sendParts uploads most or all of the parts, some twice, at different times and speeds. The
+// user completes the upload never, when all parts may have arrived, or around the file's
+// deadline.
 func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
 	w := u.w
 	within := w.Tape.UpTo(w.times.Parts + 10*time.Minute)
@@ -175,7 +175,7 @@ func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
 		for again := w.Tape.Chance(970); again; again = w.Tape.Chance(100) {
 			w.After(w.Tape.UpTo(within), func() {
 				if !epoch.Add(w.Now).Before(s.Until) {
-					return // the store refuses it
+					return // the store rejects it
 				}
 				long := w.latency()
 				if w.Tape.Chance(100) {
@@ -194,7 +194,7 @@ func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
 	}
 }
 
-// lateCompletion is how long before and after the end of a file's time it is completed.
+// lateCompletion is the maximum time between the file's deadline and a completion close to it.
 const lateCompletion = 3 * time.Minute
 
 func (u *user) complete(id string) {

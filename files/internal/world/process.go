@@ -10,7 +10,7 @@ import (
 )
 
 // process runs the service on a node until it crashes. Its threads share an index, so one
-// of them sends for the others.
+// thread sends changes for the others.
 type process struct {
 	w     *World
 	index *files.Index
@@ -24,18 +24,18 @@ func newProcess(w *World) *process {
 	return p
 }
 
-// recordStore is the record store as the threads of a process reach it.
+// recordStore is the record store as seen by the threads of a process.
 type recordStore struct{ *process }
 
 var _ store.Store = recordStore{}
 
-// fileSpace has the records of files.
+// fileSpace is the space of the file records.
 const fileSpace = "file"
 
 // Traits implements [store.Store].
 func (r recordStore) Traits() store.Traits { return r.w.records.Traits() }
 
-// Apply implements [store.Store]. The rows are checked at every change.
+// Apply implements [store.Store]. It checks the rows after every change.
 func (r recordStore) Apply(ctx context.Context, changes []store.Change) (out []store.Outcome, err error) {
 	t := threadOf(ctx)
 	if !t.faultless && !t.dead() && r.w.Tape.Chance(r.w.faultRate/4) {
@@ -49,7 +49,7 @@ func (r recordStore) Apply(ctx context.Context, changes []store.Change) (out []s
 	return out, err
 }
 
-// Swap is not asked for in a world.
+// Swap is not used.
 func (r recordStore) Swap(context.Context, []store.Change) ([]store.Outcome, error) { return nil, nil }
 
 // Load implements [store.Store].
@@ -70,7 +70,7 @@ func (r recordStore) Due(ctx context.Context, in store.DueRange) (found []store.
 	return found, err
 }
 
-// Scan implements [store.Store]. It shows the records of one moment.
+// Scan implements [store.Store]. It returns a snapshot.
 func (r recordStore) Scan(ctx context.Context, in store.Range) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		var all []store.Record
@@ -103,7 +103,7 @@ func (w *World) scan(in store.Range) (all []store.Record) {
 	return all
 }
 
-// wait implements the Wait of an index. A client may lose its patience meanwhile.
+// wait implements Index.Wait. The client may disconnect meanwhile.
 func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
 	t := threadOf(ctx)
 	w := t.w
@@ -137,7 +137,7 @@ func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
 	return nil
 }
 
-// wakeUp lets threads go on whose wait is over.
+// wakeUp resumes threads whose wait has ended.
 func (w *World) wakeUp() {
 	waiting := w.waiting[:0]
 	for _, t := range w.waiting {

@@ -8,13 +8,13 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// Simulation plays worlds of package files.
+// Simulation simulates worlds of package files.
 var Simulation = simkit.Simulation[*threads]{Threads: newThreads, RunWorld: runWorld}
 
-// faultWindow is how long there are troubles.
+// faultWindow is the time during which faults happen.
 const faultWindow = 8 * time.Hour
 
-// play plays one world.
+// runWorld runs one world.
 func runWorld(threads *threads, kernel *simkit.World) {
 	w := &World{
 		World: kernel, threads: threads, records: memory.New(), usage: map[string][]usageAt{},
@@ -50,7 +50,7 @@ func runWorld(threads *threads, kernel *simkit.World) {
 	w.quiesce()
 }
 
-// quiesce lets the timers of all rows run out, without further troubles.
+// quiesce runs the timers of all rows without further faults.
 func (w *World) quiesce() {
 	w.faultless = true
 	w.Now = max(w.Now, faultWindow)
@@ -76,7 +76,7 @@ func (w *World) quiesce() {
 	w.checkQuiescent(true)
 }
 
-// nextDue returns when the next row is due.
+// nextDue returns the time of the earliest timer.
 func (w *World) nextDue() (at time.Duration, found bool) {
 	for _, t := range w.models {
 		if look := t.row.DueAt; !look.IsZero() && (!found || look.Sub(epoch) < at) {

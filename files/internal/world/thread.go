@@ -18,11 +18,11 @@ var (
 type thread struct {
 	simkit.Thread
 	*process
-	ctx        context.Context // has the thread
+	ctx        context.Context // contains the thread
 	skew       time.Duration
-	faultless  bool            // no fault happens to it
-	wake       <-chan struct{} // that it waits for; nil: for none
-	clientGone bool            // its client has given up
+	faultless  bool            // no faults happen to it
+	wake       <-chan struct{} // the thread waits for it; nil: it does not wait
+	clientGone bool            // its client has disconnected
 	files      files.Service
 }
 
@@ -36,7 +36,7 @@ func newThreads() *threads {
 	}}
 }
 
-// spawn starts a job on a node, which runs until it first waits.
+// spawn starts a thread on a node and runs it until it first waits.
 func (w *World) spawn(node int, job func(*thread)) {
 	t := w.threads.Get()
 	t.process, t.skew, t.faultless = w.processes[node], w.skews[node], w.faultless
@@ -56,7 +56,7 @@ func threadOf(ctx context.Context) *thread {
 
 func (t *thread) dead() bool { return t.process.dead }
 
-// crash ends the thread's process. Another one starts.
+// crash stops the thread's process and starts a new one.
 func (t *thread) crash() {
 	t.process.dead = true
 	for i, p := range t.w.processes {
@@ -77,7 +77,7 @@ func (t *thread) sleep(d time.Duration) {
 	}
 }
 
-// received is the answer to a request, if the process has lived to see it.
+// received returns the answer to a request, or errDead if the process has crashed.
 func (t *thread) received(err error) error {
 	if t.dead() {
 		return errDead
@@ -85,7 +85,7 @@ func (t *thread) received(err error) error {
 	return err
 }
 
-// requestFaults are the faults of a request.
+// requestFaults are the possible faults of a request.
 var requestFaults = []simkit.Fault{
 	simkit.CrashBefore, simkit.CrashAfter, simkit.Lost, simkit.Unsent, simkit.Late, simkit.FreezeBefore, simkit.FreezeAfter,
 }

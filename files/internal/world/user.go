@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// user plans what one user does: an upload, by a signed URL or through the service,
-// then perhaps the same again, deletions and undeletions.
+// user plans the actions of one user: an upload, by a signed URL or through the service, and
+// possibly a repeated upload, deletions and undeletions.
 func (w *World) user(n int) {
 	u := &user{w: w, n: n, promise: promise(n)}
 	if w.Tape.Chance(500) {
@@ -51,7 +51,7 @@ type user struct {
 
 func (u *user) entity() string { return fmt.Sprintf("e%d", u.n%2) }
 
-// upload begins the upload, with some more tries where it fails.
+// upload starts the upload. It makes up to tries attempts.
 func (u *user) upload(tries int) {
 	u.w.spawn(u.w.Tape.Choose(nodes), func(t *thread) {
 		var f files.File
@@ -94,7 +94,7 @@ func (u *user) upload(tries int) {
 	})
 }
 
-// uploadedBytes is the answer to an upload through the service.
+// uploadedBytes handles the answer to an upload through the service.
 func (u *user) uploadedBytes(f files.File, err error) {
 	if err != nil {
 		return
@@ -104,8 +104,7 @@ func (u *user) uploadedBytes(f files.File, err error) {
 	}
 }
 
-// send uploads by a signed URL: never, once or twice, at once or in the last moment,
-// fast or slow.
+// send uploads with a signed URL: up to twice, at different times and speeds.
 func (u *user) send(s files.SignedRequest) {
 	w := u.w
 	for range w.Tape.Choose(3) {
@@ -115,7 +114,7 @@ func (u *user) send(s files.SignedRequest) {
 		}
 		w.After(d, func() {
 			if !epoch.Add(w.Now).Before(s.Until) {
-				return // the store refuses it
+				return // the store rejects it
 			}
 			long := w.latency()
 			if w.Tape.Chance(300) {
@@ -123,7 +122,7 @@ func (u *user) send(s files.SignedRequest) {
 			}
 			w.After(long, func() {
 				if w.storeObject(s.URL, u.promise) && w.Tape.Chance(300) {
-					w.handleNotification(s.URL) // the user says that it is complete
+					w.handleNotification(s.URL) // the user completes the upload
 				}
 			})
 		})
@@ -139,7 +138,7 @@ func (u *user) change(undelete bool) {
 	u.changeFile(u.ids[w.Tape.Choose(len(u.ids))], undelete)
 }
 
-// changeAgain deletes or undeletes a file soon after a change that was not answered.
+// changeAgain deletes or undeletes a file soon after a failed change.
 func (u *user) changeAgain(id string) {
 	if u.w.Tape.Chance(500) {
 		u.w.After(u.w.Tape.UpTo(2*time.Minute), func() { u.changeFile(id, u.w.Tape.Chance(500)) })
@@ -166,7 +165,7 @@ func (u *user) delete(t *thread, f *fileModel) {
 	_, err := t.files.Delete(t.ctx, f.id)
 	f.deletes--
 	if err != nil {
-		u.changeAgain(f.id) // it may have been made, or may yet be
+		u.changeAgain(f.id) // it may have landed, or may land later
 		return
 	}
 	f.mustBeHidden = others == 0 && begun == f.undeletesBegun
@@ -191,7 +190,7 @@ func (u *user) undelete(t *thread, f *fileModel) {
 	}
 }
 
-// putOrphan puts an object into the bucket that has the name of a file and is none.
+// putOrphan stores an object that is named like a file but has no row.
 func (w *World) putOrphan() {
 	t, p := w.model(w.newID()), promise(200)
 	w.Tracef("a third party stores an object without a row under %s", t.id)
@@ -202,8 +201,8 @@ func (w *World) putOrphan() {
 	}
 }
 
-// tamper takes an object away or puts another in its place, and perhaps puts it
-// back, as a stranger who has the keys of the bucket.
+// tamper removes or replaces an object, and may restore it, like a third party with access to
+// the bucket.
 func (u *user) tamper() {
 	if len(u.ids) == 0 {
 		return

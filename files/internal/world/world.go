@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// drawTimes draws a world's times, which are sometimes so that one of them is
-// longer than all others.
+// drawTimes returns random durations. In some worlds, one of them is longer than all others.
 func drawTimes(t *simkit.Tape) files.Times {
 	return files.Times{
 		URL: simkit.Pick(t, 15*time.Minute, 15*time.Minute, 3*24*time.Hour), Parts: simkit.Pick(t, 20*time.Minute, 12*time.Hour), Upload: simkit.Pick(t, time.Hour, 10*time.Minute),
@@ -25,65 +24,64 @@ func drawTimes(t *simkit.Tape) files.Times {
 	}
 }
 
-// epoch is when a world begins: after all deadlines of contexts, which go by the
-// clock of the machine.
+// epoch is the start of a world. It is after all context deadlines, which use the system clock.
 var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// nodes is how many machines run the service. Each has a clock of its own.
+// nodes is the number of machines that run the service. Each has its own clock.
 const nodes = 2
 
-// World is one history.
+// World is one simulated history.
 type World struct {
 	*simkit.World
 	threads   *threads
-	faultless bool // no more faults
+	faultless bool // faults have ended
 
 	times     files.Times
 	skews     [nodes]time.Duration
-	faultRate int // faults in 1000 requests
-	lossRate  int // notifications in 1000 that are lost
+	faultRate int // faults per 1,000 requests
+	lossRate  int // lost notifications per 1,000
 	limit     files.Usage
 
 	records   *memory.Store
-	index     *files.Index // of the checks: no fault happens to it
+	index     *files.Index // of the checks, without faults
 	processes [nodes]*process
-	usage     map[string][]usageAt // by entity, one for each write
-	waiting   []*thread            // for others of their processes
+	usage     map[string][]usageAt // by entity, one element for each write
+	waiting   []*thread            // for other threads of their process
 	objects   map[string]files.Promise
-	uploads   []*upload             // in parts, that are open
-	stale     []*upload             // that were completed, and that lists of all keys still have
-	models    map[string]*fileModel // by file
-	ids       int                   // of files and uploads
+	uploads   []*upload             // open multipart uploads
+	stale     []*upload             // completed uploads that lists of all keys still contain
+	models    map[string]*fileModel // by file ID
+	ids       int                   // counter of file and upload IDs
 
-	writes    int               // to the index and of the bucket
-	lastAudit files.AuditReport // the last one
+	writes    int               // number of writes to index and bucket
+	lastAudit files.AuditReport // of the last audit
 }
 
-// fileModel is what the world knows of a file.
+// fileModel is the expected state of a file.
 type fileModel struct {
 	id             string
-	key            string     // of its idempotency
+	key            string     // idempotency key
 	row            files.File // zero: none
-	deletes        int        // calls under way, or of unknown end
+	deletes        int        // in progress, or with an unknown result
 	deletesBegun   int
 	undeletes      int
 	undeletesBegun int
-	mustBeVisible  bool // an upload or undelete was answered, and no delete has begun since
-	mustBeHidden   bool // a delete was answered, and no undelete has begun since
-	stored         bool // the bytes have landed, before any delete began
-	deleteBegun    bool // a delete has begun
-	tampered       bool // a stranger has changed the object
-	viaService     bool // the service itself uploads, and may give up
-	expired        bool // it was Expired once
-	expiredWrite   int  // the write that made it so
+	mustBeVisible  bool // an upload or undelete succeeded, and no delete has started since
+	mustBeHidden   bool // a delete succeeded, and no undelete has started since
+	stored         bool // the bytes were stored before any delete started
+	deleteBegun    bool // a delete has started
+	tampered       bool // a third party has changed the object
+	viaService     bool // the service uploads, and may stop waiting
+	expired        bool // the file was Expired
+	expiredWrite   int  // number of the write that expired it
 
-	createdAt       time.Duration // when its first row was written
-	createdWrite    int           // the write of that row
-	rowWrittenAt    time.Duration // when its row was
-	lastMatch       time.Duration // when the object last was what was promised
-	lastMismatch    time.Duration // when it last was not
-	objectChanges   int           // how often the object was changed
-	notifiedChanges int           // of the puts, how many a look by notice has followed
+	createdAt       time.Duration // time of the first row
+	createdWrite    int           // number of the write of the first row
+	rowWrittenAt    time.Duration // time of the current row
+	lastMatch       time.Duration // last time at which the object matched the promise
+	lastMismatch    time.Duration // last time at which the object did not match
+	objectChanges   int           // number of changes of the object
+	notifiedChanges int           // number of these changes that a notified reconciliation followed
 }
 
 func (w *World) latency() time.Duration { return w.Tape.UpTo(200 * time.Millisecond) }
@@ -93,7 +91,7 @@ func (w *World) newID() string {
 	return fmt.Sprintf("%08d-0000-7000-8000-000000000000", w.ids)
 }
 
-// runEvents lets happen what is planned until nothing is.
+// runEvents runs events until none is planned.
 func (w *World) runEvents() {
 	for w.Step() {
 		w.wakeUp()
@@ -109,7 +107,7 @@ func (w *World) model(id string) *fileModel {
 	return t
 }
 
-// apply changes records, and checks that the files may change so.
+// apply applies changes, and checks the resulting rows.
 func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
 	out, err := w.records.Apply(context.Background(), changes)
 	if err != nil || !out[0].Applied {
@@ -135,7 +133,7 @@ func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
 	return out, nil
 }
 
-// changed notes the row of a file, and plans a sweep when it is due.
+// changed records the new row of a file, and plans a sweep for its timer.
 func (w *World) changed(t *fileModel, row files.File) {
 	t.row, t.rowWrittenAt = row, w.Now
 	if row.State == files.Expired && !t.expired {
@@ -153,13 +151,13 @@ func (w *World) sweep(node int) {
 	w.spawn(node, func(t *thread) { _, _ = (&files.Sweeper{Service: &t.files}).Round(t.ctx) })
 }
 
-// head is the store's answer, dated by its clock in whole seconds.
+// head returns the result of a HEAD request. Its date is the store's clock in whole seconds.
 func (w *World) head(key string) files.ObjectInfo {
 	p, ok := w.objects[key]
 	return files.ObjectInfo{Found: ok, Size: p.Size, SHA256: p.SHA256, Parts: p.Parts(), Date: epoch.Add(w.Now).Truncate(time.Second)}
 }
 
-// page is the store's answer to a listing after a key.
+// page returns the page of a listing after a key.
 func (w *World) page(after string) (page []files.Listed) {
 	for _, key := range slices.Sorted(maps.Keys(w.objects)) {
 		if key > after && len(page) < listPage {
@@ -169,7 +167,7 @@ func (w *World) page(after string) (page []files.Listed) {
 	return page
 }
 
-// audit audits on a node.
+// audit runs an audit on a node.
 func (w *World) audit(node int) {
 	w.spawn(node, func(t *thread) {
 		r, err := t.files.Audit(t.ctx, t.list, files.AuditOptions{Limit: 100})
@@ -180,7 +178,7 @@ func (w *World) audit(node int) {
 	})
 }
 
-// storeObject stores an object, unless one is there.
+// storeObject stores an object if the key has none.
 func (w *World) storeObject(key string, p files.Promise) bool {
 	if _, exists := w.objects[key]; exists {
 		return false
@@ -192,7 +190,7 @@ func (w *World) storeObject(key string, p files.Promise) bool {
 	return true
 }
 
-// changeObject changes an object; nil: removes it.
+// changeObject replaces an object, or removes it if p is nil.
 func (w *World) changeObject(t *fileModel, p *files.Promise) {
 	w.writes++
 	w.observeObject(t)
@@ -206,13 +204,13 @@ func (w *World) changeObject(t *fileModel, p *files.Promise) {
 	w.notify(t.id)
 }
 
-// objectMatches reports that the object is what was promised.
+// objectMatches reports whether the object matches the promise.
 func (w *World) objectMatches(t *fileModel) bool {
 	p, exists := w.objects[t.id]
 	return exists && p == t.row.Promise
 }
 
-// observeObject notes what the object is now.
+// observeObject records whether the object matches the promise now.
 func (w *World) observeObject(t *fileModel) {
 	if w.objectMatches(t) {
 		t.lastMatch = w.Now
@@ -230,7 +228,7 @@ func (w *World) remove(key string) {
 	w.changeObject(w.model(key), nil)
 }
 
-// notify lets a notification come, or not, or twice.
+// notify plans zero or more notifications.
 func (w *World) notify(key string) {
 	if w.faultless || w.Tape.Chance(w.lossRate) {
 		return
@@ -244,7 +242,7 @@ func (w *World) notify(key string) {
 	}
 }
 
-// handleNotification is what a notification leads to, again and again until it is acknowledged.
+// handleNotification handles a notification, and retries until it is acknowledged.
 func (w *World) handleNotification(id string) {
 	w.spawn(w.Tape.Choose(nodes), func(t *thread) {
 		f := w.model(id)
@@ -259,12 +257,12 @@ func (w *World) handleNotification(id string) {
 	})
 }
 
-// promise is what user number n uploads.
+// promise returns the promise of user n.
 func promise(n int) (p files.Promise) {
 	p.Size = int64(10 + n)
 	binary.BigEndian.PutUint64(p.SHA256[:], uint64(n+1))
 	return p
 }
 
-// partSize is so that each file has three parts or four.
+// partSize makes each multipart file have three or four parts.
 const partSize = 4
