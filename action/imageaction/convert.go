@@ -13,9 +13,8 @@ import (
 	"github.com/pawlhq/pawl/action/imageaction/internal/libwebp"
 )
 
-// Convert does to one picture what the handler of [New] does to an object, and
-// returns the output with its content type. An error that is the picture's own
-// fault, and not r's, is marked by [pawl.Permanent].
+// Convert converts one picture like the handler of [New], and returns the output with its content
+// type. Errors that the picture causes are marked by [pawl.Permanent]; errors of r are not.
 func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, contentType string, err error) {
 	c, err = c.withDefaults()
 	if err != nil {
@@ -36,15 +35,15 @@ func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, conten
 	return out.Bytes(), pic.contentType(), nil
 }
 
-// picture is ready to be written.
+// picture is a converted picture, ready for encoding.
 type picture struct {
 	image  image.Image
 	raster *raster // the same pixels; always set for WebP
 	format string
 }
 
-// convert decodes the file and applies c. What needs no change is not touched:
-// a PNG of 16 bits a channel that only loses its metadata keeps its depth.
+// convert decodes the file and applies c. It changes only what c requires: a PNG with 16 bits per
+// channel that only loses its metadata keeps its depth.
 func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 	p := &picture{format: f.outputFormat(c)}
 	orient := orientation(f.data, f.format)
@@ -74,10 +73,10 @@ func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 	return p, p.check()
 }
 
-// mostSides are the largest width and height that a format can store, in pixels.
+// maxSides has the maximum width and height of a format, in pixels.
 var maxSides = map[string]int{formatJPEG: 65535, formatWebP: libwebp.MaxSide}
 
-// check refuses a picture that is too large for the output format.
+// check rejects a picture that is too large for the output format.
 func (p *picture) check() error {
 	most, limited := maxSides[p.format]
 	if b := p.image.Bounds(); limited && max(b.Dx(), b.Dy()) > most {
@@ -89,7 +88,7 @@ func (p *picture) check() error {
 
 func (p *picture) contentType() string { return "image/" + p.format }
 
-// encode writes the picture, which must not be used afterwards.
+// encode writes the picture and releases it. The picture must not be used afterwards.
 func (p *picture) encode(ctx context.Context, w io.Writer, c Config) error {
 	w = &cancelWriter{ctx, w}
 	switch p.format {
@@ -101,7 +100,7 @@ func (p *picture) encode(ctx context.Context, w io.Writer, c Config) error {
 	return png.Encode(w, p.image)
 }
 
-// cancelWriter ends an encoding whose context is done.
+// cancelWriter fails when its context is done, to stop an encoder.
 type cancelWriter struct {
 	ctx context.Context
 	w   io.Writer

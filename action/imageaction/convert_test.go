@@ -16,7 +16,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// convert runs Convert and decodes what comes out.
+// convert runs Convert and decodes its output.
 func convert(t *testing.T, in []byte, c Config) (img image.Image, contentType string) {
 	t.Helper()
 	out, contentType, err := Convert(t.Context(), bytes.NewReader(in), c)
@@ -37,7 +37,7 @@ func convert(t *testing.T, in []byte, c Config) (img image.Image, contentType st
 	return img, contentType
 }
 
-// differ fails where the pictures' pixels differ by more than tolerance.
+// comparePixels fails the test if pixels differ by more than tolerance.
 func comparePixels(t *testing.T, got, want image.Image, tolerance int) {
 	t.Helper()
 	if got.Bounds().Size() != want.Bounds().Size() {
@@ -48,7 +48,7 @@ func comparePixels(t *testing.T, got, want image.Image, tolerance int) {
 			g := color.NRGBAModel.Convert(at(got, x, y)).(color.NRGBA)
 			w := color.NRGBAModel.Convert(at(want, x, y)).(color.NRGBA)
 			if g.A == 0 && w.A == 0 {
-				continue // nobody sees a clear pixel's colour
+				continue // the colour of a transparent pixel is invisible
 			}
 			for i, d := range [4]int{int(g.R) - int(w.R), int(g.G) - int(w.G), int(g.B) - int(w.B), int(g.A) - int(w.A)} {
 				if max(d, -d) > tolerance {
@@ -61,7 +61,7 @@ func comparePixels(t *testing.T, got, want image.Image, tolerance int) {
 
 func at(m image.Image, x, y int) color.Color { return m.At(m.Bounds().Min.X+x, m.Bounds().Min.Y+y) }
 
-// mapped is m with f applied to each pixel.
+// mapped returns m with f applied to each pixel.
 func mapped(m image.Image, f func(color.Color) color.Color) image.Image {
 	out := image.NewNRGBA64(image.Rect(0, 0, m.Bounds().Dx(), m.Bounds().Dy()))
 	for y := range m.Bounds().Dy() {
@@ -103,7 +103,7 @@ func TestGrayscaleOfRGB(t *testing.T) {
 }
 
 func TestGrayscaleOfJPEGIsItsLuma(t *testing.T) {
-	for _, side := range []int{1, 7, 8, 16, 17, 64} { // padded planes and full ones
+	for _, side := range []int{1, 7, 8, 16, 17, 64} { // with padded and full planes
 		in := encodeJPEG(t, photo(side, side+3))
 		stored, err := jpeg.Decode(bytes.NewReader(in))
 		if err != nil {
@@ -237,7 +237,7 @@ func TestWebP(t *testing.T) {
 				}
 			}
 			bias /= float64(got.Bounds().Dx() * got.Bounds().Dy())
-			if bias < -0.5 || bias > 0.5 { // 5.2 with the planes as x/image/webp gives them
+			if bias < -0.5 || bias > 0.5 { // 5.2 with the unchanged planes of x/image/webp
 				t.Errorf("grayscale %v: on average %.2f brighter than the original", gray, bias)
 			}
 		}
@@ -352,7 +352,7 @@ func TestResizeIsCatmullRom(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if m == image.Image(clear) { // colours of all but clear pixels are mostly rounding
+				if m == image.Image(clear) { // colours of nearly transparent pixels are mostly rounding errors
 					comparePixels(t, premultiplied(got.image()), premultiplied(want), 1)
 				} else {
 					comparePixels(t, got.image(), want, 1)
@@ -375,7 +375,7 @@ func TestResizeIsCatmullRom(t *testing.T) {
 	}
 }
 
-// premultiplied shows the premultiplied channels as if they were opaque.
+// premultiplied returns the premultiplied channels as an opaque picture.
 func premultiplied(m image.Image) image.Image {
 	return mapped(m, func(c color.Color) color.Color {
 		r, g, b, a := c.RGBA()

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// Formats by their names in configuration and content types.
+// Names of formats in the configuration and in content types.
 const (
 	formatJPEG = "jpeg"
 	formatPNG  = "png"
@@ -26,8 +26,8 @@ const (
 	formatWebP = "webp"
 )
 
-// codec reads one format. The table is our own and not package image's
-// registry, to which any other package of the program may add.
+// codec reads one format. Package image has a registry of codecs, but any package of the program
+// may add to it.
 type codec struct {
 	format string
 	magic  string // '?' matches any byte
@@ -42,10 +42,10 @@ var codecs = []codec{
 	{formatWebP, "RIFF????WEBPVP8", webp.DecodeConfig, webp.Decode},
 }
 
-// sniffLen is the longest magic.
+// sniffLen is the length of the longest magic.
 const sniffLen = 15
 
-// sniff returns the codec for a file that begins with b, or nil.
+// codecFor returns the codec for a file that begins with b, or nil.
 func codecFor(b []byte) *codec {
 	for i := range codecs {
 		if codecs[i].matches(b) {
@@ -67,14 +67,13 @@ func (c *codec) matches(b []byte) bool {
 	return true
 }
 
-// decodeTime is how long a picture may take to decode: some are built to take
-// hours.
+// decodeTimeout is the maximum time to decode a picture. Some pictures are crafted to take hours.
 const decodeTimeout = time.Minute
 
-// errTooSlow: the picture's own making, which another attempt would only repeat.
+// errDecodeTimeout is permanent, because another attempt would take as long.
 var errDecodeTimeout = fmt.Errorf("the picture takes longer than %v to decode", decodeTimeout)
 
-// decode returns the whole picture. Only the end of ctx is an error that may pass.
+// decode returns the decoded picture. All errors are permanent, except the end of ctx.
 func (f *file) decode(ctx context.Context) (image.Image, error) {
 	if err := f.checkScans(); err != nil {
 		return nil, err
@@ -93,9 +92,8 @@ func (f *file) decode(ctx context.Context) (image.Image, error) {
 	return img, nil
 }
 
-// decodeSafely turns a panic of a decoder into an error. The decoders mean to
-// have none; but what strangers upload shall not prove them wrong at the cost
-// of the process.
+// decodeSafely converts a panic of a decoder to an error, so that an uploaded file cannot end the
+// process.
 func (f *file) decodeSafely(r io.Reader) (img image.Image, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -121,7 +119,7 @@ func (f *file) decodeSafely(r io.Reader) (img image.Image, err error) {
 	return img, nil
 }
 
-// onScreen puts a GIF's frame where it belongs on the GIF's logical screen.
+// onScreen places a frame on the GIF's logical screen.
 func (f *file) onScreen(frame *image.Paletted) image.Image {
 	screen := image.Rect(0, 0, f.header.Width, f.header.Height)
 	if frame.Rect == screen {
@@ -132,9 +130,9 @@ func (f *file) onScreen(frame *image.Paletted) image.Image {
 	return m
 }
 
-// fullRange stretches the planes of a lossy WebP. VP8 stores luma from 16 to
-// 235 and chroma from 16 to 240, but x/image/webp hands them out as if they
-// were JPEG's, which go from 0 to 255: pictures come out pale.
+// fullRange stretches the planes of a lossy WebP. VP8 stores luma from 16 to 235 and chroma from
+// 16 to 240, but x/image/webp returns them as if they were JPEG's, from 0 to 255, so pictures
+// look pale.
 // https://go.dev/issue/40173
 func fullRange(m *image.YCbCr) {
 	var luma, chroma [256]uint8
@@ -153,14 +151,14 @@ func fullRange(m *image.YCbCr) {
 	}
 }
 
-// animatedWebP looks for the animation flag of the extended header, which
-// x/image/webp does not tell from a broken file.
+// animatedWebP reports whether the extended header has the animation flag. x/image/webp does not
+// distinguish animations from broken files.
 func (f *file) animatedWebP() bool {
 	const flags, animation = 20, 1 << 1
 	return f.format == formatWebP && len(f.data) > flags && f.data[15] == 'X' && f.data[flags]&animation != 0
 }
 
-// cancelReader ends a decoding whose context is done.
+// cancelReader fails when its context is done, to stop a decoder.
 type cancelReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// paint draws something with edges, slopes and noise on m.
+// paint draws edges, slopes and noise on m.
 func paint(m draw.Image, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	b := m.Bounds()
@@ -37,7 +37,7 @@ func photo(w, h int) *image.RGBA {
 	return m
 }
 
-// glass is a picture whose alpha runs from clear to opaque.
+// translucentPicture returns a picture whose alpha runs from transparent to opaque.
 func translucentPicture(w, h int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, w, h))
 	paint(m, 8)
@@ -65,7 +65,7 @@ func encodeJPEG(t testing.TB, m image.Image) []byte {
 	return b.Bytes()
 }
 
-// encodeGIF writes frames onto a screen of the given size.
+// encodeGIF writes frames with a screen of the given size.
 func encodeGIF(t testing.TB, w, h int, frames ...*image.Paletted) []byte {
 	t.Helper()
 	g := &gif.GIF{Config: image.Config{Width: w, Height: h}}
@@ -89,7 +89,7 @@ func testdata(t testing.TB, name string) []byte {
 	return b
 }
 
-// exif is a TIFF block whose only entry is the orientation.
+// exif returns a TIFF block whose only entry is the orientation.
 func exif(order binary.AppendByteOrder, o exifOrientation) []byte {
 	head := "II*\x00"
 	if order == binary.AppendByteOrder(binary.BigEndian) {
@@ -122,8 +122,7 @@ func pngChunk(name string, data []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
 }
 
-// webpExtended puts the pixels of a lossless WebP into a file of the extended
-// format.
+// webpExtended converts a lossless WebP to the extended format.
 func webpExtended(file []byte, w, h int, flags byte, tiff []byte) []byte {
 	_, pixels, _ := bytes.Cut(file, []byte("VP8L"))
 	size := binary.LittleEndian.Uint32(pixels)
@@ -146,8 +145,8 @@ func webpChunk(name string, data []byte) []byte {
 	return b
 }
 
-// scanBomb is a progressive JPEG of side × side gray pixels whose scans say
-// "nothing here" in a few bytes each, at the price of a walk over all blocks.
+// scanBomb returns a progressive JPEG of side × side gray pixels whose scans are empty and take a
+// few bytes each, but need a pass over all blocks.
 func scanBomb(side, scans int) []byte {
 	segment := func(marker byte, data ...byte) []byte {
 		b := binary.BigEndian.AppendUint16([]byte{0xff, marker}, uint16(len(data)+2))

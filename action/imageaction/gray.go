@@ -4,19 +4,19 @@ import (
 	"image"
 )
 
-// luma is what color.GrayModel makes of an opaque colour of 16 bits a channel:
-// 0.299 R + 0.587 G + 0.114 B, the luma of ITU-R BT.601.
+// luma returns the luma of ITU-R BT.601, 0.299 R + 0.587 G + 0.114 B, of an opaque colour with 16
+// bits per channel, like color.GrayModel.
 func luma(r, g, b uint32) uint8 {
 	return uint8((19595*r + 38470*g + 7471*b + 1<<15) >> 24)
 }
 
-// luma8 is luma for 8 bits a channel.
+// luma8 is luma for 8 bits per channel.
 func luma8(r, g, b uint8) uint8 {
 	return luma(uint32(r)*0x101, uint32(g)*0x101, uint32(b)*0x101)
 }
 
-// grayOf returns the luma of an opaque picture. The Y channel of a JPEG or a
-// lossy WebP is that luma already, as it was before the colours were rounded.
+// grayOf returns the luma of an opaque picture. The Y channel of a JPEG or a lossy WebP is this
+// luma, without the rounding of colours.
 func grayOf(img image.Image) *raster {
 	b := img.Bounds()
 	switch m := img.(type) {
@@ -51,7 +51,7 @@ func grayAt(b image.Rectangle, at func(x, y int) uint8) *raster {
 	return r
 }
 
-// grayPixels reads opaque red, green, blue and alpha of 8 bits each.
+// grayPixels converts opaque RGBA pixels with 8 bits per channel.
 func grayPixels(pix []uint8, stride int, b image.Rectangle) *raster {
 	r := newRaster(b.Dx(), b.Dy(), 1)
 	for y := range r.h {
@@ -63,7 +63,7 @@ func grayPixels(pix []uint8, stride int, b image.Rectangle) *raster {
 	return r
 }
 
-// desaturate makes the colours of a raster with alpha gray.
+// desaturate converts the colours of a raster with alpha to gray.
 func (r *raster) desaturate() {
 	for y := range r.h {
 		for p := r.row(y); len(p) > 0; p = p[4:] {

@@ -1,11 +1,11 @@
-// Package imageaction converts pictures: grayscale, smaller, another format.
+// Package imageaction converts pictures to grayscale, a smaller size, or another format.
 //
-// It reads JPEG, PNG, GIF (the first frame) and WebP (not animated), and writes JPEG,
-// PNG and WebP (lossy). The output is upright, as the EXIF orientation of the input
-// requires, and has no metadata. Equal input and configuration give equal bytes.
+// It reads JPEG, PNG, GIF (the first frame) and WebP (not animated), and writes JPEG, PNG and
+// WebP (lossy). The output is upright, as the EXIF orientation of the input requires, and has no
+// metadata. Equal input and configuration give equal bytes.
 //
-// A picture that cannot be converted, because it is broken, too large or none
-// at all, is a permanent error; a store that fails to deliver it is not.
+// An object that is broken, too large, or not a picture is a permanent error. An error of the
+// store is not.
 package imageaction
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// Limits that hold where Config does not say otherwise.
+// Defaults of Config.
 const (
 	DefaultQuality     = 85 // of JPEG
 	DefaultWebPQuality = 75 // also libwebp's default
@@ -25,29 +25,28 @@ const (
 	DefaultMaxBytes    = 64 << 20
 )
 
-// Config says what becomes of a picture. The zero Config only turns it upright
-// and drops its metadata.
+// Config configures the conversion. The zero Config only applies the orientation and removes the
+// metadata.
 type Config struct {
-	// Grayscale reduces colours to their luma as of ITU-R BT.601: of a JPEG
-	// its own Y channel, of other pictures what [color.GrayModel] makes of
-	// the pixel. Alpha stays.
+	// Grayscale converts colours to their luma as of ITU-R BT.601: the Y channel of a JPEG, and
+	// the result of [color.GrayModel] for other pictures. Alpha is kept.
 	Grayscale bool `yaml:"grayscale"`
-	// Width and Height are the box in pixels that the picture is made to
-	// fit, keeping its proportions; it is never enlarged. Zero: unlimited.
+	// Width and Height are the maximum size in pixels; 0 means unlimited. A larger picture is
+	// reduced and keeps its proportions. A smaller one is not enlarged.
 	Width  int `yaml:"width"`
 	Height int `yaml:"height"`
-	// Format of the output: "jpeg", "png" or "webp". Default: jpeg for JPEG, png for
-	// all others. Transparency stays in PNG and WebP, and becomes white in JPEG.
+	// Format of the output: "jpeg", "png" or "webp". Default: jpeg for JPEG, png for all others.
+	// PNG and WebP keep transparency; in JPEG it becomes white.
 	Format string `yaml:"format"`
 	// Quality of JPEG or WebP output, 1 to 100. Default 85 for JPEG, 75 for WebP.
 	Quality int `yaml:"quality"`
-	// MaxPixels refuses pictures with more pixels. Default 25,000,000.
+	// MaxPixels is the maximum number of pixels of a picture. Default 25,000,000.
 	MaxPixels int64 `yaml:"max_pixels"`
-	// MaxBytes refuses files with more bytes. Default 64 MiB.
+	// MaxBytes is the maximum size of a file. Default 64 MiB.
 	MaxBytes int64 `yaml:"max_bytes"`
 }
 
-// checked returns c with its defaults, or says what is wrong with it.
+// withDefaults returns c with its defaults, or an error if c is invalid.
 func (c Config) withDefaults() (Config, error) {
 	if c.MaxPixels == 0 {
 		c.MaxPixels = DefaultMaxPixels
@@ -83,8 +82,7 @@ type handler struct {
 	config Config
 }
 
-// New returns a handler whose output is the object's picture, converted as c
-// says. Its pipeline needs an output.
+// New returns a handler that converts the object as c requires. Its pipeline needs an output.
 func New(c Config) (pawl.Handler, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -93,11 +91,12 @@ func New(c Config) (pawl.Handler, error) {
 	return &handler{config: c}, nil
 }
 
-// Concurrency implements [pawl.Limited]: one picture for every two cores, as decoding
-// takes nothing but processor and memory, and other pipelines need a core as well. A picture takes 1 to 8 bytes a pixel
-// decoded, up to 20 while a progressive JPEG is being decoded, and in colour 4 to 8
-// more on its way out: up to 28 bytes a pixel, so 700 MB for 25,000,000 pixels, the default
-// limit. libwebp takes up to 28 bytes a pixel after that memory is released.
+// Concurrency implements [pawl.Limited]: one picture for every two cores, because decoding needs
+// only processor and memory, and other pipelines need cores as well. A picture takes 1 to 8 bytes
+// per pixel after decoding, and up to 20 while a progressive JPEG is decoded. A colour picture
+// takes 4 to 8 more for conversion. The maximum is 28 bytes per pixel, so 700 MB for the default
+// limit of 25,000,000 pixels. libwebp takes up to 28 bytes per pixel after that memory is
+// released.
 func (h *handler) Concurrency() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
@@ -109,7 +108,7 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 		return err
 	}
 	file, err := load(body, t.Info.Size, h.config)
-	_ = body.Close() // it was only read from
+	_ = body.Close() // it was only read
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Object, err)
 	}

@@ -58,7 +58,7 @@ func TestPipeline(t *testing.T) {
 	if _, _, ok := w.Output("3.jpg"); ok {
 		t.Error("the output of a removed picture is still there")
 	}
-	w.Settled("note.jpg") // a better picture brings the dead back
+	w.Settled("note.jpg") // a valid picture revives the dead object
 }
 
 func TestPipelineWritesWebP(t *testing.T) {
@@ -95,8 +95,8 @@ func TestLargeFilesAreRejectedUnread(t *testing.T) {
 	}
 }
 
-// Pictures are decoded on half of the cores, unless the pipeline says otherwise: the
-// other half is for other pipelines, and no more memory is in use than that needs.
+// By default, pictures use half of the cores, so that other pipelines can use the rest and the
+// memory is bounded.
 func TestConcurrency(t *testing.T) {
 	h, err := New(Config{})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// header of a GIF, by the sides of its screen.
+// gifHeader returns the header of a GIF with the given screen size.
 func gifHeader(w, h uint16) []byte {
 	b := binary.LittleEndian.AppendUint16([]byte("GIF89a"), w)
 	return append(binary.LittleEndian.AppendUint16(b, h), 0, 0, 0)
@@ -39,7 +39,7 @@ func webpHeader() []byte {
 	return append([]byte("RIFF\xff\xff\xff\x7fWEBP"), webpChunk("VP8X", big)...)
 }
 
-// endless is a body of which no more than a header's worth may be read.
+// endless is a body from which only the header may be read.
 type endless struct {
 	t    *testing.T
 	head io.Reader
@@ -106,7 +106,7 @@ func TestLimits(t *testing.T) {
 func TestInvalidPictures(t *testing.T) {
 	frame := image.NewPaletted(image.Rect(0, 0, 8, 8), palette.Plan9)
 	outside := encodeGIF(t, 8, 8, frame)
-	outside[6], outside[8] = 4, 4 // the screen is smaller than its frame
+	outside[6], outside[8] = 4, 4 // the screen is smaller than the frame
 	badCRC := encodePNG(t, photo(9, 9))
 	badCRC[len(badCRC)-20] ^= 1
 	animated := webpExtended(testdata(t, "lossless-alpha.webp"), 75, 100, 1<<1, nil)
@@ -146,7 +146,7 @@ func TestTruncatedFilesArePermanent(t *testing.T) {
 				if err != nil && !worker.IsPermanent(err) {
 					t.Fatalf("after %d bytes: %v is not permanent", n, err)
 				}
-				if err == nil && n < len(in)*9/10 { // what follows the pixels may go missing
+				if err == nil && n < len(in)*9/10 { // data after the pixels may be missing
 					t.Fatalf("after %d of %d bytes: no error", n, len(in))
 				}
 			}
@@ -232,7 +232,7 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// FuzzConvert looks for panics, and for errors that blame the store.
+// FuzzConvert looks for panics and for errors that are not permanent.
 func FuzzConvert(f *testing.F) {
 	frame := image.NewPaletted(image.Rect(1, 1, 7, 7), palette.Plan9)
 	for _, seed := range [][]byte{

@@ -7,11 +7,11 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// maxScans is how many scans a JPEG may have. Encoders write about ten; each one
-// more is another walk over all pixels, for a few bytes of the file.
+// maxScans is the maximum number of scans in a JPEG. Encoders write about ten. Each scan takes
+// another pass over all pixels, for a few bytes of the file.
 const maxScans = 100
 
-// checkScans refuses a JPEG that takes long to decode on purpose.
+// checkScans rejects a JPEG that is crafted to decode slowly.
 func (f *file) checkScans() error {
 	if n := scans(f.data); f.format == formatJPEG && n > maxScans {
 		return pawl.Permanent(fmt.Errorf("jpeg picture of more than the %d scans allowed", maxScans))
@@ -19,7 +19,7 @@ func (f *file) checkScans() error {
 	return nil
 }
 
-// The markers of a JPEG that the count of its scans depends on.
+// Markers of a JPEG that are needed to count its scans.
 // https://www.w3.org/Graphics/JPEG/itu-t81.pdf, table B.1
 const (
 	markerTEM      = 0x01
@@ -27,13 +27,13 @@ const (
 	markerSOI      = 0xd8
 	markerEOI      = 0xd9
 	markerSOS      = 0xda
-	stuffed        = 0x00 // follows a byte 0xff that is data
+	stuffed        = 0x00 // after 0xff: 0xff is data
 	markerFollows  = 0xff
 	segmentLenSize = 2
 )
 
-// scans counts the scans of a JPEG, up to one more than allowed. Segments are
-// passed by as a whole, since what they hold, a thumbnail say, may look like a scan.
+// scans counts the scans of a JPEG, up to one more than allowed. It skips whole segments, because
+// their content, such as a thumbnail, may look like a scan.
 func scans(data []byte) (n int) {
 	for i := 0; i+1 < len(data) && n <= maxScans; {
 		if data[i] != markerFollows {

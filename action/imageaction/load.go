@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// file is a picture as it was stored, known to be within the limits.
+// file is an undecoded picture within the limits.
 type file struct {
 	data   []byte
 	format string
@@ -19,7 +19,7 @@ type file struct {
 
 func (f *file) pixels() int64 { return int64(f.header.Width) * int64(f.header.Height) }
 
-// outputFormat is the one asked for, or the one nearest to the input's.
+// outputFormat returns the configured format, or the default for the input's format.
 func (f *file) outputFormat(c Config) string {
 	switch {
 	case c.Format != "":
@@ -30,16 +30,15 @@ func (f *file) outputFormat(c Config) string {
 	return formatPNG
 }
 
-// load reads a picture, its header first: what is too large is refused before
-// the rest is read, and before anything is decoded. size is the expected number
-// of bytes, or zero.
+// load reads a picture. It checks the header first, and rejects a picture that is too large
+// before it reads the rest or decodes anything. size is the expected number of bytes, or zero.
 func load(r io.Reader, size int64, c Config) (*file, error) {
 	in := &input{r: r, config: c, left: c.MaxBytes}
 	var read bytes.Buffer
 	tee := io.TeeReader(in, &read)
 
-	// An error of the store, or too many bytes, shows up as an error of
-	// whoever reads the header: in.err knows better.
+	// A codec reports an error of the store, or the limit, as its own error. in.err has the
+	// original.
 	magic := make([]byte, sniffLen)
 	n, err := io.ReadFull(tee, magic)
 	if in.err != nil {
@@ -93,19 +92,19 @@ func (c Config) checkPixels(f *file) error {
 	return nil
 }
 
-// input reads no more than the limit and remembers why it ended.
+// input reads up to the limit and records its error.
 type input struct {
 	r      io.Reader
 	config Config
-	left   int64
-	err    error // of the store, or over the limit; never io.EOF
+	left   int64 // bytes until the limit
+	err    error // of the store, or for the limit; never io.EOF
 }
 
 func (in *input) Read(b []byte) (int, error) {
 	if in.err != nil {
 		return 0, in.err
 	}
-	// One byte more than allowed tells the limit from the end.
+	// Reading one byte more than allowed distinguishes the limit from the end.
 	n, err := in.r.Read(b[:min(int64(len(b)), in.left+1)])
 	in.left -= int64(n)
 	switch {

@@ -8,18 +8,17 @@ import (
 	"golang.org/x/image/riff"
 )
 
-// exifOrientation is EXIF's tag 0x0112: which corner of the stored picture is
-// the top left one of the picture as seen, and which way its rows run.
+// exifOrientation is EXIF's tag 0x0112: the corner of the stored picture that is the top left of
+// the displayed picture, and the direction of the rows.
 type exifOrientation int
 
 const uprightOrientation exifOrientation = 1
 
-// swapsSides reports whether the upright picture is as wide as the stored one
-// is high.
+// swapsSides reports whether the width of the upright picture is the height of the stored one.
 func (o exifOrientation) swapsSides() bool { return o >= 5 }
 
-// orientation reads the tag. A picture without it is upright, and so is one
-// whose metadata cannot be read: the pixels are what matters.
+// orientation reads the tag. It returns uprightOrientation if the tag is missing or the metadata
+// cannot be read, because only the pixels matter.
 func orientation(data []byte, format string) exifOrientation {
 	var meta imagemeta.ImageFormat
 	switch format {
@@ -53,8 +52,8 @@ func orientation(data []byte, format string) exifOrientation {
 	return found
 }
 
-// webpEXIF returns the EXIF block of a WebP file, which is a TIFF file, or nil.
-// imagemeta 1.0.1 does not find it behind a chunk of odd length.
+// webpEXIF returns the EXIF block of a WebP file, which is a TIFF file, or nil. imagemeta 1.0.1
+// does not find it after a chunk of odd length.
 func webpEXIF(data []byte) []byte {
 	_, chunks, err := riff.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -72,11 +71,11 @@ func webpEXIF(data []byte) []byte {
 		if err != nil {
 			return nil
 		}
-		return bytes.TrimPrefix(block, []byte("Exif\x00\x00")) // as in JPEG; some programs write it here too
+		return bytes.TrimPrefix(block, []byte("Exif\x00\x00")) // as in JPEG; some programs write it in WebP too
 	}
 }
 
-// orient returns the raster as it is meant to be seen.
+// orient returns the upright raster.
 func (r *raster) orient(o exifOrientation) *raster {
 	if o == uprightOrientation {
 		return r
@@ -86,7 +85,7 @@ func (r *raster) orient(o exifOrientation) *raster {
 		w, h = h, w
 	}
 	out := newRaster(w, h, r.n)
-	// Going right in the output moves by dx in the input, going down by dy.
+	// A step right in the output is a step of dx in the input, and a step down a step of dy.
 	start, dx, dy := r.traversal(o)
 	for y := range h {
 		from := start + y*dy
@@ -99,8 +98,8 @@ func (r *raster) orient(o exifOrientation) *raster {
 	return out
 }
 
-// path says where in pix the output's top left pixel is, and how far away from
-// any pixel its right and its lower neighbour are.
+// traversal returns the index in pix of the output's top left pixel, and the distances to the
+// right and the lower neighbour of a pixel.
 func (r *raster) traversal(o exifOrientation) (start, dx, dy int) {
 	right, down := r.n, r.stride
 	lastX, lastY := (r.w-1)*right, (r.h-1)*down
@@ -113,11 +112,11 @@ func (r *raster) traversal(o exifOrientation) (start, dx, dy int) {
 		return lastY, right, -down
 	case 5: // mirrored along the diagonal from the top left
 		return 0, down, right
-	case 6: // to be turned clockwise
+	case 6: // rotated: turn clockwise
 		return lastY, -down, right
 	case 7: // mirrored along the other diagonal
 		return lastX + lastY, -down, -right
-	case 8: // to be turned counter-clockwise
+	case 8: // rotated: turn counter-clockwise
 		return lastX, down, -right
 	}
 	return 0, right, down

@@ -6,8 +6,8 @@ import (
 	"image/draw"
 )
 
-// raster is a picture of 8 bits a channel that can be worked on: n is 1 for
-// opaque grays, and 4 for red, green, blue and alpha, not premultiplied.
+// raster is a picture with 8 bits per channel. n is 1 for opaque grays, and 4 for red, green,
+// blue and alpha, not premultiplied.
 type raster struct {
 	pix          []uint8
 	w, h, stride int
@@ -20,20 +20,20 @@ func newRaster(w, h, n int) *raster {
 
 func (r *raster) row(y int) []uint8 { return r.pix[y*r.stride:][:r.w*r.n] }
 
-// image returns the raster for the encoders, without copying.
+// image returns the raster as an image, without copying.
 func (r *raster) image() image.Image {
 	rect := image.Rect(0, 0, r.w, r.h)
 	if r.n == 1 {
 		return &image.Gray{Pix: r.pix, Stride: r.stride, Rect: rect}
 	}
 	m := &image.NRGBA{Pix: r.pix, Stride: r.stride, Rect: rect}
-	if m.Opaque() { // then both types mean the same, and image/jpeg is faster on this one
+	if m.Opaque() { // both types are equal then, and image/jpeg is faster with RGBA
 		return &image.RGBA{Pix: r.pix, Stride: r.stride, Rect: rect}
 	}
 	return m
 }
 
-// flatten puts the picture on white.
+// flatten puts the picture on a white background.
 func (r *raster) flatten() {
 	if r.n == 1 {
 		return
@@ -54,8 +54,8 @@ func opaque(img image.Image) bool {
 	return ok && o.Opaque()
 }
 
-// rasterOf returns img as a raster. It may share memory with img, which is not
-// to be used any more.
+// rasterOf returns img as a raster. It may share memory with img, which must not be used
+// afterwards.
 func rasterOf(img image.Image, gray bool) *raster {
 	switch {
 	case !opaque(img):
@@ -76,7 +76,7 @@ func rasterOf(img image.Image, gray bool) *raster {
 	return &raster{pix: m.Pix, w: b.Dx(), h: b.Dy(), stride: m.Stride, n: 4}
 }
 
-// translucent keeps colours and alpha apart.
+// translucent returns a raster with colours and alpha, not premultiplied.
 func translucent(img image.Image) *raster {
 	b := img.Bounds()
 	if m, ok := img.(*image.NRGBA); ok {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// fit returns the largest size of w × h's proportions, and not larger than it,
-// that a box can hold. A side of the box that is 0 is unlimited.
+// fit returns the largest size with the proportions of w × h that fits into the box and is not
+// larger than w × h. A side of the box that is 0 is unlimited.
 func fit(w, h, boxW, boxH int) (int, int) {
 	if boxW > 0 && w > boxW {
 		w, h = boxW, scaled(h, boxW, w)
@@ -19,19 +19,19 @@ func fit(w, h, boxW, boxH int) (int, int) {
 	return w, h
 }
 
-// scaled is n × num / den, rounded, and at least 1.
+// scaled returns n × num / den, rounded, at least 1.
 func scaled(n, num, den int) int {
 	return max(1, int((2*int64(n)*int64(num)+int64(den))/(2*int64(den))))
 }
 
-// resize is a Catmull-Rom filter, as draw.CatmullRom.Scale, but row by row, for two reasons
-// (see BenchmarkResize). The library keeps 32 bytes for each pixel of the new width and the
-// old height: 720 MB for a photograph of 5,000 × 5,000 pixels that becomes 4,500 wide, which
-// exceeds what docs/ACTIONS.md promises. And it takes 3.4 times as long for gray pictures,
-// and 1.5 to 2.5 times for coloured ones.
+// resize applies a Catmull-Rom filter, like draw.CatmullRom.Scale, but row by row, for two
+// reasons (see BenchmarkResize). The library needs 32 bytes for each pixel of the new width and
+// the old height: 720 MB to reduce 5,000 × 5,000 pixels to a width of 4,500, which exceeds the
+// limit in docs/ACTIONS.md. It also takes 3.4 times as long for gray pictures, and 1.5 to 2.5
+// times as long for coloured ones.
 //
-// Products are converted to float32 before they are added, which forbids fused
-// operations: the result is the same on every machine.
+// Products are converted to float32 before they are added. This prevents fused operations, so
+// that the result is the same on every machine.
 func (r *raster) resize(ctx context.Context, w, h int) (*raster, error) {
 	if w == r.w && h == r.h {
 		return r, nil
@@ -53,13 +53,13 @@ func (r *raster) resize(ctx context.Context, w, h int) (*raster, error) {
 	return out, nil
 }
 
-// span is how one pixel of the output is made of the input's: from first on.
+// span describes one output pixel as a weighted sum of input pixels from first on.
 type span struct {
 	first   int
 	weights []float32
 }
 
-// weigh returns a span for each of the to pixels that from pixels become.
+// spansFor returns a span for each of to output pixels, from from input pixels.
 func spansFor(from, to int) []span {
 	kernel := draw.CatmullRom
 	scale := float64(from) / float64(to)
@@ -85,14 +85,13 @@ func spansFor(from, to int) []span {
 	return spans
 }
 
-// window holds the input rows that the current output row is made of, resized
-// to the new width.
+// window has the input rows for the current output row, resized to the new width.
 type window struct {
 	in      *raster
 	columns []span
 	loaded  []float32
 	rows    [][]float32
-	next    int // first input row not resized yet
+	next    int // first input row that is not resized yet
 }
 
 func newWindow(in *raster, w int, columns, rows []span) *window {
@@ -107,8 +106,8 @@ func newWindow(in *raster, w int, columns, rows []span) *window {
 	return win
 }
 
-// row returns input row y at the new width. Rows are asked for in ascending
-// spans, none longer than the window.
+// row returns input row y at the new width. Callers request rows in ascending spans that are not
+// longer than the window.
 func (win *window) row(y int) []float32 {
 	for ; win.next <= y; win.next++ {
 		win.in.load(win.next, win.loaded)
@@ -154,8 +153,8 @@ func addScaled(sum, row []float32, weight float32) {
 	}
 }
 
-// load reads row y, colours multiplied by alpha: what cannot be seen has no
-// say in its neighbours' colour.
+// load reads row y and multiplies colours by alpha, so that invisible pixels do not influence
+// their neighbours' colours.
 func (r *raster) load(y int, to []float32) {
 	row := r.row(y)
 	if r.n == 1 {
@@ -171,7 +170,7 @@ func (r *raster) load(y int, to []float32) {
 	}
 }
 
-// store writes row y, from colours multiplied by alpha.
+// store writes row y from colours multiplied by alpha.
 func (r *raster) store(y int, from []float32) {
 	row := r.row(y)
 	if r.n == 1 {
@@ -192,7 +191,7 @@ func (r *raster) store(y int, from []float32) {
 	}
 }
 
-// clamp rounds v to the nearest of 0 to 255.
+// clamp rounds v to an integer from 0 to 255.
 func clamp(v float32) uint8 {
 	return uint8(min(max(v, 0), 255) + 0.5)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlhq/pawl/action/imageaction/internal/libwebp"
 )
 
-// encodeWebP encodes the picture. libwebp may need as much memory as decoding did, so
-// encodeWebP first releases what decoding left behind, and then the picture itself as
-// soon as libwebp has a copy.
+// encodeWebP encodes the picture. libwebp may need as much memory as decoding did, so encodeWebP
+// first releases the memory of the decoder, and releases the picture as soon as libwebp has a
+// copy.
 func (p *picture) encodeWebP(ctx context.Context, w io.Writer, quality int) error {
 	r := p.raster
 	p.image, p.raster = nil, nil
@@ -37,8 +37,8 @@ func (p *picture) encodeWebP(ctx context.Context, w io.Writer, quality int) erro
 	return err
 }
 
-// releaseMemory returns unused memory to the system, unless the picture is so small
-// that a garbage collection costs more than it yields.
+// releaseMemory returns unused memory to the system, except for small pictures, for which a
+// garbage collection is not worthwhile.
 func releaseMemory(pixels int) {
 	if pixels >= 1<<20 {
 		debug.FreeOSMemory()

@@ -18,8 +18,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// decoded returns the pixels of a file. The decoder of WebP is that of x/image, which
-// shares no code with libwebp.
+// decoded returns the pixels of a file. It decodes WebP with x/image, which shares no code with
+// libwebp.
 func decoded(t *testing.T, file []byte) *image.NRGBA {
 	t.Helper()
 	f, err := load(bytes.NewReader(file), 0, Config{MaxBytes: 1 << 30, MaxPixels: 1 << 30})
@@ -39,7 +39,7 @@ func nrgba(img image.Image) *image.NRGBA {
 	return m
 }
 
-// psnr returns the peak signal-to-noise ratio of the colours, in dB. Clear pixels do not count.
+// psnr returns the peak signal-to-noise ratio of the colours, in dB, without transparent pixels.
 func psnr(t *testing.T, got, want *image.NRGBA) float64 {
 	t.Helper()
 	if got.Rect != want.Rect {
@@ -65,8 +65,8 @@ func alphaOf(m *image.NRGBA) []uint8 {
 	return a
 }
 
-// slopes is a picture of soft colours with a few edges. Its alpha runs from clear to
-// opaque if it is translucent.
+// slopes returns a picture of soft colours with a few edges. If translucent is set, its alpha
+// runs from transparent to opaque.
 func slopes(w, h int, translucent bool) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -85,7 +85,7 @@ func slopes(w, h int, translucent bool) *image.NRGBA {
 }
 
 func TestWebPIsWrittenFromEveryFormat(t *testing.T) {
-	const w, h = 97, 61 // the last column and row have no neighbour to share chroma with
+	const w, h = 97, 61 // odd sizes: the last column and row have no neighbour to share chroma with
 	opaque, clear := slopes(w, h, false), slopes(w, h, true)
 	indexed := image.NewPaletted(opaque.Rect, palette.WebSafe)
 	draw.FloydSteinberg.Draw(indexed, indexed.Rect, opaque, image.Point{})
@@ -149,7 +149,7 @@ func TestWebPIsUpright(t *testing.T) {
 			"png":  pngWithEXIF(encodePNG(t, stored), exif(binary.LittleEndian, o)),
 		} {
 			t.Run(fmt.Sprint(name, " ", int(o)), func(t *testing.T) {
-				want, _, err := Convert(t.Context(), bytes.NewReader(in), Config{Format: formatPNG}) // TestOrientation checks it
+				want, _, err := Convert(t.Context(), bytes.NewReader(in), Config{Format: formatPNG}) // verified by TestOrientation
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -172,7 +172,7 @@ func TestColourOfClearPixelsStaysInvisible(t *testing.T) {
 	m := image.NewNRGBA(image.Rect(0, 0, 64, 64))
 	for y := range 64 {
 		for x := range 64 {
-			m.SetNRGBA(x, y, color.NRGBA{R: 255, G: 0, B: 255}) // clear
+			m.SetNRGBA(x, y, color.NRGBA{R: 255, G: 0, B: 255}) // transparent
 			if x >= 31 {                                        // the edge runs through blocks of 2 × 2 pixels
 				m.SetNRGBA(x, y, color.NRGBA{R: 120, G: 120, B: 120, A: 255})
 			}

@@ -1,8 +1,8 @@
-// Package libwebp encodes WebP pictures with Google's libwebp 1.4.0, compiled to
-// WebAssembly. README.md has the origin of the compiled file.
+// Package libwebp encodes WebP pictures with Google's libwebp 1.4.0, compiled to WebAssembly.
+// README.md documents the origin of the compiled file.
 //
-// The library runs inside this process without cgo, and without access to
-// anything outside its own memory. It returns the same bytes on every machine.
+// The library runs inside this process without cgo, and can access only its own memory. It
+// returns the same bytes on every machine.
 package libwebp
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// MaxSide is the largest width and the largest height of a WebP picture, in pixels.
+// MaxSide is the maximum width and the maximum height of a WebP picture, in pixels.
 const MaxSide = 16383
 
 // Values of libwebp's parameter "method", 0 (fast) to 6 (slow).
@@ -36,7 +36,7 @@ const MaxSide = 16383
 // Method 6 also takes up to 17 times as long as method 4 for a noisy alpha channel.
 const (
 	defaultMethod   = 4
-	lowMemoryMethod = 0 // keeps no statistics of all blocks in memory
+	lowMemoryMethod = 0 // needs no memory for statistics of all blocks
 )
 
 // An instance gets memory for its picture up to this limit. At quality 100, noise
@@ -49,7 +49,7 @@ const (
 //go:embed webp.wasm.gz
 var compressed []byte
 
-// library is the compiled module. Instances of it share nothing but its code.
+// library is the compiled module. Its instances share only its code.
 type library struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
@@ -74,14 +74,13 @@ var load = sync.OnceValues(func() (*library, error) {
 	return &library{runtime, module}, nil
 })
 
-// Encode returns a lossy WebP picture of the given width and height, 1 to [MaxSide].
-// The quality is 1 to 100. fill is called once and writes the picture: luma 16 to 235,
-// chroma 16 to 240, as of ITU-R BT.601, and alpha. The picture is valid during the
-// call only.
+// Encode returns a lossy WebP picture of the given width and height, 1 to [MaxSide]. The quality
+// is 1 to 100. Encode calls fill once to write the picture: luma 16 to 235, chroma 16 to 240, as
+// of ITU-R BT.601, and alpha. The picture is valid only during that call.
 //
-// Calls run in parallel, each in memory of at most 28 bytes a pixel and 4 MiB. A call
-// that has begun to encode does not end before the picture is encoded: checks for
-// cancellation inside WebAssembly would make it three times as slow.
+// Calls run in parallel, each with at most 28 bytes per pixel plus 4 MiB of memory. An encoding
+// cannot be interrupted: checks for cancellation inside WebAssembly would make it three times as
+// slow.
 func Encode(ctx context.Context, width, height, quality int, fill func(*image.NYCbCrA)) ([]byte, error) {
 	if width < 1 || height < 1 || width > MaxSide || height > MaxSide {
 		return nil, fmt.Errorf("picture of %d × %d pixels: want sides of 1 to %d", width, height, MaxSide)
@@ -103,11 +102,11 @@ func Encode(ctx context.Context, width, height, quality int, fill func(*image.NY
 	return instance{module}.encode(ctx, width, height, quality, fill)
 }
 
-// ErrMemory is returned for a picture that cannot be encoded within the limit of
-// memory. No picture is known that needs more.
+// ErrMemory is returned for a picture that cannot be encoded within the memory limit. No such
+// picture is known.
 var ErrMemory = fmt.Errorf("libwebp needs more memory than %d bytes a pixel", bytesPerPixel)
 
-// instance is a copy of libwebp for one picture.
+// instance is an instance of libwebp for one picture.
 type instance struct{ api.Module }
 
 func (i instance) encode(ctx context.Context, width, height, quality int, fill func(*image.NYCbCrA)) ([]byte, error) {
@@ -131,7 +130,7 @@ func (i instance) encode(ctx context.Context, width, height, quality int, fill f
 		if err != nil {
 			return nil, err
 		}
-		if result == 0 { // no memory left
+		if result == 0 { // out of memory
 			continue
 		}
 		n, _ := i.Memory().ReadUint32Le(size)
@@ -152,8 +151,7 @@ func (i instance) malloc(ctx context.Context, n uint32) (address uint32, err err
 	return address, err
 }
 
-// call calls a function of webp.c, which README.md names. All of them return one
-// value of 32 bits.
+// call calls a function of webp.c; see README.md. All these functions return one 32-bit value.
 func (i instance) call(ctx context.Context, function string, args ...uint64) (uint32, error) {
 	results, err := i.ExportedFunction(function).Call(ctx, args...)
 	if err != nil {
@@ -162,13 +160,12 @@ func (i instance) call(ctx context.Context, function string, args ...uint64) (ui
 	return api.DecodeU32(results[0]), nil
 }
 
-// pictureBytes returns the length of the four planes of a picture.
+// pictureBytes returns the total length of the four planes of a picture.
 func pictureBytes(width, height int) uint32 {
 	return uint32(2*width*height + 2*((width+1)/2)*((height+1)/2))
 }
 
-// layOut returns a picture whose planes lie in b one after the other, as libwebp's
-// caller in webp.c expects them.
+// planesOf returns a picture whose planes are in b one after another, as webp.c expects them.
 func planesOf(b []uint8, width, height int) *image.NYCbCrA {
 	luma, chroma := width*height, ((width+1)/2)*((height+1)/2)
 	plane := func(n int) (p []uint8) {

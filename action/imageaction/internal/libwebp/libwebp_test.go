@@ -16,7 +16,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// noise fills a picture with random colours, and random alpha if it is translucent.
+// noise fills a picture with random colours, and with random alpha if translucent is set.
 func noise(translucent bool) func(*image.NYCbCrA) {
 	return func(m *image.NYCbCrA) {
 		rnd := rand.New(rand.NewPCG(1, 2))
@@ -34,7 +34,7 @@ func noise(translucent bool) func(*image.NYCbCrA) {
 	}
 }
 
-// TestNoiseFitsIntoMemory encodes the pictures that need most memory.
+// TestNoiseFitsIntoMemory encodes the pictures that need the most memory.
 func TestNoiseFitsIntoMemory(t *testing.T) {
 	for _, size := range []image.Point{{1, 1}, {33, 17}, {600, 500}, {MaxSide, 3}, {3, MaxSide}} {
 		for _, translucent := range []bool{false, true} {
@@ -91,7 +91,7 @@ func TestSidesAreChecked(t *testing.T) {
 	}
 }
 
-// TestResultIsTheSameOnEveryMachine compares with a digest that was made on linux/amd64.
+// TestResultIsTheSameOnEveryMachine compares the result with a digest from linux/amd64.
 func TestResultIsTheSameOnEveryMachine(t *testing.T) {
 	file, err := Encode(t.Context(), 120, 90, 75, noise(true))
 	if err != nil {

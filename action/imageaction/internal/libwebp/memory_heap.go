@@ -2,7 +2,7 @@
 
 package libwebp
 
-// newMemory allocates the whole limit from the heap.
+// newMemory allocates the whole limit on the heap.
 func newMemory(limit int) (*memory, error) { return &memory{make([]byte, 0, limit)}, nil }
 
 // Free leaves the memory to the garbage collector.

@@ -4,8 +4,8 @@ package libwebp
 
 import "syscall"
 
-// newMemory reserves address space. The system provides a page when libwebp first
-// writes to it, so a picture takes only what it needs of the limit.
+// newMemory reserves address space. The system allocates a page when libwebp first writes to it,
+// so a picture uses only the memory that it needs.
 func newMemory(limit int) (*memory, error) {
 	b, err := syscall.Mmap(-1, 0, limit, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	return &memory{b[:0]}, err
