@@ -1,11 +1,11 @@
-// Package awslambda runs pipelines in AWS Lambda. A [Handler] processes the notifications
-// of each invocation with a Pawl of that invocation, and nothing of Pawl lives while the
-// process is frozen between two invocations:
+// Package awslambda runs pipelines in AWS Lambda. A [Handler] processes the notifications of each
+// invocation with a new Pawl, so that nothing runs while the process is frozen between two
+// invocations:
 //
 //	lambda.Start(&awslambda.Handler{Config: pawl.Config{Ledger: ledger, Objects: objects, Pipelines: pipelines}})
 //
-// Besides notifications it takes scheduled invocations, whose constant payload is
-// {"pawl":"sweep"} or {"pawl":"audit"}.
+// It also handles scheduled invocations with the constant payload {"pawl":"sweep"} or
+// {"pawl":"audit"}.
 package awslambda
 
 import (
@@ -23,32 +23,32 @@ import (
 	"github.com/pawlhq/pawl/source/lambdasource"
 )
 
-// Handler handles invocations. It implements the Handler of aws-lambda-go and is safe for
-// concurrent use. Do not change or copy it after the first invocation.
+// Handler handles invocations. It implements the Handler interface of aws-lambda-go and is safe
+// for concurrent use. Do not change or copy it after the first invocation.
 type Handler struct {
-	// Config is that of each invocation, without Sources, Ack, NoSweep, Deadline and
-	// Memory, which the Handler sets. Its Ledger must be one that other machines share.
+	// Config is the configuration of each invocation. The Handler sets Sources, Ack, NoSweep,
+	// Deadline and Memory. The Ledger must be one that several machines can share.
 	Config pawl.Config
-	// Dialect of the notifications; default [event.Detect]. Pipelines in event order need it.
+	// Dialect of the notifications; default [event.Detect]. Pipelines in event order require it.
 	Dialect        event.Dialect
 	TrustSequencer bool // see [pawl.Source]
-	// Scheduled states that an invocation with {"pawl":"sweep"} comes every minute. A message
-	// is then acknowledged as soon as the ledger has its events, and sweeps bring what is
-	// left. Otherwise a message is acknowledged only when its objects are settled, and
-	// comes again for each attempt. If no sweep has run for five minutes, the Handler logs
-	// an error and works as if Scheduled were false.
+	// Scheduled reports that an invocation with {"pawl":"sweep"} runs every minute. The Handler
+	// then acknowledges a message as soon as the ledger has its events, and sweeps process the
+	// remaining objects. Otherwise the Handler acknowledges a message only when its objects are
+	// settled, and the message is redelivered for each attempt. If no sweep has run for five
+	// minutes, the Handler logs an error and works as if Scheduled were false.
 	Scheduled bool
 
 	once sync.Once
 	rows *ledger.Rows
-	err  error // the Config cannot work
+	err  error // the Config is invalid
 
 	mu      sync.Mutex
-	checked time.Time // when the age of the last sweep was read
-	swept   bool      // what was found
+	checked time.Time // when the time of the last sweep was read
+	swept   bool      // result of that check: sweeps run
 }
 
-// errNoDeadline is returned outside of Lambda.
+// errNoDeadline is returned outside of AWS Lambda.
 var errNoDeadline = errors.New("awslambda: the context of the invocation has no deadline: is this AWS Lambda?")
 
 // Invoke handles one invocation.
@@ -109,7 +109,7 @@ func (h *Handler) runMessages(ctx context.Context, payload []byte, deadline time
 	return src.Response(ctx)
 }
 
-// runSchedule does what a scheduled invocation asks for.
+// runSchedule runs a scheduled sweep or audit.
 func (h *Handler) runSchedule(ctx context.Context, what string, deadline time.Time) ([]byte, error) {
 	cfg := h.Config
 	cfg.Deadline, cfg.NoSweep = deadline, false
@@ -126,7 +126,7 @@ func (h *Handler) runSchedule(ctx context.Context, what string, deadline time.Ti
 	return nil, fmt.Errorf("awslambda: the payload asks for %s: want sweep or audit", event.Quote(what))
 }
 
-// sweep sweeps once, and records meanwhile which pipelines are swept.
+// sweep sweeps once. Meanwhile it records which pipelines are swept.
 func (h *Handler) sweep(ctx context.Context, p *pawl.Pawl) error {
 	r := &recorder{Handler: h, wake: make(chan struct{}, 1), read: map[string]bool{}}
 	done := make(chan struct{})

@@ -24,7 +24,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// shared is a store in memory that stands for one that machines share.
+// shared is an in-memory store that claims to be shared by several machines.
 type shared struct{ store.Store }
 
 func (s shared) Traits() store.Traits {
@@ -33,7 +33,7 @@ func (s shared) Traits() store.Traits {
 	return t
 }
 
-// function is a handler and what it logs.
+// function is a Handler with its log.
 type function struct {
 	*testing.T
 	awslambda.Handler
@@ -57,7 +57,7 @@ func newFunction(t *testing.T, handle pawl.HandlerFunc) *function {
 	return f
 }
 
-// invoke makes an invocation with a time-out of a minute.
+// invoke makes an invocation with a timeout of one minute.
 func (f *function) invoke(payload string) error {
 	f.Helper()
 	ctx, stop := context.WithTimeout(f.Context(), time.Minute)
@@ -77,7 +77,7 @@ func TestMissingSweepsAreNoticed(t *testing.T) {
 		if err := f.invoke(`{"pawl":"sweep"}`); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute) // so long it relies on what it read
+		time.Sleep(time.Minute) // the handler reads the time of the last sweep again
 		if !acknowledged("b") {
 			t.Error("not acknowledged although a sweep has run")
 		}
@@ -88,7 +88,7 @@ func TestMissingSweepsAreNoticed(t *testing.T) {
 	})
 }
 
-// A sweep that runs for long counts as recent meanwhile.
+// A long sweep counts as recent while it runs.
 func TestLongSweepIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := make(chan struct{})
@@ -123,14 +123,14 @@ func TestLongSweepIsRecorded(t *testing.T) {
 	})
 }
 
-// noDue is a store whose due records cannot be read.
+// noDue is a store that cannot read due records.
 type noDue struct{ store.Store }
 
 func (noDue) Due(context.Context, store.DueRange) ([]store.Record, error) {
 	return nil, errors.New("access denied")
 }
 
-// A sweep that reads nothing fails, and does not count as a sweep.
+// A sweep that cannot read due records fails and is not recorded.
 func TestSweepWithoutAnswerIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFunction(t, func(context.Context, *pawl.Task) error { return errors.New("busy") })
@@ -144,7 +144,7 @@ func TestSweepWithoutAnswerIsNotRecorded(t *testing.T) {
 	})
 }
 
-// Two invocations of one process at a time do each effect once.
+// Concurrent invocations of one process perform each effect once.
 func TestConcurrentInvocations(t *testing.T) {
 	var mu sync.Mutex
 	done := map[string]int{}
@@ -197,8 +197,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A receiver that is down for hours kills no object, although each invocation has a Pawl of
-// its own.
+// A receiver that is down for hours kills no object, although each invocation creates a new Pawl.
 func TestOutageIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0

@@ -12,27 +12,26 @@ import (
 )
 
 const (
-	// sweepRegister and a pipeline's name make the name of the register that holds the
-	// time of the pipeline's last sweep.
+	// sweepRegister plus a pipeline's name is the name of the register with the time of the
+	// pipeline's last sweep.
 	sweepRegister = "lambda/swept/"
-	// sweepAge is the age of the last sweep from which sweeps count as missing.
+	// sweepAge is the age of the last sweep after which sweeps count as missing.
 	sweepAge = 5 * time.Minute
-	// sweepCheck is how long one process relies on what it read.
+	// sweepCheck is the interval between two reads of the last sweep's time.
 	sweepCheck = time.Minute
 )
 
-// recorder records for each pipeline that a sweep reads its due rows: as soon as the ledger
-// has returned some, and then every minute, because a long sweep asks for none while it is
-// busy.
+// recorder records the time of a sweep for each pipeline: as soon as the ledger has returned its
+// due rows, and then every minute, because a long sweep reads no due rows while it is busy.
 type recorder struct {
 	*Handler
-	wake chan struct{} // there is a pipeline to record
+	wake chan struct{} // signals a new pipeline
 
 	mu   sync.Mutex
-	read map[string]bool // pipelines whose due rows the ledger has returned: they are recorded
+	read map[string]bool // pipelines whose due rows the ledger has returned; true if recorded
 }
 
-// note is called when the ledger has returned the due rows of a pipeline.
+// note is called after the ledger has returned the due rows of a pipeline.
 func (r *recorder) note(pipeline string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +45,7 @@ func (r *recorder) note(pipeline string) {
 	}
 }
 
-// run records until done is closed.
+// run records pipelines until done is closed.
 func (r *recorder) run(ctx context.Context, done <-chan struct{}) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -65,7 +64,7 @@ func (r *recorder) run(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// recordNew records the pipelines that were read and not recorded yet.
+// recordNew records the pipelines in read that are not recorded yet.
 func (r *recorder) recordNew(ctx context.Context) {
 	for _, pipeline := range r.pipelines(false) {
 		r.record(ctx, pipeline)
@@ -75,7 +74,7 @@ func (r *recorder) recordNew(ctx context.Context) {
 	}
 }
 
-// pipelines returns those that were read and are recorded, or are not.
+// pipelines returns the pipelines in read that are recorded, or those that are not.
 func (r *recorder) pipelines(recorded bool) (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,8 +86,8 @@ func (r *recorder) pipelines(recorded bool) (names []string) {
 	return names
 }
 
-// record writes the current time to the register of a pipeline. If that fails for five
-// minutes, invocations only acknowledge messages later.
+// record writes the current time to the register of a pipeline. If that fails for five minutes,
+// invocations acknowledge messages only when their objects are settled.
 func (r *recorder) record(ctx context.Context, pipeline string) {
 	name, now := sweepRegister+pipeline, time.Now().UTC().Format(time.RFC3339)
 	was, err := r.rows.ReadRegister(ctx, name)
@@ -110,12 +109,12 @@ func (r *recorder) missing() error {
 	return nil
 }
 
-// sweepsRun reports whether each pipeline was swept in the last five minutes. It asks the
-// ledger once a minute.
+// sweepsRun reports whether every pipeline was swept in the last five minutes. It reads the
+// ledger at most once a minute.
 func (h *Handler) sweepsRun(ctx context.Context) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if time.Since(h.checked.Round(0)) < sweepCheck { // by the wall clock, which counts while the process is frozen
+	if time.Since(h.checked.Round(0)) < sweepCheck { // the wall clock, because the monotonic clock may stop while the process is frozen
 		return h.swept
 	}
 	h.swept, h.checked = true, time.Now()

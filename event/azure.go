@@ -88,8 +88,8 @@ func (l *azureList) add(e *azureEvent) error {
 
 // addBlob adds the event of a blob. The container becomes the bucket. The storage account is not
 // part of the name, so one ledger must not serve two accounts that have containers of the same
-// name. The subject has the unencoded name of the blob. So has data.url, which is not a valid URL
-// if the name contains a # (https://github.com/Azure/azure-sdk-for-net/issues/23634).
+// name. The subject has the unencoded name of the blob. data.url is unencoded as well, and is not
+// a valid URL if the name contains a # (https://github.com/Azure/azure-sdk-for-net/issues/23634).
 func (p *parser) addBlob(e *azureEvent, kind Kind) error {
 	const prefix = "/blobServices/default/containers/"
 	path, ok := strings.CutPrefix(e.Subject, prefix)

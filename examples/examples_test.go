@@ -1,7 +1,6 @@
 //go:build unix
 
-// Package examples_test builds the examples and runs them, over an object store in
-// memory.
+// Package examples_test builds the examples and runs them against an in-memory object store.
 package examples_test
 
 import (
@@ -34,7 +33,7 @@ import (
 	"github.com/pawlhq/pawl/source/sourcetest"
 )
 
-// bin has the programs.
+// bin is the folder with the built programs.
 var bin string
 
 func TestMain(m *testing.M) {
@@ -56,7 +55,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// world is an object store, and a folder to work in.
+// testEnv is an object store and a working folder.
 type testEnv struct {
 	*testing.T
 	dir, store string
@@ -64,7 +63,7 @@ type testEnv struct {
 
 func newTestEnv(t *testing.T, buckets ...string) *testEnv {
 	srv := httptest.NewUnstartedServer(fakes3.New())
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake store sometimes writes a response header twice
 	srv.Start()
 	t.Cleanup(srv.Close)
 	w := &testEnv{t, t.TempDir(), srv.URL}
@@ -74,8 +73,8 @@ func newTestEnv(t *testing.T, buckets ...string) *testEnv {
 	return w
 }
 
-// send returns the status of a request and the body of its answer; 0 where there is
-// none.
+// send sends a request and returns the status and the body of the response; the status is 0 if
+// there is no response.
 func (w *testEnv) send(method, url, body string) (int, string) {
 	w.Helper()
 	return w.request(method, url, body, map[string]string{"Content-Type": "text/plain", "Authorization": "Bearer hush"})
@@ -103,7 +102,7 @@ func (w *testEnv) request(method, url, body string, header map[string]string) (i
 	return resp.StatusCode, string(b)
 }
 
-// program is an example, to be run.
+// program is an example program.
 type program struct {
 	*exec.Cmd
 	out, errs bytes.Buffer
@@ -117,7 +116,7 @@ func (w *testEnv) program(name string, args ...string) *program {
 	return p
 }
 
-// start runs a program until end.
+// start starts a program. end interrupts it and waits for its exit.
 func (w *testEnv) start(p *program, env ...string) (end func()) {
 	w.Helper()
 	p.Env = append(p.Env, env...)
@@ -125,14 +124,14 @@ func (w *testEnv) start(p *program, env ...string) (end func()) {
 		w.Fatal(err)
 	}
 	end = sync.OnceFunc(func() {
-		_ = p.Process.Signal(os.Interrupt) // it may have ended
-		_ = p.Wait()                       // its exit code says how it was ended
+		_ = p.Process.Signal(os.Interrupt) // it may have exited already
+		_ = p.Wait()                       // the exit code depends on how it ended
 	})
 	w.Cleanup(end)
 	return end
 }
 
-// run runs a program, and returns what it prints.
+// run runs a program and returns its output.
 func (w *testEnv) run(p *program) string {
 	w.Helper()
 	if err := p.Run(); err != nil {
@@ -141,7 +140,7 @@ func (w *testEnv) run(p *program) string {
 	return p.out.String()
 }
 
-// until waits for a condition.
+// waitFor waits for a condition.
 func (w *testEnv) waitFor(what string, ok func() bool) {
 	w.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -155,7 +154,7 @@ func (w *testEnv) waitFor(what string, ok func() bool) {
 	w.Fatal(what)
 }
 
-// wantObject waits until an object has a content.
+// wantObject waits until an object has the given content.
 func (w *testEnv) wantObject(path, want string) {
 	w.Helper()
 	w.waitFor("no "+path+" with "+want, func() bool {
@@ -164,7 +163,7 @@ func (w *testEnv) wantObject(path, want string) {
 	})
 }
 
-// copyOf copies a file of an example into the world's folder.
+// copyOf copies a file of an example to the working folder.
 func (w *testEnv) copyOf(name string) {
 	w.Helper()
 	b, err := os.ReadFile(name)
@@ -176,12 +175,12 @@ func (w *testEnv) copyOf(name string) {
 	}
 }
 
-// port is one that systems do not give to those who ask for any.
+// port returns a port outside of the ephemeral range.
 func port() string { return strconv.Itoa(20_000 + rand.IntN(12_000)) }
 
 const upload = `{"account": "a", "action": "PutObject", "bucket": "BUCKET", "object": {"key": "KEY"}, "eventTime": "2026-01-02T03:04:05Z"}`
 
-// announce posts an upload to a webhook as soon as somebody listens.
+// announce posts an upload to a webhook until the webhook accepts it.
 func (w *testEnv) announce(port, bucket, key string) {
 	w.Helper()
 	body := strings.NewReplacer("BUCKET", bucket, "KEY", key).Replace(upload)
@@ -218,7 +217,7 @@ func TestLambda(t *testing.T) {
 	w.wantObject("shouted/hello.txt", "HELLO, WORLD")
 }
 
-// All at once, and none loses what another has done.
+// Concurrent programs do not lose updates.
 func TestMutexAndUpdate(t *testing.T) {
 	w := newTestEnv(t, "state")
 	var all sync.WaitGroup
@@ -252,7 +251,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// A user uploads a file by a signed URL, and finds it when the notification has come.
+// A user uploads a file with a signed URL, and the index lists the file after the notification.
 func TestFiles(t *testing.T) {
 	const secret = "01234567890123456789012345678901"
 	srv := servertest.VersityGW(t, servertest.Options{})
@@ -303,8 +302,8 @@ func TestExec(t *testing.T) {
 	w.wantObject("counts/ode.txt.json", `{"key":"ode.txt","lines":2,"words":5}`)
 }
 
-// Two workers over one ledger: either takes notifications, and what the one has
-// done the other knows.
+// Two workers share a ledger. Both accept notifications, and each knows the other's completed
+// work.
 func TestWorkers(t *testing.T) {
 	w := newTestEnv(t, "photos", "photos-mirror")
 	w.copyOf("workers/pawl.yaml")
@@ -318,13 +317,13 @@ func TestWorkers(t *testing.T) {
 		}
 		w.wantObject("photos-mirror/"+name, name)
 	}
-	w.waitFor("two settled objects in the ledger", func() bool { // an output is there before its row says so
+	w.waitFor("two settled objects in the ledger", func() bool { // an output may appear before its row is settled
 		got := w.run(w.program("pawl", "ls", "--ledger", "sqlite:pawl.db", "--json", "--state", "settled"))
 		return strings.Count(got, "\n") == 2
 	})
 }
 
-// losing is a proxy that loses the first answer.
+// loseFirstResponse returns a proxy that replaces the first response by a 502.
 func (w *testEnv) loseFirstResponse(to *url.URL) http.Handler {
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	lost := false
@@ -343,7 +342,7 @@ pipelines: [{name: load, match: {bucket: exports}, http: {url: "${URL}", secret:
 retry: {base: 1ms}
 `
 
-// The effect happens once, though its first answer is lost.
+// The effect happens once although its first response is lost.
 func TestReceiver(t *testing.T) {
 	const secret = "LOAD_SECRET=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	w := newTestEnv(t, "exports")

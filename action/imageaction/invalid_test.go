@@ -205,7 +205,7 @@ func TestScansAreBounded(t *testing.T) {
 			t.Errorf("a picture of %d scans: %v", n+1, err)
 		}
 	}
-	// What an application segment holds is no scan.
+	// Bytes inside an application segment are not scans.
 	thumbnail := scanBomb(8, 500)[:60_000/10]
 	photo := encodeJPEG(t, photo(20, 20))
 	segment := append([]byte{0xff, 0xe1, byte((len(thumbnail) + 2) >> 8), byte(len(thumbnail) + 2)}, thumbnail...)

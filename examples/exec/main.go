@@ -1,5 +1,5 @@
-// Command exec is what the pipeline of pawl.yaml beside it runs for each text: it
-// counts the lines and words of its standard input, and prints them as JSON.
+// Command exec is the program of the pipeline in pawl.yaml: it counts the lines and words of its
+// standard input and prints them as JSON.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 		count.Words += len(strings.Fields(in.Text()))
 	}
 	if err := in.Err(); err != nil {
-		log.Fatal(err) // another attempt is made
+		log.Fatal(err) // Pawl retries
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(count); err != nil {
 		log.Fatal(err)

@@ -1,4 +1,4 @@
-// Command files lets users upload files into s3://uploads, and keeps an index of them.
+// Command files lets users upload files to s3://uploads and keeps an index of them.
 package main
 
 import (
@@ -20,8 +20,8 @@ func main() {
 	index := must(sqlite.Open(ctx, "uploads.db"))
 	files := must(server.New(server.Config{
 		Index: index, Bucket: "uploads", Prefix: "files/", Listen: os.Getenv("API"),
-		Store:  must(s3bucket.New(ctx, s3bucket.Config{PathStyle: true})), // by AWS_ENDPOINT_URL and so on
-		Secret: []byte(os.Getenv("FILES_SECRET")),                         // 32 bytes or more, as for "pawl files token"
+		Store:  must(s3bucket.New(ctx, s3bucket.Config{PathStyle: true})), // uses AWS_ENDPOINT_URL and the other variables of the AWS tools
+		Secret: []byte(os.Getenv("FILES_SECRET")),                         // at least 32 bytes, as for "pawl files token"
 		Sources: []source.Source{must(webhooksource.New(webhooksource.Config{
 			Listen: os.Getenv("LISTEN"), Token: os.Getenv("PAWL_WEBHOOK_TOKEN"),
 		}))},

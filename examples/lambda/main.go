@@ -1,5 +1,5 @@
-// Command lambda is a function of AWS Lambda that keeps a louder copy of each note: for
-// every s3://notes/*.txt there is one in capital letters in s3://shouted.
+// Command lambda is a function of AWS Lambda that keeps a copy of each s3://notes/*.txt in
+// capital letters in s3://shouted.
 package main
 
 import (

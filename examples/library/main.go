@@ -1,5 +1,4 @@
-// Command library keeps a louder copy of each note: for every s3://notes/*.txt there
-// is one in capital letters in s3://shouted.
+// Command library keeps a copy of each s3://notes/*.txt in capital letters in s3://shouted.
 package main
 
 import (
@@ -33,7 +32,8 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	// Endpoint and credentials are those of the AWS tools: AWS_ENDPOINT_URL and so on.
+	// AWS_ENDPOINT_URL and the other variables of the AWS tools configure endpoint and
+	// credentials.
 	objects, err := s3bucket.New(ctx, s3bucket.Config{PathStyle: true})
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Command mutex does something that must not be done by two at a time, anywhere:
+// Command mutex runs a job that must not run twice at the same time on any machine:
 //
 //	go run ./examples/mutex BUCKET
 package main
@@ -32,7 +32,7 @@ func run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	b, err := lock.Open(ctx, objects, name, "locks/") // proves that the store honours conditions
+	b, err := lock.Open(ctx, objects, name, "locks/") // verifies that the store honours conditions
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func run(ctx context.Context, name string) error {
 		return err
 	}
 	fmt.Println("token", held.Token())
-	if err := report(held.Context()); err != nil { // which ends if the lock is lost
+	if err := report(held.Context()); err != nil { // the context ends if the lock is lost
 		return err
 	}
 	return held.Release(context.WithoutCancel(ctx))

@@ -1,6 +1,6 @@
-// Command once handles one message and ends, as a function in the cloud does. It
-// reads a notification from standard input, and exits with 75 if the queue is to
-// deliver the message again:
+// Command once processes one message and exits, like a function in the cloud. It reads a
+// notification from standard input. Exit code 75 means that the queue must deliver the message
+// again:
 //
 //	go run ./examples/once < examples/once/message.json
 package main
@@ -37,7 +37,7 @@ func main() {
 	fmt.Printf("news %d, duplicate %d, stale %d\n", outcome.Verdicts.Raised, outcome.Verdicts.Duplicate, outcome.Verdicts.Stale)
 }
 
-// handle returns what became of a message.
+// handle processes a message and returns its outcome.
 func handle(ctx context.Context, body []byte) (_ source.Outcome, err error) {
 	rows, err := sqlite.Open(ctx, "once.db")
 	if err != nil {
@@ -47,7 +47,7 @@ func handle(ctx context.Context, body []byte) (_ source.Outcome, err error) {
 	m := &message{body: body}
 	p, err := pawl.New(pawl.Config{
 		Ledger: rows, Sources: []pawl.Source{m},
-		NoSweep: true, Ack: pawl.AckSettled, // the message brings the next attempt
+		NoSweep: true, Ack: pawl.AckSettled, // the redelivered message starts the next attempt
 		Pipelines: []pawl.Pipeline{{
 			Name: "load", Match: pawl.Match{Bucket: "exports"}, Order: pawl.EventOrder, Handler: pawl.HandlerFunc(load),
 		}},
@@ -59,19 +59,19 @@ func handle(ctx context.Context, body []byte) (_ source.Outcome, err error) {
 	return m.outcome, err
 }
 
-// load is the effect.
+// load is the effect of the pipeline.
 func load(_ context.Context, t *pawl.Task) error {
 	fmt.Println("loading", t.Object, t.Kind)
 	return nil
 }
 
-// message is a source of one message.
+// message is a source with one message.
 type message struct {
 	body    []byte
 	outcome source.Outcome
 }
 
-// Declares implements source.Declarer: event order needs a dialect that is trusted.
+// Declares implements source.Declarer. Event order needs a trusted dialect.
 func (m *message) Declares() (event.Dialect, bool) { return event.AWS, false }
 
 // Run implements pawl.Source.
@@ -85,6 +85,6 @@ func (m *message) Run(ctx context.Context, sink source.Sink) error {
 	if err := sink.Deliver(ctx, d); err != nil {
 		return err
 	}
-	m.outcome = <-answer // which comes in any case
+	m.outcome = <-answer // the sink always calls Done
 	return nil
 }

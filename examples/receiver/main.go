@@ -1,6 +1,5 @@
-// Command receiver is a web service that an http pipeline tells of objects. It
-// believes signed requests only, does nothing twice, and refuses a worker that has
-// outlived its lease.
+// Command receiver is a web service for an http pipeline. It accepts only signed requests, does
+// nothing twice, and rejects workers that have outlived their lease.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 )
 
 func main() {
-	verifier, err := standardwebhooks.NewWebhook(os.Getenv("LOAD_SECRET")) // whsec_…, that of the pipeline
+	verifier, err := standardwebhooks.NewWebhook(os.Getenv("LOAD_SECRET")) // whsec_…, the secret of the pipeline
 	if err != nil {
 		log.Fatal("LOAD_SECRET: ", err)
 	}
@@ -28,18 +27,18 @@ func main() {
 	log.Fatal(http.ListenAndServe(cmp.Or(os.Getenv("LISTEN"), "127.0.0.1:9000"), r))
 }
 
-// receiver remembers what it has done. A real one does so in the database that it
-// loads into, in one transaction with the effect.
+// receiver records the completed effects. A real receiver stores the record in its own database,
+// in one transaction with the effect.
 type receiver struct {
 	verifier *standardwebhooks.Webhook
 
 	mu     sync.Mutex
 	done   map[string]bool  // by idempotency key
-	fences map[string]int64 // the largest that was seen of an object
+	fences map[string]int64 // highest fence of each object
 }
 
-// ServeHTTP answers 200 to what is done, be it before; other answers below 500 are
-// permanent.
+// ServeHTTP answers 200 for a completed effect, also if it was completed before. Other answers
+// below 500 are permanent errors.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 1<<20))
 	if err != nil {

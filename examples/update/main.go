@@ -1,6 +1,6 @@
-// Command update counts the words of its command line in an object: read, change,
-// and write if nobody else has written meanwhile. No word is lost or counted twice,
-// however many do so at a time:
+// Command update counts the words of its command line in an object. It reads the object, changes
+// it, and writes it if no other process has written meanwhile. No word is lost or counted twice,
+// even with many concurrent processes:
 //
 //	go run ./examples/update BUCKET word word
 package main
@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// tally is what the object holds, as JSON.
+// tally is the JSON content of the object.
 type tally struct {
 	Words map[string]int `json:"words"`
 }
@@ -38,7 +38,7 @@ func run(ctx context.Context, name string, words []string) error {
 	if err != nil {
 		return err
 	}
-	// Called again over what is there then, if another write came first.
+	// UpdateJSON calls count again, with the new content, if another write came first.
 	count := func(_ context.Context, t *tally) error {
 		if t.Words == nil {
 			t.Words = map[string]int{}
