@@ -8,9 +8,9 @@ import (
 
 // invocation divides the time until Config.Deadline.
 type invocation struct {
-	claimBy  time.Time     // no handler starts later; zero: there is no deadline
-	patience time.Duration // how long Run waits for the ledger after handlers were cancelled
-	cutOff   time.Duration // a handler that was cancelled after this long used an attempt
+	claimBy       time.Time     // no handler starts later; zero: there is no deadline
+	ledgerTimeout time.Duration // how long Run waits for the ledger after handlers were cancelled
+	failAfter     time.Duration // a handler that was cancelled after this long used an attempt
 }
 
 const (
@@ -24,11 +24,11 @@ const (
 // divideTime divides the time from now to the deadline, and sets ShutdownTimeout.
 func (c *Config) divideTime(now time.Time) invocation {
 	if c.Deadline.IsZero() {
-		return invocation{patience: 10 * time.Second}
+		return invocation{ledgerTimeout: 10 * time.Second}
 	}
 	total := c.Deadline.Sub(now)
 	c.ShutdownTimeout = max(total/4-storeReserve, 0)
-	return invocation{claimBy: c.Deadline.Add(-total / 4), patience: min(storeReserve, total/4) - 500*time.Millisecond, cutOff: total / 2}
+	return invocation{claimBy: c.Deadline.Add(-total / 4), ledgerTimeout: min(storeReserve, total/4) - 500*time.Millisecond, failAfter: total / 2}
 }
 
 // untilDeadline returns a context that ends when Run must stop to claim.

@@ -15,7 +15,7 @@ type Config struct {
 	Pipelines []string
 	Policy    ledger.Policy
 	Tasks     int            // concurrent attempts of all pipelines without reserved slots
-	Own       map[string]int // reserved slots by pipeline; 0: the pipeline uses the common slots
+	Reserved  map[string]int // reserved slots by pipeline; 0: the pipeline uses the common slots
 	// Waiting bounds the objects of one pipeline that wait for a slot in memory. Sweeps
 	// load the others from the ledger later. 0: no bound.
 	Waiting       int

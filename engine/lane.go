@@ -14,7 +14,7 @@ type lane struct {
 }
 
 func (e *Engine) addLane(pipeline string) *lane {
-	l := &lane{ready: queue{which: ready}, share: e.slots.addShare(e.cfg.Own[pipeline]), outage: e.cfg.Outages[pipeline].clone()}
+	l := &lane{ready: queue{which: ready}, share: e.slots.addShare(e.cfg.Reserved[pipeline]), outage: e.cfg.Outages[pipeline].clone()}
 	e.lanes[pipeline] = l
 	e.order = append(e.order, l)
 	return l

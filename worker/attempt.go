@@ -26,7 +26,7 @@ import (
 // with an older one.
 //
 // It runs in its caller's goroutine, starts none, and knows time and chance only
-// from its fields, so that a simulator can drive it. All of them are required, except CutOff.
+// from its fields, so that a simulator can drive it. All of them are required, except FailAfter.
 type Attempt struct {
 	Ledger   *ledger.Ledger
 	Objects  bucket.Store
@@ -34,9 +34,9 @@ type Attempt struct {
 	Claim    ledger.Claim
 	Nonce    func() string // never the same twice
 	Now      func() time.Time
-	// CutOff, when set, is how long an attempt must have run to count as failed, instead
+	// FailAfter, when set, is how long an attempt must have run to count as failed, instead
 	// of released, when a shutdown cancels it.
-	CutOff time.Duration
+	FailAfter time.Duration
 
 	ending          ledger.Ending
 	began           bool        // the handler was called
@@ -89,7 +89,7 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	switch {
 	case err == nil:
 		fin.Result = engine.Completed
-	case errors.Is(cause, ErrShutdown) && (x.CutOff == 0 || x.Now().Sub(began) < x.CutOff):
+	case errors.Is(cause, ErrShutdown) && (x.FailAfter == 0 || x.Now().Sub(began) < x.FailAfter):
 		fin.Result = engine.Released
 	default:
 		fin.Result = engine.Failed

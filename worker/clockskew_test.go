@@ -33,7 +33,7 @@ func TestClockSkewBetweenWorkers(t *testing.T) {
 					return write(task, "made by the first")
 				}))
 				first.deliver(w.put("a", "one"))
-				first.ledger.cutOff()
+				first.ledger.disconnect()
 				second := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
 					began = w.since()
 					return upper(ctx, task)

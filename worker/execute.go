@@ -68,7 +68,7 @@ func (w *Worker) start(a *engine.Start) {
 		defer func() { w.send(fin) }()
 		x := &Attempt{
 			Ledger: w.ledger, Objects: w.cfg.Objects, Pipeline: p,
-			Claim: claim, Nonce: process.Nonce, Now: time.Now, CutOff: w.cfg.CutOff,
+			Claim: claim, Nonce: process.Nonce, Now: time.Now, FailAfter: w.cfg.FailAfter,
 		}
 		fin = x.Run(held)
 	})

@@ -77,8 +77,8 @@ func (l *faultyLedger) clock() time.Duration {
 	return l.ahead
 }
 
-// cutOff makes calls wait for an answer.
-func (l *faultyLedger) cutOff() {
+// disconnect makes calls wait for an answer.
+func (l *faultyLedger) disconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = make(chan struct{})
@@ -91,7 +91,7 @@ func (l *faultyLedger) fail(err error) {
 	l.err = err
 }
 
-// mend ends what cutOff and fail began. Calls that waited go on.
+// mend ends what disconnect and fail began. Calls that waited go on.
 func (l *faultyLedger) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

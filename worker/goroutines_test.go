@@ -42,7 +42,7 @@ func TestRunLeavesNoGoroutine(t *testing.T) {
 	}{
 		"idle":                 {upper, func(*node) {}},
 		"handlers":             {slow, func(*node) {}},
-		"a ledger that hangs":  {slow, func(n *node) { n.ledger.cutOff() }},
+		"a ledger that hangs":  {slow, func(n *node) { n.ledger.disconnect() }},
 		"an unusable ledger":   {slow, func(n *node) { n.ledger.fail(ledger.ErrUnusable) }},
 		"a sweep that is slow": {upper, func(n *node) { n.ledger.slow(time.Hour) }},
 		"a write that is slow": {upper, func(n *node) { n.ledger.meet("claimed", answered(time.Hour)) }},
@@ -71,8 +71,8 @@ func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 		after time.Duration // until it is named
 		says  string
 	}{
-		"asked to end":       {func(n *node) { n.cancel() }, grace + patience, "handlers did not return in time during shutdown"},
-		"an unusable ledger": {func(n *node) { n.ledger.fail(ledger.ErrUnusable) }, 2*time.Second + patience, "database unusable"},
+		"asked to end":       {func(n *node) { n.cancel() }, grace + ledgerTimeout, "handlers did not return in time during shutdown"},
+		"an unusable ledger": {func(n *node) { n.ledger.fail(ledger.ErrUnusable) }, 2*time.Second + ledgerTimeout, "database unusable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {

@@ -41,7 +41,7 @@ func TestDeadlineCountsFromTheRequest(t *testing.T) {
 				b := &busy{work: time.Hour}
 				n := w.start(matchAll(b.handle))
 				for what, after := range c.late {
-					n.ledger.meet(what, answered(after, n.ledger.cutOff))
+					n.ledger.meet(what, answered(after, n.ledger.disconnect))
 				}
 				n.deliver(w.put("a", "one"))
 				w.pass(2 * time.Minute)
@@ -120,7 +120,7 @@ func TestLateRefusalOfARenewal(t *testing.T) {
 func TestLongLedgerOutage(t *testing.T) {
 	const down = 20 * ttl
 	for name, cut := range map[string]func(l *faultyLedger){
-		"no answer": (*faultyLedger).cutOff,
+		"no answer": (*faultyLedger).disconnect,
 		"errors":    func(l *faultyLedger) { l.fail(errors.New("the disk is on fire")) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,7 @@ func TestRenewalsKeepTheLease(t *testing.T) {
 // that is before another may take over.
 func TestPartitionedWorkerStopsBeforeTakeover(t *testing.T) {
 	for name, cut := range map[string]func(l *faultyLedger){
-		"no answer": (*faultyLedger).cutOff,
+		"no answer": (*faultyLedger).disconnect,
 		"errors":    func(l *faultyLedger) { l.fail(errors.New("the disk is on fire")) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestShortLedgerOutageKeepsTheLease(t *testing.T) {
 		b := &busy{work: 2 * ttl}
 		n := w.start(matchAll(b.handle))
 		n.deliver(w.put("a", "one"))
-		n.ledger.cutOff()
+		n.ledger.disconnect()
 		w.pass(ttl - time.Second)
 		n.ledger.mend()
 		w.pass(2 * ttl)
@@ -146,7 +146,7 @@ func TestHandlerThatOutlivesItsLease(t *testing.T) {
 			return write(task, "too late")
 		}))
 		n.deliver(w.put("a", "one"))
-		n.ledger.cutOff()
+		n.ledger.disconnect()
 		w.pass(ttl)
 		if opened == nil {
 			t.Error("opened without a lease")
@@ -172,7 +172,7 @@ func TestPermanentErrorAfterCancellationIsRetried(t *testing.T) {
 			return worker.Permanent(errors.New("half a picture"))
 		}))
 		n.deliver(w.put("a", "one"))
-		n.ledger.cutOff()
+		n.ledger.disconnect()
 		w.pass(ttl)
 		n.ledger.mend()
 		synctest.Wait()

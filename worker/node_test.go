@@ -35,8 +35,8 @@ func (w *world) start(p *worker.Pipeline, with ...func(*worker.Config)) *node {
 	}
 	n.ledger = &faultyLedger{Store: w.rows, recorder: w.recorder, pauser: n.pauser}
 	cfg := worker.Config{
-		Patience: patience,
-		Ledger:   n.ledger, Objects: recorded{halting{n.store, n.pauser}, w.recorder}, Pipelines: []*worker.Pipeline{p},
+		LedgerTimeout: ledgerTimeout,
+		Ledger:        n.ledger, Objects: recorded{halting{n.store, n.pauser}, w.recorder}, Pipelines: []*worker.Pipeline{p},
 		Policy: ledger.DefaultPolicy(), Concurrency: 4, MaxBacklogEvents: 100, MaxBytes: 1 << 30,
 		SweepInterval: time.Second, ShutdownTimeout: 20 * time.Second, Logger: slog.New(w.log),
 	}

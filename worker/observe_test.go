@@ -105,8 +105,8 @@ func BenchmarkObserver(b *testing.B) {
 
 func benchmarkObserver(b *testing.B, o worker.Observer) {
 	w := worker.New(worker.Config{
-		Patience: patience,
-		Ledger:   ledger.NewRows(memory.New()), Objects: membucket.New(time.Now, []string{"in"}), Policy: ledger.DefaultPolicy(),
+		LedgerTimeout: ledgerTimeout,
+		Ledger:        ledger.NewRows(memory.New()), Objects: membucket.New(time.Now, []string{"in"}), Policy: ledger.DefaultPolicy(),
 		Pipelines:   []*worker.Pipeline{{Name: "upper", Match: func(event.Object) bool { return true }, Order: worker.EventOrder, Handler: worker.HandlerFunc(func(context.Context, *worker.Task) error { return nil })}},
 		Concurrency: 16, MaxBacklogEvents: 1000, MaxBytes: 1 << 30, ShutdownTimeout: time.Second, AckSettled: true,
 		Logger: slog.New(slog.DiscardHandler), Observer: o,

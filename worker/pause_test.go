@@ -196,7 +196,7 @@ func TestClockJumps(t *testing.T) {
 				first.deliver(w.put("a", "one"))
 				first.ledger.turn(c.ahead)
 				w.pass(ttl) // it renews three times by the new clock
-				first.ledger.cutOff()
+				first.ledger.disconnect()
 				second := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
 					if began == 0 {
 						began = w.since()

@@ -125,7 +125,7 @@ func TestAttemptWithoutLeaseDoesNotRestart(t *testing.T) {
 			return do(context.WithoutCancel(ctx))
 		})
 		n.deliver(w.put("a", "one"))
-		n.ledger.cutOff()
+		n.ledger.disconnect()
 		w.pass(ttl + tick)
 		heads := n.store.Calls(buckettest.Head)
 		n.ledger.mend()

@@ -10,14 +10,14 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Why the calls were ended that outlasted Config.Patience.
+// Why the calls were ended that outlasted Config.LedgerTimeout.
 var (
 	errLedgerTimeout  = errors.New("the ledger did not answer in time during shutdown: the leases will expire")
 	errHandlerTimeout = errors.New("handlers did not return in time during shutdown: their leases will expire")
 )
 
 // shutdown leads the loop through an orderly end: drain, cancel the tasks that
-// outlast the grace, and at last the calls that outlast the patience. Calls that end
+// outlast the grace, and at last the calls that outlast the ledgerTimeout. Calls that end
 // before their time, as the ledger is unusable, end everything else.
 type shutdown struct {
 	w           *Worker
@@ -41,7 +41,7 @@ func (s *shutdown) drain() engine.Input {
 func (s *shutdown) cancelTasks() {
 	s.graceOver = nil
 	s.w.endTasks(ErrShutdown)
-	s.callTimeout = time.After(s.w.cfg.Patience)
+	s.callTimeout = time.After(s.w.cfg.LedgerTimeout)
 }
 
 // cancelCalls ends the calls, and names the handlers that a person waits for

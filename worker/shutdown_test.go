@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	grace    = 20 * time.Second // start's
-	patience = 10 * time.Second // what a shutdown waits beyond
+	grace         = 20 * time.Second // start's
+	ledgerTimeout = 10 * time.Second // what a shutdown waits beyond
 )
 
 func ackSettled(c *worker.Config) { c.AckSettled = true }
@@ -169,7 +169,7 @@ func (w *world) wantKnown(e *event.Event, settled bool) {
 // A ledger that is down cannot keep a worker from ending.
 func TestShutdownWithoutLedgerIsBounded(t *testing.T) {
 	for name, cut := range map[string]func(l *faultyLedger){
-		"no answer": (*faultyLedger).cutOff,
+		"no answer": (*faultyLedger).disconnect,
 		"errors":    func(l *faultyLedger) { l.fail(errors.New("the disk is on fire")) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestShutdownWithoutLedgerIsBounded(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), "the ledger did not answer in time during shutdown") {
 					t.Errorf("ended with %v", err)
 				}
-				if w.since() > grace+patience {
+				if w.since() > grace+ledgerTimeout {
 					t.Errorf("it took %s", w.since())
 				}
 				for i, a := range all {
@@ -203,8 +203,8 @@ func TestShutdownWithoutLedgerCancelsHandlers(t *testing.T) {
 		b := &busy{work: time.Hour}
 		n := w.start(matchAll(b.handle))
 		n.deliver(w.put("a", "one")).wantAck(w)
-		n.ledger.cutOff()
-		if err := n.stop(); err == nil || w.since() > grace+patience {
+		n.ledger.disconnect()
+		if err := n.stop(); err == nil || w.since() > grace+ledgerTimeout {
 			t.Errorf("ended after %s with %v", w.since(), err)
 		}
 		if !errors.Is(b.cause, worker.ErrShutdown) {

@@ -87,7 +87,7 @@ func TestWaitSettledTakesOverExpiredLeases(t *testing.T) {
 		other := w.start(matchAll((&busy{work: time.Hour}).handle))
 		e := w.put("a", "one")
 		other.deliver(e)
-		other.ledger.cutOff()
+		other.ledger.disconnect()
 		n := w.start(matchAll((&busy{}).handle))
 		n.deliver(e).wantAck(w)
 		if took := n.waitSettled(w.t.Context()); took < ttl || took > ttl+skew+2*time.Second {

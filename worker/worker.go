@@ -30,8 +30,8 @@ type Config struct {
 	Outage           time.Duration  // how long attempts are not counted while a receiver is down
 	Outages          engine.Outages // what a worker before this one knew; may be nil
 	ShutdownTimeout  time.Duration
-	Patience         time.Duration // after ShutdownTimeout, how long a shutdown waits for the ledger
-	CutOff           time.Duration // see Attempt; 0: a shutdown releases every attempt
+	LedgerTimeout    time.Duration // after ShutdownTimeout, how long a shutdown waits for the ledger
+	FailAfter        time.Duration // see Attempt; 0: a shutdown releases every attempt
 	AckSettled       bool
 	Logger           *slog.Logger
 	Observer         Observer // may be nil
@@ -115,7 +115,7 @@ func New(cfg Config) *Worker {
 	_, _ = rand.Read(seed[:]) // never fails
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
-		Tasks: cfg.Concurrency, Own: own, Waiting: waiting(cfg), Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
+		Tasks: cfg.Concurrency, Reserved: own, Waiting: waiting(cfg), Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
 		SweepInterval: cfg.SweepInterval, Outage: cfg.Outage, Outages: cfg.Outages, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w
