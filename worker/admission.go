@@ -8,14 +8,14 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// admission holds sources back while too much is in flight.
+// admission limits the items and objects in progress, and makes sources wait.
 type admission struct {
 	mu      sync.Mutex
 	max     int
-	share   int            // of max, that the open items of one pipeline may have
-	open    int            // items of deliveries without an answer
-	each    map[string]int // the same, by pipeline
-	pending int            // objects that the engine is busy with
+	share   int            // maximum of open items of one pipeline
+	open    int            // items of unanswered deliveries
+	each    map[string]int // open items by pipeline
+	pending int            // active objects of the engine
 	closed  bool
 	changed chan struct{} // closed and replaced when there may be room
 }
@@ -24,9 +24,9 @@ func newAdmission(limit, share int) *admission {
 	return &admission{max: limit, share: share, each: map[string]int{}, changed: make(chan struct{})}
 }
 
-// enter takes a delivery in, of which each item is for one of these pipelines; one
-// without items takes room as well. A delivery is never split: what matters is that
-// there is room at all.
+// enter admits a delivery with one item for each of the given pipelines. A delivery
+// without items counts as one item. A delivery larger than the free room is admitted
+// whole, if there is any room.
 func (a *admission) enter(ctx context.Context, pipelines []string, wait bool) error {
 	for {
 		a.mu.Lock()

@@ -20,60 +20,59 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Attempt performs steps 2 to 5 of the protocol for one claim: pin the output,
-// read the input, act, publish. The order of the steps is the protocol: pinned
-// after the read, a worker that slept in between would overwrite a newer result
-// with an older one.
+// Attempt performs one claim: pin the output, read the input, act, publish. The order of
+// these steps is essential. If the pin followed the read, a worker that slept in between
+// would replace a newer result with an older one.
 //
-// It runs in its caller's goroutine, starts none, and knows time and chance only
-// from its fields, so that a simulator can drive it. All of them are required, except FailAfter.
+// An Attempt runs in its caller's goroutine and starts none. It gets time and nonces only
+// from its fields, so that a simulator can run it. All fields except FailAfter are
+// required.
 type Attempt struct {
 	Ledger   *ledger.Ledger
 	Objects  bucket.Store
 	Pipeline *Pipeline
 	Claim    ledger.Claim
-	Nonce    func() string // never the same twice
+	Nonce    func() string // must never repeat
 	Now      func() time.Time
-	// FailAfter, when set, is how long an attempt must have run to count as failed, instead
-	// of released, when a shutdown cancels it.
+	// FailAfter is the minimum duration of an attempt that counts as failed, instead of
+	// released, if a shutdown cancels it. 0: every such attempt is released.
 	FailAfter time.Duration
 
 	ending          ledger.Ending
 	began           bool        // the handler was called
-	completionAsked bool        // it has asked for its completion, to commit it
-	finalRow        *ledger.Row // the row as its commit left it
+	completionAsked bool        // the handler has requested its completion
+	finalRow        *ledger.Row // the row after the commit
 	pinned          *bucket.Output
 	info            bucket.Info
 }
 
-// maxMoves is how often an attempt starts over because the input or the output
-// changed under it, before it makes room for others.
+// maxMoves is how often an attempt starts over because the input or the output changed.
+// After that it fails and backs off.
 const maxMoves = 5
 
-// recheckDelay is how soon an object is looked for again that an eventually
-// consistent store may be hiding.
+// recheckDelay is the maximum delay before an object is read again that an eventually
+// consistent store may not show yet.
 const recheckDelay = 15 * time.Second
 
-// unmatched is the failure of an object that was heard of before the pipeline's match
-// was edited. Nothing has checked where its output would go now, so it rests: until
-// it matches again, or a person drops it.
+// unmatched is the error of an object that matched the pipeline before its match was
+// edited. The location of its output is no longer validated, so the object waits.
 const unmatched = "the pipeline no longer matches this object: Pawl checks again every hour; pawl redrive --drop removes the row"
 
-// unmatchedRetry is how long it rests, before it is seen whether it matches again.
+// unmatchedRetry is the interval of the checks whether the object matches again.
 const unmatchedRetry = time.Hour
 
-// errMayBeHidden says that "not found" may not be believed yet.
+// errMayBeHidden is returned if "not found" may still be wrong.
 var errMayBeHidden = errors.New("not found, but it changed too recently to count as removed")
 
-// errMoved says that the object changed between two reads of one attempt.
+// errMoved is returned if the object changes between two reads of one attempt.
 var errMoved = errors.New("the object changed during the attempt")
 
-// Run makes the attempt, and says how it ended. From its lease's deadline on ctx
-// must be cancelled, with [ErrLeaseLost] as its cause. An Attempt runs once.
+// Run runs the attempt and returns its result. The caller must cancel ctx with the cause
+// [ErrLeaseLost] at the lease's deadline. Run must be called only once.
 func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	fin := engine.Finished{Key: x.Claim.Key, Fence: x.Claim.Fence, Transactional: x.Pipeline.Transactional}
 	if context.Cause(ctx) != nil {
-		fin.Result = engine.Released // nothing was begun
+		fin.Result = engine.Released // nothing has started
 		return fin
 	}
 	if !x.Pipeline.Match(x.ref()) {
@@ -104,7 +103,7 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	return fin
 }
 
-// run returns whether there was anything to do.
+// run reports whether there was anything to do.
 func (x *Attempt) run(ctx context.Context) (acted bool, err error) {
 	for range maxMoves {
 		acted, err = x.try(ctx)
@@ -123,7 +122,7 @@ func (x *Attempt) try(ctx context.Context) (acted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	asked := x.Now() // the answer may be long on its way, or its reader asleep
+	asked := x.Now() // before the request, because its answer may be delayed
 	read, err := x.read(ctx)
 	if err != nil {
 		return false, err
@@ -140,8 +139,8 @@ func (x *Attempt) try(ctx context.Context) (acted bool, err error) {
 	return true, x.act(ctx, &read)
 }
 
-// mustAct decides whether there is anything to do. What the attempt itself has done
-// elsewhere, before it started over, is not what the row says was had.
+// mustAct reports whether the handler must run. If the attempt has already acted and
+// started over, Have says nothing about that effect.
 func (x *Attempt) mustAct(read *ledger.Read, out *ledger.Pinned) bool {
 	if x.Pipeline.Transactional {
 		return x.Claim.MustCommit(read)
@@ -149,7 +148,7 @@ func (x *Attempt) mustAct(read *ledger.Read, out *ledger.Pinned) bool {
 	return out == nil && x.began || x.Claim.MustAct(read, out)
 }
 
-// pin looks at the output before anything is read.
+// pin records the output's state before the input is read.
 func (x *Attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
 	if x.Pipeline.Output == nil {
 		return nil, nil
@@ -167,8 +166,8 @@ func (x *Attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
 	return &ledger.Pinned{Exists: out.Exists(), Source: source, ModTime: out.ModTime()}, nil
 }
 
-// checkOutput refuses keys that a server on top of folders would take for
-// another place: s3://out/gray/../x is not below s3://out/gray/ there.
+// checkOutput rejects keys that a server on a file system may store elsewhere: there,
+// s3://out/gray/../x is not below s3://out/gray/.
 func checkOutput(key string) error {
 	if key == "" {
 		return errors.New("has an empty key: set an output prefix, or match a shorter prefix")
@@ -181,7 +180,8 @@ func checkOutput(key string) error {
 	return nil
 }
 
-// read looks at the object, or takes the event's word for it.
+// read sends a HEAD request for the object. In event order it returns the event's data
+// instead.
 func (x *Attempt) read(ctx context.Context) (ledger.Read, error) {
 	if x.Pipeline.Order == EventOrder {
 		return x.readEvent(ctx)
@@ -198,9 +198,9 @@ func (x *Attempt) read(ctx context.Context) (ledger.Read, error) {
 	return ledger.Read{Kind: event.Created, Identity: Identify(&info)}, nil
 }
 
-// readEvent has no read to compare with. So it makes sure, after the pin, that
-// the lease is still its own: whoever holds a later one pins later as well.
-// Without an output there is nothing that the pin would have to protect.
+// readEvent returns the event's data. Without a read to compare, it must check after the
+// pin that the attempt still has its lease, because a worker with a later lease pins
+// later. A pipeline without an output needs no check.
 func (x *Attempt) readEvent(ctx context.Context) (ledger.Read, error) {
 	if x.pinned != nil {
 		if err := x.checkLease(ctx); err != nil {
@@ -225,19 +225,19 @@ func (x *Attempt) checkLease(ctx context.Context) error {
 	return nil
 }
 
-// act runs the handler and publishes what it wrote.
+// act runs the handler and publishes its output.
 func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	if x.pinned != nil && read.Kind == event.Removed {
 		return x.remove(ctx)
 	}
-	// What was read after the lease may be newer than what its next holder has
-	// read, and would come before it.
+	// A read after the end of the lease may be newer than the next holder's read.
+	// Publishing it first would break the order.
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	t := x.task(read)
 	defer t.discard()
-	// Nothing of a transaction counts as sent: without its commit there is nothing.
+	// A transaction without a commit has no effect, so it does not count as sent.
 	x.ending.Sent = x.ending.Sent || x.pinned == nil && !x.Pipeline.Transactional
 	x.began = true
 	err := recoverPanic("handler of "+x.Pipeline.Name, func() error { return x.Pipeline.Handler.Handle(ctx, t) })
@@ -245,7 +245,7 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 		return x.checkCommit(ctx, err)
 	}
 	if err != nil || x.pinned == nil {
-		return err // the effect counts even if the lease expired meanwhile
+		return err // the effect counts even if the lease has expired
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -269,7 +269,7 @@ func (x *Attempt) publish(ctx context.Context, c *content, read *ledger.Read) er
 	}
 	copies := c.copies
 	if read.ByEvent {
-		copies = 0 // the event's ETag is not known to be that of a read
+		copies = 0 // the event's ETag may not be that of the content
 	}
 	from := bucket.Source{Ref: x.ref(), ETag: x.info.ETag}
 	res, err := x.pinned.PublishCopy(ctx, stamp, from, copies, open, c.size(), c.contentType)
@@ -296,7 +296,7 @@ func (x *Attempt) sent(r bucket.Result) {
 
 func (x *Attempt) task(read *ledger.Read) *Task {
 	object := x.Claim.Key.Object()
-	object.VersionID = cmp.Or(x.info.VersionID, object.VersionID) // a version that is gone has no info
+	object.VersionID = cmp.Or(x.info.VersionID, object.VersionID) // info is empty if the object is gone
 	return &Task{
 		Pipeline: x.Pipeline.Name, Object: object, Kind: read.Kind, Info: x.info,
 		Attempt: x.Claim.Number, Fence: x.Claim.Fence, IdempotencyKey: x.Claim.IdempotencyKey(read),
@@ -305,7 +305,8 @@ func (x *Attempt) task(read *ledger.Read) *Task {
 	}
 }
 
-// open reads what was looked at, and nothing else; in event order, what is there.
+// open reads exactly the content of the HEAD request. In event order it reads the current
+// content.
 func (x *Attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, error) {
 	if x.Objects == nil {
 		return nil, Permanent(fmt.Errorf("read %s: no object store is configured", x.object()))
@@ -317,7 +318,8 @@ func (x *Attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, e
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", x.object(), hint(err))
 	case read.ByEvent:
-		// Not what the event named, perhaps: an audit is to know what was read.
+		// The content may be newer than the event. Audits compare the content that was
+		// read.
 		x.ending.Read.Identity = Identify(&info)
 	case !Identify(&info).Same(read.Identity):
 		return nil, errors.Join(errMoved, body.Close())
@@ -332,14 +334,14 @@ func (x *Attempt) ref() event.Object {
 
 func (x *Attempt) object() string { return x.Claim.Key.Object().String() }
 
-// Identify returns what tells this content of an object from others.
+// Identify returns the identity of an object's content.
 func Identify(i *bucket.Info) ledger.Identity {
 	return ledger.Identity{
 		VersionID: i.VersionID, ETag: i.ETag, ModTime: i.ModTime.UTC().Truncate(time.Second), Meta: digest(i), Size: i.Size,
 	}
 }
 
-// digest sums up the metadata, which ETags do not cover.
+// digest returns a hash of the metadata, which ETags do not cover.
 func digest(i *bucket.Info) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q", i.ContentType)
@@ -349,8 +351,8 @@ func digest(i *bucket.Info) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// recoverPanic takes a panic for an error: one poisonous object must not take the
-// others down. The error holds where it happened.
+// recoverPanic returns a panic of f as an error with its location, so that one object
+// cannot stop the process.
 func recoverPanic(what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -360,7 +362,7 @@ func recoverPanic(what string, f func() error) (err error) {
 	return f()
 }
 
-// panickedAt returns the line of the panic that is being recovered.
+// panickedAt returns the location of the recovered panic.
 func panickedAt() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
@@ -375,14 +377,14 @@ func panickedAt() string {
 	}
 }
 
-// uncounted reports that an attempt failed for a reason that does not lie with the
-// object. That a store does not answer may be of the object's making once the handler
-// has begun: it may be too large for every lease.
+// uncounted reports whether a failed attempt does not count, because the object is not the
+// cause. After the handler has started, a store that does not answer counts, because the
+// object may be too large for any lease.
 func (x *Attempt) uncounted(err error) bool {
 	return isOutage(err) || !x.began && (errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, errMayBeHidden))
 }
 
-// hint adds to a store's refusal what a person can do.
+// hint adds a remedy to an error of the store.
 func hint(err error) error {
 	switch {
 	case errors.Is(err, bucket.ErrNoBucket):

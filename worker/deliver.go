@@ -32,9 +32,9 @@ func (w *Worker) accept(ctx context.Context, d source.Delivery, wait bool) error
 	return nil
 }
 
-// Route finds the rows that a delivery's events are about, and counts the events
-// that no pipeline is interested in. It fails with [source.ErrUntrusted] where an
-// event's sequencer would have to decide and may not.
+// Route returns the rows that a delivery's events concern, and the number of events that
+// match no pipeline. It returns [source.ErrUntrusted] if a pipeline in event order matches
+// an event without a trusted sequencer.
 func Route(pipelines []*Pipeline, d *source.Delivery) (items []engine.Item, unmatched int, err error) {
 	items = make([]engine.Item, 0, len(d.Events))
 	for i := range d.Events {

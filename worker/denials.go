@@ -11,27 +11,27 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// denials is an object store that tells a denial of everything from that of one
-// object. When two objects of a bucket were denied the same call, and none was
-// permitted it since, the permission is gone for all: each further denial is an
-// [Outage], until one is permitted. It is safe for concurrent use.
+// denials is an object store that distinguishes a missing permission from a denial of one
+// object. If the same call is denied for two objects of a bucket without a success in
+// between, the permission is missing. Each further denial is then an [Outage] until a call
+// succeeds. It is safe for concurrent use.
 type denials struct {
 	bucket.Store
 
 	mu    sync.Mutex
-	since map[permission]denial // the last call that was permitted
+	since map[permission]denial // denials since the last success
 }
 
-// permission is what a policy grants, as far as a caller can see.
+// permission is a call on a bucket.
 type permission struct{ call, bucket string }
 
 type denial struct {
 	first event.Object
-	all   bool // others were denied too
+	all   bool // a second object was denied
 }
 
-// DetectDenials returns a store that remembers denials for every worker that gets it. A
-// worker wraps any other store itself.
+// DetectDenials wraps a store to detect missing permissions. Workers that share the result
+// share their knowledge. A worker wraps any other store itself.
 func DetectDenials(s bucket.Store) bucket.Store { return newDenials(s) }
 
 func newDenials(s bucket.Store) bucket.Store {
@@ -44,7 +44,8 @@ func newDenials(s bucket.Store) bucket.Store {
 	return &denials{Store: s, since: map[permission]denial{}}
 }
 
-// classify returns the error of a call, as an outage where it is one.
+// classify updates the denials after a call. It marks the error as an outage if the
+// permission is missing.
 func (d *denials) classify(call string, ref event.Object, err error) error {
 	p := permission{call, ref.Bucket}
 	d.mu.Lock()
@@ -86,8 +87,8 @@ func (d *denials) Put(ctx context.Context, ref event.Object, o bucket.Object, c 
 	return etag, d.classify("Put", ref, err)
 }
 
-// Copy implements [bucket.Copier], if the store does. A denial is not judged, because the
-// bytes are sent then.
+// Copy implements [bucket.Copier] if the store does. Denials do not count, because the
+// caller then uploads the bytes.
 func (d *denials) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	copier, ok := d.Store.(bucket.Copier)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package worker performs what package engine decides: it swaps rows, runs
-// handlers under leases, answers deliveries, and feeds the results back. It
-// owns the goroutines, the contexts and the clock.
+// Package worker executes the decisions of package engine: it swaps rows, runs handlers
+// under leases, and answers deliveries. It owns the goroutines, the contexts and the
+// clock.
 package worker

@@ -9,12 +9,13 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// Causes of a task's cancellation, by context.Cause.
+// Causes of a task's cancellation; see context.Cause.
 var (
-	// ErrLeaseLost: the lease is gone or about to be. What the task does from
-	// here on may be refused.
+	// ErrLeaseLost means that the lease has expired or is about to. Later writes of the
+	// task may be refused.
 	ErrLeaseLost = errors.New("lease lost")
-	// ErrShutdown: the worker is going down and its grace is over.
+	// ErrShutdown means that the worker is shutting down and its shutdown timeout has
+	// passed.
 	ErrShutdown = errors.New("worker is shutting down")
 )
 
@@ -23,11 +24,11 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-// Permanent marks an error that another attempt at the same content would only
-// repeat. The object is dead at once, until it changes or is redriven.
+// Permanent marks an error that every attempt at the same content would repeat. The object
+// is dead at once, until it changes or an operator redrives it.
 func Permanent(err error) error { return &permanentError{err} }
 
-// IsPermanent reports whether err is marked so.
+// IsPermanent reports whether err is marked as permanent.
 func IsPermanent(err error) bool {
 	var p *permanentError
 	return errors.As(err, &p)
@@ -38,9 +39,9 @@ type outageError struct{ err error }
 func (e *outageError) Error() string { return e.err.Error() }
 func (e *outageError) Unwrap() error { return e.err }
 
-// Outage marks an error that says nothing of the object: this machine, or a service
-// that all objects need, is not able to work. The object is tried again with back-off
-// until it does, and however long that takes, the attempts are not counted.
+// Outage marks an error that does not depend on the object, for example if a service that
+// all objects need is down. The object is retried with back-off until it succeeds, and
+// attempts are not counted.
 func Outage(err error) error { return &outageError{err} }
 
 type sharedError struct {
@@ -51,15 +52,15 @@ type sharedError struct {
 func (e *sharedError) Error() string { return e.err.Error() }
 func (e *sharedError) Unwrap() error { return e.err }
 
-// OutageIfShared marks an error that is an outage of the receiver if that many
-// objects of the pipeline meet the same cause without a success between. The first
-// of them use up an attempt. Then the pipeline backs off, one object at a time
-// probes the receiver, and attempts are not counted until Config.Outage has passed.
+// OutageIfShared marks an error that is an outage of the receiver if the given number of
+// objects fail with the same cause without a success in between. The first failures count.
+// Then the pipeline backs off, one object at a time probes the receiver, and attempts are
+// not counted until Config.Outage has passed.
 func OutageIfShared(err error, cause string, objects int) error {
 	return &sharedError{err, engine.Shared{Cause: cause, Objects: objects}}
 }
 
-// sharedBy returns what OutageIfShared said, or zero.
+// sharedBy returns the mark of OutageIfShared, or zero.
 func sharedBy(err error) engine.Shared {
 	if s, ok := errors.AsType[*sharedError](err); ok {
 		return s.shared
@@ -67,15 +68,15 @@ func sharedBy(err error) engine.Shared {
 	return engine.Shared{}
 }
 
-// isOutage reports whether err is marked so, or names a cause that lies with this
-// machine or with the credentials. Such a cause needs no mark.
+// isOutage reports whether err is marked as an outage, or comes from the credentials or a
+// shortage of this machine.
 func isOutage(err error) bool {
 	var o *outageError
 	return errors.As(err, &o) || errors.Is(err, bucket.ErrCredentials) || isShortage(err)
 }
 
-// isShortage reports whether this machine is short of descriptors, processes, memory
-// or disk.
+// isShortage reports whether this machine lacks descriptors, processes, memory or disk
+// space.
 func isShortage(err error) bool {
 	for _, short := range []error{
 		syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOBUFS, syscall.ENOSPC, syscall.EDQUOT,
@@ -95,11 +96,10 @@ type retryError struct {
 func (e *retryError) Error() string { return e.err.Error() }
 func (e *retryError) Unwrap() error { return e.err }
 
-// RetryAfter marks an error that is not worth another attempt before d has
-// passed.
+// RetryAfter marks an error that must not be retried before d has passed.
 func RetryAfter(err error, d time.Duration) error { return &retryError{err, d} }
 
-// retryAfter returns what RetryAfter said, or zero.
+// retryAfter returns the delay of RetryAfter, or zero.
 func retryAfter(err error) time.Duration {
 	var r *retryError
 	if errors.As(err, &r) {

@@ -9,13 +9,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// running is a task whose result has not come.
+// running is a task without a result.
 type running struct {
 	fence int64
 	*lease
 }
 
-// do performs one action. It never waits.
+// execute performs one action. It never blocks.
 func (w *Worker) execute(a engine.Action) {
 	switch a := a.(type) {
 	case engine.Swap:
@@ -52,15 +52,14 @@ func (w *Worker) task(key ledger.RowKey, fence int64) *running {
 	return nil
 }
 
-// start runs an attempt in a goroutine of its own, whose context ends at the
-// lease's deadline.
+// start runs an attempt in a new goroutine. Its context ends at the lease's deadline.
 func (w *Worker) start(a *engine.Start) {
 	held := newLease(w.base, a.Deadline)
 	w.tasks[a.Claim.Key] = &running{fence: a.Claim.Fence, lease: held}
 	claim, p := a.Claim, w.pipelines[a.Claim.Key.Pipeline]
 	w.wg.Go(func() {
-		// A handler that ends its goroutine, as a test's FailNow does, must
-		// not leave the lease behind. What the attempt knew ends with it.
+		// If the handler ends its goroutine, as a test's FailNow does, this result is
+		// sent. The attempt's own knowledge is lost.
 		fin := engine.Finished{
 			Key: claim.Key, Fence: claim.Fence, Result: engine.Failed, Ending: ledger.Ending{Sent: true, Unsure: true},
 			Failure: ledger.Failure{Message: "the handler ended its goroutine"}, Transactional: p.Transactional,
@@ -74,7 +73,7 @@ func (w *Worker) start(a *engine.Start) {
 	})
 }
 
-// forget drops a task whose result is here.
+// endTask removes a task that has a result.
 func (w *Worker) endTask(f *engine.Finished) {
 	if t := w.task(f.Key, f.Fence); t != nil {
 		t.end()
@@ -82,8 +81,8 @@ func (w *Worker) endTask(f *engine.Finished) {
 	}
 }
 
-// watch ends the worker where an error of the ledger says that it is unusable:
-// nothing that was done could be written down.
+// stopIfUnusable stops the worker if the ledger is unusable, because results can no longer
+// be stored.
 func (w *Worker) stopIfUnusable(err error) {
 	if errors.Is(err, ledger.ErrUnusable) {
 		w.endCalls(err)
@@ -102,7 +101,7 @@ func (w *Worker) sweep(a *engine.Sweep) {
 	w.send(engine.Swept{Pipeline: a.Pipeline, Rows: rows, Failed: err != nil})
 }
 
-// load is sweep for rows that are known by name.
+// load loads the rows of tracked objects.
 func (w *Worker) load(a *engine.Load) {
 	rows, err := w.ledger.Load(w.hard, a.Keys)
 	w.stopIfUnusable(err)

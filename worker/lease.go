@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// lease is the context of an attempt. It ends at the lease's deadline by the
-// clock, whoever asks, and not only when its timer gets a turn: a process that
-// was stopped goes on with whatever is ready first, and that may be the task.
+// lease is the context of an attempt. Err compares the deadline with the clock, instead of
+// relying on the timer. After a pause of the process, the task may run before the timer
+// does.
 type lease struct {
 	context.Context
 	cancel   context.CancelCauseFunc
@@ -16,7 +16,7 @@ type lease struct {
 	timer    *time.Timer
 }
 
-// newLease returns a lease that may be past its deadline already.
+// newLease returns a lease. Its deadline may have passed already.
 func newLease(parent context.Context, deadline time.Time) *lease {
 	l := &lease{}
 	l.Context, l.cancel = context.WithCancelCause(parent)
@@ -25,7 +25,7 @@ func newLease(parent context.Context, deadline time.Time) *lease {
 	return l
 }
 
-// Err implements [context.Context]. So [context.Cause] is exact as well.
+// Err implements [context.Context]. It makes [context.Cause] exact as well.
 func (l *lease) Err() error {
 	if !time.Now().Before(*l.deadline.Load()) {
 		l.cancel(ErrLeaseLost)
@@ -33,7 +33,7 @@ func (l *lease) Err() error {
 	return l.Context.Err()
 }
 
-// extend prolongs a lease that has not ended.
+// extend moves the deadline of a lease that has not ended.
 func (l *lease) extend(deadline time.Time) {
 	if l.Err() == nil && l.timer.Stop() {
 		l.deadline.Store(&deadline)
@@ -41,7 +41,7 @@ func (l *lease) extend(deadline time.Time) {
 	}
 }
 
-// end lets go of it.
+// end releases the lease's resources.
 func (l *lease) end() {
 	l.timer.Stop()
 	l.cancel(nil)

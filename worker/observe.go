@@ -8,16 +8,16 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// Observer is told what happens, as it happens.
+// Observer receives notices about a worker's activity.
 //
-// A worker calls Observe from one goroutine, which everything else waits for: it
-// must not block, and must not call the worker. Workers that share an Observer
-// call it each from a goroutine of its own.
+// A worker calls Observe from a single goroutine that all its work depends on, so Observe
+// must not block and must not call the worker. Workers that share an Observer may call it
+// concurrently.
 type Observer interface {
 	Observe(r engine.Notice)
 }
 
-// observers tells several.
+// observers forwards notices to several observers.
 type observers []Observer
 
 // Observe implements Observer.
@@ -27,13 +27,13 @@ func (o observers) Observe(r engine.Notice) {
 	}
 }
 
-// logObserver is the Observer that writes the log.
+// logObserver writes notices to the log.
 type logObserver struct {
 	*slog.Logger
 	warnings *warnings
 }
 
-// logLines are the facts that are logObserver.
+// logLines has the level and message of each logged kind.
 var logLines = map[engine.Kind]struct {
 	level   slog.Level
 	message string

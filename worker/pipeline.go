@@ -7,33 +7,33 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Order says what decides about an object.
+// Order determines which source of information decides about an object.
 type Order uint8
 
-// The orders; package pawl documents them for users.
+// Orders; see package pawl.
 const (
 	StoreOrder Order = iota
 	EventOrder
 )
 
-// Pipeline is one effect on the objects that it matches.
+// Pipeline is one effect on the objects that match.
 type Pipeline struct {
 	Name    string
 	Match   func(event.Object) bool
 	Handler Handler
-	// Output returns where an object's output goes. Nil: there is none.
+	// Output returns the location of an object's output. Nil: the pipeline has no output.
 	Output      func(ledger.RowKey) event.Object
 	Order       Order
-	EachVersion bool // each version of an object is a row of its own
-	// Transactional: the handler completes its tasks in transactions of its own.
+	EachVersion bool // each version of an object has its own row
+	// Transactional: the handler completes its tasks in its own transactions.
 	Transactional        bool
 	EventuallyConsistent bool // the store may hide an object for a while
-	// Concurrency is how many attempts run at a time in slots that the pipeline
-	// has for itself; 0: it shares those of Config.Concurrency.
+	// Concurrency is the number of slots that only this pipeline uses. 0: it uses the
+	// common slots of Config.Concurrency.
 	Concurrency int
 }
 
-// row returns the row that an event is about.
+// row returns the key of an object's row.
 func (p *Pipeline) row(o event.Object) ledger.RowKey {
 	k := ledger.RowKey{Pipeline: p.Name, Bucket: o.Bucket, Key: o.Key}
 	if p.EachVersion {
@@ -42,9 +42,9 @@ func (p *Pipeline) row(o event.Object) ledger.RowKey {
 	return k
 }
 
-// isOldVersionRemoval reports that an event removed one version of an object, while the pipeline
-// follows the latest one by its events: without a look an old version cannot be told
-// from the latest.
+// isOldVersionRemoval reports whether an event removes a single version of an object in a
+// pipeline in event order. Without reading the object, Pawl cannot know whether that
+// version is the latest.
 func (p *Pipeline) isOldVersionRemoval(e *event.Event) bool {
 	return p.Order == EventOrder && !p.EachVersion && e.Kind == event.Removed && e.Object.VersionID != "" &&
 		strings.HasSuffix(e.Name, ":Delete")

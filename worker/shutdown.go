@@ -10,15 +10,15 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Why the calls were ended that outlasted Config.LedgerTimeout.
+// Reasons for the cancellation of ledger calls after Config.LedgerTimeout.
 var (
 	errLedgerTimeout  = errors.New("the ledger did not answer in time during shutdown: the leases will expire")
 	errHandlerTimeout = errors.New("handlers did not return in time during shutdown: their leases will expire")
 )
 
-// shutdown leads the loop through an orderly end: drain, cancel the tasks that
-// outlast the grace, and at last the calls that outlast the ledgerTimeout. Calls that end
-// before their time, as the ledger is unusable, end everything else.
+// shutdown controls the loop during a shutdown: it drains, cancels tasks after the
+// shutdown timeout, and cancels ledger calls after the ledger timeout. If ledger calls are
+// cancelled earlier because the ledger is unusable, everything else ends too.
 type shutdown struct {
 	w           *Worker
 	begin       <-chan struct{}
@@ -44,8 +44,8 @@ func (s *shutdown) cancelTasks() {
 	s.callTimeout = time.After(s.w.cfg.LedgerTimeout)
 }
 
-// cancelCalls ends the calls, and names the handlers that a person waits for
-// from here on: nothing can end them but the end of the process.
+// cancelCalls cancels ledger calls, and logs the handlers that still run. Only the end of
+// the process can stop them.
 func (s *shutdown) cancelCalls() {
 	s.callTimeout = nil
 	unresponsive := slices.SortedFunc(maps.Keys(s.w.tasks), ledger.RowKey.Compare)
@@ -59,7 +59,7 @@ func (s *shutdown) cancelCalls() {
 	s.w.endCalls(errLedgerTimeout)
 }
 
-// forceEnd goes on with a shutdown, or begins one, when the calls have ended.
+// forceEnd continues or starts a shutdown after ledger calls were cancelled.
 func (s *shutdown) forceEnd() (inputs []engine.Input) {
 	s.callsOver = nil
 	if !s.begun {

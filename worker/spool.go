@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// spoolMemory is how much of an output is held in memory, in bytes.
+// spoolMemory is the maximum size of an output in memory, in bytes.
 const spoolMemory = 4 << 20
 
-// spool holds an output until its handler has succeeded.
+// spool buffers an output until its handler has succeeded.
 type spool struct {
 	memory bytes.Buffer
 	file   *os.File
@@ -36,8 +36,8 @@ func (s *spool) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// spill moves what is held to a file that has no name, so that nothing is left
-// behind even by a crash.
+// spill moves the output to an unlinked temporary file, so that not even a crash leaves a
+// file behind.
 func (s *spool) spill() error {
 	f, err := os.CreateTemp("", "pawl-output-*")
 	if err != nil {
@@ -54,8 +54,7 @@ func (s *spool) spill() error {
 	return nil
 }
 
-// open returns a reader that can also seek, so that the store can sign what it
-// sends.
+// open returns a reader that can also seek, so that the store can sign the body.
 func (s *spool) open() (io.ReadCloser, error) {
 	if s.file == nil {
 		return reader{bytes.NewReader(s.memory.Bytes())}, nil
@@ -63,7 +62,7 @@ func (s *spool) open() (io.ReadCloser, error) {
 	return reader{io.NewSectionReader(s.file, 0, s.size)}, nil
 }
 
-// reader has nothing to close.
+// reader is an io.ReadSeeker with a Close that does nothing.
 type reader struct{ io.ReadSeeker }
 
 func (reader) Close() error { return nil }
@@ -72,6 +71,6 @@ func (s *spool) len() int64 { return s.size }
 
 func (s *spool) close() {
 	if s.file != nil {
-		_ = s.file.Close() // a nameless file: nothing to lose
+		_ = s.file.Close() // the file is unlinked, so no data can be lost
 	}
 }

@@ -10,22 +10,21 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Handler performs a pipeline's effect for one object. It is never called twice
-// at a time for one object, as long as its lease holds: when the lease is lost
-// or about to be, ctx is cancelled with [ErrLeaseLost] as its cause, and the
-// handler must return.
+// Handler performs a pipeline's effect for one object. While the lease is held, no other
+// handler runs for that object. When the lease is lost or about to expire, ctx is
+// cancelled with the cause [ErrLeaseLost], and the handler must return.
 //
-// nil commits the effect. An error is tried again with back-off; wrap it with
-// [Permanent] where trying the same content again is useless, with [RetryAfter]
-// where the other side said when, with [Outage] where the object is not at fault, or
-// with [OutageIfShared] where it is not at fault if other objects fail in the same way.
-// A shortage of this machine (of descriptors, processes, memory or disk) anywhere in
-// the error is an outage without that.
+// A nil result commits the effect. An error is retried with back-off. Wrap it with
+// [Permanent] if a retry with the same content is useless, with [RetryAfter] if the
+// receiver named a delay, with [Outage] if the object is not the cause, or with
+// [OutageIfShared] if it is not the cause when other objects fail in the same way. An
+// error that wraps a shortage of this machine (descriptors, processes, memory or disk
+// space) is an outage without a mark.
 type Handler interface {
 	Handle(ctx context.Context, t *Task) error
 }
 
-// HandlerFunc is a function as a Handler.
+// HandlerFunc is a function that implements Handler.
 type HandlerFunc func(ctx context.Context, t *Task) error
 
 // Handle calls f.
@@ -35,21 +34,21 @@ func (f HandlerFunc) Handle(ctx context.Context, t *Task) error { return f(ctx, 
 type Task struct {
 	Pipeline string
 	Object   event.Object
-	// Kind is what the object is now: Created where it exists, Removed where
-	// it does not. A pipeline with an output sees Created only: the output
-	// of a removed object is removed without asking.
+	// Kind is Created if the object exists now, Removed if it does not. A handler of a
+	// pipeline with an output sees only Created, because Pawl removes the output of a
+	// removed object itself.
 	Kind event.Kind
-	// Info is what the store said of the object when the attempt looked. In
-	// event order it holds what the event said. Empty for a removal.
+	// Info is the object's metadata as the attempt read it. In event order it has the
+	// event's data. It is empty for a removal.
 	Info bucket.Info
-	// Attempt counts from 1.
+	// Attempt is the number of the attempt, from 1.
 	Attempt int
-	// Fence is the fencing token: larger than that of every earlier attempt
-	// at the object. A receiver that refuses smaller ones than it has seen
-	// is safe from workers that outlived their lease.
+	// Fence is the fencing token. It is larger than that of every earlier attempt at the
+	// object. A receiver that rejects smaller tokens than it has seen is safe from workers
+	// that outlived their lease.
 	Fence int64
-	// IdempotencyKey is equal for all attempts at this version of the
-	// object, and for nothing else. 32 hexadecimal digits.
+	// IdempotencyKey is equal for all attempts at this version of the object, and
+	// different for all others. It has 32 hexadecimal digits.
 	IdempotencyKey string
 
 	open       func(ctx context.Context) (io.ReadCloser, error)
@@ -60,16 +59,16 @@ type Task struct {
 	content *content
 }
 
-// content is what a task will publish. open may be called more than once.
+// content is the output that a task will publish. open may be called repeatedly.
 type content struct {
 	open        func() (io.ReadCloser, error)
 	size        func() int64
 	contentType string
-	copies      bucket.CopyMethod // how the store may copy the object itself; 0: content is none of it
+	copies      bucket.CopyMethod // permitted copy methods; 0: the content is not the object itself
 }
 
-// Open reads the object, as it was when the attempt looked at it: if it has
-// changed since, Open fails and the attempt starts over. The caller closes it.
+// Open reads the object's content as of the attempt's read. If the object has changed
+// since, Open fails and the attempt starts over. The caller closes the reader.
 func (t *Task) Open(ctx context.Context) (io.ReadCloser, error) {
 	if t.Kind != event.Created {
 		return nil, Permanent(fmt.Errorf("open %s: the object was removed", t.Object))
@@ -77,21 +76,20 @@ func (t *Task) Open(ctx context.Context) (io.ReadCloser, error) {
 	return t.open(ctx)
 }
 
-// Completion is for stores that let a handler complete its task in a transaction of
-// its own, as ledger.Complete does. The pipeline must be Transactional.
+// Completion returns the completion of the task, for ledger.Complete. The pipeline must be
+// Transactional.
 func (t *Task) Completion() (*ledger.Completion, error) { return t.completion() }
 
-// HasOutput reports whether the pipeline has an output, so that Output and
-// Publish may be called.
+// HasOutput reports whether the pipeline has an output. If not, Output and Publish fail.
 func (t *Task) HasOutput() bool { return t.hasOut }
 
-// Output returns a writer of the output object's content. Nothing is visible
-// before the handler returns nil; then the content replaces the output, unless
-// another attempt came first. A handler that returns nil without calling
-// Output or Publish says that this input has no output: an old one is removed.
+// Output returns a writer for the content of the output object. The output is written
+// after the handler has returned nil, and only if no other attempt has written it
+// meanwhile. If a handler returns nil without calling Output or Publish, the existing
+// output is removed.
 //
-// The content is held in memory while it is small, and in a temporary file
-// beyond. Calling Output again starts afresh.
+// Small content is buffered in memory, larger content in a temporary file. Another call of
+// Output discards the previous content.
 func (t *Task) Output(contentType string) (io.Writer, error) {
 	if !t.hasOut {
 		return nil, Permanent(fmt.Errorf("pipeline %s has no output: configure one (to)", t.Pipeline))
@@ -102,8 +100,8 @@ func (t *Task) Output(contentType string) (io.Writer, error) {
 	return t.spool, nil
 }
 
-// Publish is Output for content that need not be held: open is called when the
-// handler has returned nil, once for each try, and must yield size bytes.
+// Publish sets the output's content without a buffer. open is called after the handler has
+// returned nil, once per try, and its reader must yield size bytes.
 func (t *Task) Publish(contentType string, size int64, open func() (io.ReadCloser, error)) error {
 	if !t.hasOut {
 		return Permanent(fmt.Errorf("pipeline %s has no output: configure one (to)", t.Pipeline))
@@ -113,10 +111,10 @@ func (t *Task) Publish(contentType string, size int64, open func() (io.ReadClose
 	return nil
 }
 
-// PublishCopy publishes the object itself, with its content type and none of its metadata.
-// The store copies it if one of methods suits its size; the methods must be known to honour
-// conditions, as [github.com/pawlhq/pawl/doctor.ProveCopies] finds. Otherwise the bytes
-// stream through the worker, and are never held.
+// PublishCopy publishes the object itself, with its content type and without its metadata.
+// The store copies it if one of methods permits the object's size. The methods must be
+// known to honour conditions; see [github.com/pawlhq/pawl/doctor.ProveCopies]. Otherwise
+// the bytes stream through the worker without a buffer.
 func (t *Task) PublishCopy(ctx context.Context, methods bucket.CopyMethod) error {
 	open := func() (io.ReadCloser, error) { return t.Open(ctx) }
 	if err := t.Publish(t.Info.ContentType, t.Info.Size, open); err != nil {
@@ -126,7 +124,7 @@ func (t *Task) PublishCopy(ctx context.Context, methods bucket.CopyMethod) error
 	return nil
 }
 
-// discard drops what the handler has written so far.
+// discard drops the content that the handler has set so far.
 func (t *Task) discard() {
 	if t.spool != nil {
 		t.spool.close()

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// completion is what the handler of a transactional pipeline commits.
+// completion returns the completion for the transaction of a transactional handler.
 func (x *Attempt) completion() (*ledger.Completion, error) {
 	if !x.Pipeline.Transactional {
 		return nil, Permanent(fmt.Errorf("pipeline %s is not transactional: declare it transactional to complete tasks in its handler", x.Pipeline.Name))
@@ -22,13 +22,13 @@ func (x *Attempt) completion() (*ledger.Completion, error) {
 	return c, nil
 }
 
-// errUncommitted says that a handler has not done its part.
+// errUncommitted is returned if a transactional handler did not complete its task.
 var errUncommitted = errors.New("the handler of a transactional pipeline returned nil without completing its task: call ledger.Complete in the transaction, then commit")
 
-// committed tells what became of the transaction of a handler that ended with err.
-// The row knows: the answer to a commit may have been lost, or passed over. Where
-// the row cannot be asked, or the commit may yet land, the attempt has failed, and
-// the row refuses to have it said.
+// checkCommit returns the result of a handler's transaction. err is the handler's error.
+// The row shows whether the commit landed, even if its answer was lost or ignored. If the
+// row cannot be loaded, or the commit may still land, the attempt fails. If the commit has
+// landed, the row then refuses that failure.
 func (x *Attempt) checkCommit(ctx context.Context, err error) error {
 	if !x.completionAsked {
 		if err == nil {

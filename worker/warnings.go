@@ -7,11 +7,11 @@ import (
 	"github.com/pawlhq/pawl/internal/logthrottle"
 )
 
-// warnings are those that one trouble repeats as long as it lasts.
+// warnings throttles warnings that repeat while a problem lasts.
 type warnings struct {
 	unclear, load *logthrottle.Warning
 	sweep         map[string]*logthrottle.Warning // by pipeline
-	// facts are those that may be true of every object of a pipeline at a time.
+	// notices has the warnings that can concern all objects of a pipeline at once.
 	notices map[engine.Kind]map[string]*logthrottle.Warning
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Config is all that a worker works with. Each field is required unless it says that
-// it is optional; package pawl has the defaults.
+// Config configures a worker. Fields are required unless they say otherwise; package pawl
+// has the defaults.
 type Config struct {
 	Ledger           ledger.Store
 	Objects          bucket.Store
@@ -28,16 +28,16 @@ type Config struct {
 	MaxBytes         int64
 	SweepInterval    time.Duration  // 0: never
 	Outage           time.Duration  // how long attempts are not counted while a receiver is down
-	Outages          engine.Outages // what a worker before this one knew; may be nil
+	Outages          engine.Outages // state of an earlier worker; may be nil
 	ShutdownTimeout  time.Duration
-	LedgerTimeout    time.Duration // after ShutdownTimeout, how long a shutdown waits for the ledger
+	LedgerTimeout    time.Duration // how long a shutdown waits for the ledger after ShutdownTimeout
 	FailAfter        time.Duration // see Attempt; 0: a shutdown releases every attempt
 	AckSettled       bool
 	Logger           *slog.Logger
 	Observer         Observer // may be nil
 }
 
-// Worker runs pipelines over one ledger. It is a [source.Sink].
+// Worker runs pipelines over one ledger. It implements [source.Sink].
 type Worker struct {
 	cfg        Config
 	ledger     *ledger.Ledger
@@ -47,15 +47,15 @@ type Worker struct {
 	admission  *admission
 	inputs     chan engine.Input
 	lastID     atomic.Uint64
-	open       sync.Map // delivery id → *openDelivery
+	open       sync.Map // delivery ID → *openDelivery
 	wg         sync.WaitGroup
-	allSettled chan struct{} // closed when no delivery follows, and the engine has allSettled
+	allSettled chan struct{} // closed when no delivery follows and all objects are settled
 	done       chan struct{} // closed when the loop has ended
 
 	tasks        map[ledger.RowKey]*running // owned by the loop
 	sourcesEnded bool                       // no delivery follows; owned by the loop
 
-	// base is the context of tasks, hard that of ledger calls.
+	// base is the context of tasks, hard the context of ledger calls.
 	base, hard         context.Context
 	endTasks, endCalls context.CancelCauseFunc
 
@@ -66,16 +66,15 @@ type Worker struct {
 	stats Stats
 }
 
-// Stats counts what has happened since a worker was made.
+// Stats counts a worker's activity since New.
 type Stats struct {
 	engine.Stats
-	// Unsettled is how many objects its deliveries named that are neither
-	// settled nor dead now. A worker that never sweeps gives up those that
-	// it hands back.
+	// Unsettled is the number of delivered objects that are neither settled nor dead now.
+	// A worker without sweeps does not count objects that it returned.
 	Unsettled int
 }
 
-// openDelivery is a delivery that the engine has not answered.
+// openDelivery is an unanswered delivery.
 type openDelivery struct {
 	source.Delivery
 	pipelines []string // of each item
@@ -87,7 +86,7 @@ const (
 	cachedRows  = 10_000
 )
 
-// New returns a worker, which does nothing before Run.
+// New returns a worker. It does nothing before Run.
 func New(cfg Config) *Worker {
 	cfg.Objects = newDenials(cfg.Objects)
 	w := &Worker{
@@ -121,7 +120,8 @@ func New(cfg Config) *Worker {
 	return w
 }
 
-// waiting is the share of the backlog that one of several pipelines may have.
+// waiting returns the maximum number of objects of one pipeline that wait for a slot. 0:
+// no limit.
 func waiting(cfg Config) int {
 	if len(cfg.Pipelines) < 2 {
 		return 0
@@ -129,9 +129,8 @@ func waiting(cfg Config) int {
 	return max(1, cfg.MaxBacklogEvents/len(cfg.Pipelines))
 }
 
-// share is how much of the backlog the deliveries about objects of one pipeline may
-// have while they wait for these to settle. Each such object takes room twice: with
-// its delivery, and with what happens to it.
+// share limits how many backlog events one pipeline's deliveries may occupy while they
+// wait to settle. Each such object counts twice: in its delivery, and as an active object.
 func share(cfg Config) int {
 	if !cfg.AckSettled || len(cfg.Pipelines) < 2 {
 		return cfg.MaxBacklogEvents
@@ -139,20 +138,19 @@ func share(cfg Config) int {
 	return max(1, cfg.MaxBacklogEvents/(2*len(cfg.Pipelines)))
 }
 
-// owner names this worker: for people, where it runs; for leases, something
-// that no other worker was ever called.
+// owner returns a name for leases that no other worker has ever had. It begins with the
+// process name, for people.
 func owner() string { return process.Name() + "/" + process.Nonce()[:12] }
 
-// Run works until ctx ends, and then in order: it takes nothing new, lets
-// running handlers finish within the grace, gives back the rest, and answers
-// every delivery it took. It returns when everything it started has ended: a
-// handler that does not end with its context keeps it, and is named in the log.
+// Run works until ctx ends, and then shuts down: it admits no delivery, lets running
+// handlers finish within the shutdown timeout, releases the other attempts, and answers
+// every delivery. It returns when all its goroutines have ended. It waits for a handler
+// that ignores its cancelled context, and logs the handler's object.
 //
-// A ledger that turns out to be unusable ends it as well, and at once: running
-// handlers are cancelled, no delivery that is open is acknowledged, and the
-// error is the ledger's, which wraps [ledger.ErrUnusable].
+// Run also ends at once if the ledger becomes unusable. It then cancels running handlers
+// and acknowledges no open delivery. The error wraps [ledger.ErrUnusable].
 //
-// A Worker runs once.
+// Run must be called only once.
 func (w *Worker) Run(ctx context.Context) error {
 	w.base, w.endTasks = context.WithCancelCause(context.WithoutCancel(ctx))
 	w.hard, w.endCalls = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -164,14 +162,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// loop is the only goroutine that touches the engine.
+// loop is the only goroutine that uses the engine.
 func (w *Worker) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	stop := &shutdown{w: w, begin: ctx.Done(), callsOver: w.hard.Done()}
 	inputs := make([]engine.Input, 0, inputBuffer)
 	if ctx.Err() != nil {
-		w.step([]engine.Input{stop.drain()}) // before anything that came meanwhile is claimed
+		w.step([]engine.Input{stop.drain()}) // before a claim for anything that has arrived
 	}
 	for {
 		inputs = inputs[:0]
@@ -191,13 +189,13 @@ func (w *Worker) loop(ctx context.Context) error {
 		}
 		w.step(w.more(inputs))
 		if stop.begun && w.engine.Idle() && w.admission.empty() && len(w.tasks) == 0 {
-			return context.Cause(w.hard) // nil, if the calls were let finish
+			return context.Cause(w.hard) // nil, unless calls were cancelled
 		}
 		w.schedule(timer)
 	}
 }
 
-// more takes what else has come in, without waiting.
+// more appends the inputs that have arrived, without waiting.
 func (w *Worker) more(inputs []engine.Input) []engine.Input {
 	for len(inputs) < inputBuffer {
 		select {
@@ -219,7 +217,7 @@ func (w *Worker) step(inputs []engine.Input) {
 			w.sourcesEnded = true
 		}
 	}
-	now := time.Now().UTC().Truncate(time.Millisecond) // rows of whole milliseconds are shorter
+	now := time.Now().UTC().Truncate(time.Millisecond) // rows with whole milliseconds are shorter
 	for _, a := range w.engine.Step(now, inputs...) {
 		w.execute(a)
 	}
@@ -239,7 +237,7 @@ func (w *Worker) schedule(timer *time.Timer) {
 	}
 }
 
-// send gives an input to the loop. Nothing is sent after the loop has ended.
+// send sends an input to the loop, unless the loop has ended.
 func (w *Worker) send(in engine.Input) {
 	select {
 	case w.inputs <- in:
@@ -247,12 +245,12 @@ func (w *Worker) send(in engine.Input) {
 	}
 }
 
-// WaitSettled says that no delivery follows, and waits until every object that the
-// deliveries named is settled or dead: by this worker, or by another. It returns
-// early when ctx or Run ends. Call it once.
+// WaitSettled tells the worker that no delivery follows, and waits until every delivered
+// object is settled or dead, by any worker. It returns early when ctx or Run ends. It must
+// be called only once.
 //
-// A worker that never sweeps hands back what it does not settle, and does not
-// wait for it.
+// A worker without sweeps returns the deliveries that it does not settle, and does not
+// wait for their objects.
 func (w *Worker) WaitSettled(ctx context.Context) {
 	w.send(engine.SourcesEnded{})
 	select {
@@ -262,15 +260,15 @@ func (w *Worker) WaitSettled(ctx context.Context) {
 	}
 }
 
-// Outages returns what the worker knows of receivers. Call it after Run has returned.
+// Outages returns the known state of receivers. Call it after Run has returned.
 func (w *Worker) Outages() engine.Outages { return w.engine.Outages() }
 
-// OnDue has f called, from any goroutine, each time the ledger has returned the due rows of
-// a pipeline. Call it before Run.
+// OnDue sets a function that is called, from any goroutine, after each query for due rows
+// of a pipeline. Call OnDue before Run.
 func (w *Worker) OnDue(f func(pipeline string)) { w.due = f }
 
-// SweepOnce processes the rows that are due, in place of deliveries, and reports whether
-// it reached all of them before ctx or Run ended. Call it once.
+// SweepOnce processes all due rows. It reports whether it finished before ctx or Run
+// ended. Use it without deliveries, and call it only once.
 func (w *Worker) SweepOnce(ctx context.Context) bool {
 	w.send(engine.SweepOnce{})
 	w.WaitSettled(ctx)
@@ -282,7 +280,7 @@ func (w *Worker) SweepOnce(ctx context.Context) bool {
 	}
 }
 
-// Stats returns what the worker has counted so far.
+// Stats returns the current counts.
 func (w *Worker) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
