@@ -14,10 +14,10 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Audit compares the objects with the ledger once, and has workers look at what
-// notifications have lost; [AuditOptions] say what else. A SettleWindow of 0 is that of the
-// configuration. The report tells what was found, even beside an error. It may be
-// called while Pawl runs, or without: then the next Run works on what was found.
+// Audit compares the objects with the ledger once, and schedules attempts for objects
+// whose notifications were lost. [AuditOptions] has further options; a SettleWindow of 0
+// means that of the configuration. The report is valid even if there is an error. Audit
+// may be called while Pawl runs. Otherwise the next Run processes what the audit found.
 func (p *Pawl) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	if p.auditor == nil {
 		return AuditReport{}, fmt.Errorf("%w: an audit needs an object store", ErrConfig)
@@ -29,7 +29,7 @@ func (p *Pawl) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	return p.auditor.Run(ctx, o)
 }
 
-// Audits returns the reports of the last audits over the ledger, newest first.
+// Audits returns the reports of the last audits of the ledger, newest first.
 func (p *Pawl) Audits(ctx context.Context) ([]AuditReport, error) {
 	if p.auditor == nil {
 		return nil, nil
@@ -37,10 +37,9 @@ func (p *Pawl) Audits(ctx context.Context) ([]AuditReport, error) {
 	return p.auditor.Reports(ctx)
 }
 
-// AuditIfDue makes the scheduled audit, and the purge that follows it, if the last one
-// began longer than Audit.Every ago and no other process is at it. It continues an audit
-// that was interrupted. With a Deadline it stops in time for the next call to continue,
-// which is not an error.
+// AuditIfDue runs the scheduled audit and the purge after it, if the last audit began
+// longer than Audit.Every ago and no other process runs one. It continues an interrupted
+// audit. With a Deadline, it stops in time and returns nil; the next call continues.
 func (p *Pawl) AuditIfDue(ctx context.Context) error {
 	if p.auditor == nil {
 		return fmt.Errorf("%w: an audit needs an object store", ErrConfig)
@@ -71,10 +70,11 @@ func (p *Pawl) schedule() audit.Schedule {
 	}
 }
 
-// Purge drops the rows of removed objects that settled longer ago than the RowRetention of
-// the configuration, in the pipelines named or in all. Beside them it drops only what
-// PurgeSettled gives up: nothing that is leased, failed, dead or to be verified. With
-// dryRun it only counts. tell, unless it is nil, is called now and then.
+// Purge deletes the rows of removed objects that settled longer ago than the configured
+// RowRetention, in the given pipelines or in all of them. With PurgeSettled it also
+// deletes settled rows of existing objects. It never deletes a row that is leased, failed,
+// dead or scheduled for verification. With dryRun it only counts. tell, unless it is nil,
+// is called with the progress.
 func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, tell func(Purged)) (all Purged, err error) {
 	policy := p.cfg.policy()
 	for i := range p.cfg.Pipelines {
@@ -96,7 +96,7 @@ func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, tell 
 	return all, nil
 }
 
-// auditor makes what audits the pipelines.
+// auditor returns the auditor of the pipelines, or nil without an object store.
 func (c *Config) auditor() (*audit.Auditor, error) {
 	if c.Objects == nil {
 		return nil, nil
@@ -134,8 +134,8 @@ func (p *Pipeline) inputOf(output string) (ledger.RowKey, bool) {
 	return k, ours && whole && p.Match.match(event.Object{Bucket: k.Bucket, Key: k.Key})
 }
 
-// validateAudit refuses settings under which an audit or a purge could take a late
-// event for a lost one, or for a new one.
+// validateAudit rejects settings with which an audit or a purge could mistake a late event
+// for a lost or a new one.
 func (c *Config) validateAudit() (errs []error) {
 	if least := max(c.Audit.SettleWindow, c.Audit.MaxDelay); c.Audit.RowRetention <= least {
 		errs = append(errs, fmt.Errorf("the audit's retain is %s: it must exceed settle and max_delay, here %s, or an event that comes late would find no trace of the removal",
@@ -156,8 +156,8 @@ func (c *Config) validateAudit() (errs []error) {
 	return errs
 }
 
-// validateSettle refuses a settle that lets an audit overtake events where nothing
-// else decides.
+// validateSettle rejects a settle window that is too short for pipelines in event order,
+// where an audit could overtake an event.
 func (c *Config) validateSettle(settle time.Duration) error {
 	for i := range c.Pipelines {
 		if c.Pipelines[i].Order == EventOrder && settle <= c.Audit.MaxDelay {

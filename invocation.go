@@ -8,16 +8,17 @@ import (
 
 // invocation divides the time until Config.Deadline.
 type invocation struct {
-	claimBy       time.Time     // no handler starts later; zero: there is no deadline
-	ledgerTimeout time.Duration // how long Run waits for the ledger after handlers were cancelled
-	failAfter     time.Duration // a handler that was cancelled after this long used an attempt
+	claimBy       time.Time     // no handler starts later; zero: no deadline
+	ledgerTimeout time.Duration // how long Run waits for the ledger after it has cancelled handlers
+	failAfter     time.Duration // a handler that is cancelled after this time uses up an attempt
 }
 
 const (
-	// minInvocation leaves handlers 3.7 s. Lambda's default timeout, 3 s, is too short.
+	// minInvocation leaves 3.7 s for handlers. Lambda's default timeout of 3 s is too
+	// short.
 	minInvocation = 5 * time.Second
-	// storeReserve is kept before the deadline to store results and to answer, or a quarter of
-	// the time if that is less.
+	// storeReserve is reserved before the deadline to store results and to answer. If a
+	// quarter of the time is less, that is reserved instead.
 	storeReserve = 2 * time.Second
 )
 
@@ -31,7 +32,7 @@ func (c *Config) divideTime(now time.Time) invocation {
 	return invocation{claimBy: c.Deadline.Add(-total / 4), ledgerTimeout: min(storeReserve, total/4) - 500*time.Millisecond, failAfter: total / 2}
 }
 
-// untilDeadline returns a context that ends when Run must stop to claim.
+// untilDeadline returns a context that ends when Run must stop claiming.
 func (p *Pawl) untilDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if p.claimBy.IsZero() {
 		return ctx, func() {}
@@ -39,12 +40,12 @@ func (p *Pawl) untilDeadline(ctx context.Context) (context.Context, context.Canc
 	return context.WithDeadline(ctx, p.claimBy)
 }
 
-// Sweep processes the objects that are due, which no notification brings: retries,
-// verifications, objects of workers that ended, and those that an audit found. It returns
-// true when it has read every due row and processed it, and false if ctx or the time
-// before Config.Deadline ended first. Call Sweep on a Pawl without sources, instead of
-// Run, every minute for example. read, unless it is nil, is called from any goroutine each
-// time the ledger has returned the due rows of a pipeline.
+// Sweep processes the objects that are due without a notification: retries, verifications,
+// expired leases, and losses that an audit found. It returns true after it has processed
+// every due row, and false if ctx or the time before Config.Deadline ends first. Call
+// Sweep on a Pawl without sources, instead of Run, for example every minute. read, unless
+// it is nil, is called from any goroutine after each successful query for due rows of a
+// pipeline.
 func (p *Pawl) Sweep(ctx context.Context, read func(pipeline string)) (complete bool, err error) {
 	if p.cfg.NoSweep {
 		return false, fmt.Errorf("%w: Sweep needs a Pawl without NoSweep", ErrConfig)

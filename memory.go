@@ -10,10 +10,10 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// Memory passes on what a Pawl has learned to the next one of the same process: receivers
-// that are down, permissions that are missing, and pipelines that the ledger knows. A
-// program that makes a Pawl for each batch of messages gives all of them the same Memory,
-// Ledger and Objects. The zero Memory is empty. It is safe for concurrent use.
+// Memory passes knowledge from one Pawl to the next in the same process: receivers that
+// are down, missing permissions, and pipelines with a pipeline record. A program that
+// creates a Pawl for each batch of messages gives all of them the same Memory, Ledger and
+// Objects. The zero Memory is empty. It is safe for concurrent use.
 type Memory struct {
 	mu      sync.Mutex
 	rows    *ledger.Rows
@@ -21,7 +21,7 @@ type Memory struct {
 	outages engine.Outages
 }
 
-// load returns what a new Pawl begins with. m may be nil.
+// load returns the initial state of a new Pawl. m may be nil.
 func (m *Memory) load(c *Config) (*ledger.Rows, bucket.Store, engine.Outages) {
 	if m == nil {
 		return ledger.NewRows(c.Ledger), c.Objects, nil
@@ -34,7 +34,7 @@ func (m *Memory) load(c *Config) (*ledger.Rows, bucket.Store, engine.Outages) {
 	return m.rows, m.objects, maps.Clone(m.outages)
 }
 
-// save keeps what a Pawl has learned. m may be nil.
+// save stores the state of receivers. m may be nil.
 func (m *Memory) save(outages engine.Outages) {
 	if m == nil {
 		return

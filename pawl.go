@@ -1,8 +1,8 @@
-// Package pawl turns an object store's notifications into effects that happen
-// once, in order, one at a time per object.
+// Package pawl turns an object store's notifications into effects that happen once, in
+// order, and one at a time per object.
 //
-// Give [New] a ledger, an object store, sources of notifications and pipelines;
-// [Pawl.Run] does the rest:
+// Give [New] a ledger, an object store, sources of notifications, and pipelines.
+// [Pawl.Run] processes them:
 //
 //	p, err := pawl.New(pawl.Config{
 //		Ledger:    records,
@@ -11,7 +11,7 @@
 //		Pipelines: []pawl.Pipeline{{Name: "load", Match: pawl.Match{Bucket: "exports"}, Handler: load}},
 //	})
 //
-// What is promised depends on the effect; the README says it in a table.
+// The promises depend on the effect; the README has them in a table.
 package pawl
 
 import (
@@ -27,172 +27,168 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// Source brings notifications in.
+// Source delivers notifications.
 type Source = source.Source
 
-// Limited is a [Handler] that says how many of its kind may run at a time: one
-// that needs much memory, say. A pipeline that states its Concurrency overrules it.
+// Limited is a [Handler] with its own limit of concurrent calls, for example because it
+// needs much memory. A pipeline's Concurrency overrides it.
 type Limited interface {
 	Handler
 	Concurrency() int
 }
 
-// Replacer is a [Handler] that keeps the content of each object in one place, a database
-// table for example, and replaces there what it kept before. The object's name
-// identifies what to replace.
+// Replacer is a [Handler] that stores the content of each object in one target, for
+// example a database table, and replaces what it stored there before. It finds the old
+// content by the object's name.
 type Replacer interface {
 	Handler
-	// Target returns the place, in words for an error. Pipelines that can match the same
-	// object must have different targets, and a pipeline with a target must not set
+	// Target returns a description of the target for errors. Pipelines that can match the
+	// same object must have different targets, and a pipeline with a target must not set
 	// EachVersion.
 	Target() string
 }
 
-// Causes by which a task is cancelled; see context.Cause.
+// Causes of a task's cancellation; see context.Cause.
 var (
 	ErrLeaseLost = worker.ErrLeaseLost
 	ErrShutdown  = worker.ErrShutdown
 )
 
-// Permanent marks an error that another attempt at the same content would only
-// repeat. The object is dead at once, until it changes or is redriven.
+// Permanent marks an error that every attempt at the same content would repeat. The object
+// is dead at once, until it changes or an operator redrives it.
 func Permanent(err error) error { return worker.Permanent(err) }
 
-// RetryAfter marks an error that is not worth another attempt before d has
-// passed.
+// RetryAfter marks an error that must not be retried before d has passed.
 func RetryAfter(err error, d time.Duration) error { return worker.RetryAfter(err, d) }
 
-// Outage marks an error that says nothing of the object: this machine, or a service
-// that all objects need, is not able to work. The object is tried again with back-off
-// until it does, and however long that takes, the attempts are not counted.
+// Outage marks an error that does not depend on the object, for example if a service that
+// all objects need is down. The object is retried with back-off until it succeeds, and
+// attempts are not counted.
 func Outage(err error) error { return worker.Outage(err) }
 
-// OutageIfShared marks an error that is an outage of the receiver if that many
-// objects of the pipeline meet the same cause without a success between: a refused
-// connection, for example. The first of them use up an attempt. Then the pipeline
-// backs off, one object at a time probes the receiver, and attempts are not counted
-// until Retry.Outage has passed.
+// OutageIfShared marks an error, for example a refused connection, that is an outage of
+// the receiver if the given number of objects fail with the same cause without a success
+// in between. The first failures count. Then the pipeline backs off, one object at a time
+// probes the receiver, and attempts are not counted until Retry.Outage has passed.
 func OutageIfShared(err error, cause string, objects int) error {
 	return worker.OutageIfShared(err, cause, objects)
 }
 
-// Config says what a Pawl works with. Ledger and Pipelines are required; zero
-// values elsewhere take the defaults named.
+// Config configures a Pawl. Ledger and Pipelines are required; other fields have defaults.
 type Config struct {
 	Ledger    store.Store
-	Objects   bucket.Store // required unless every pipeline goes by event order and has no output
+	Objects   bucket.Store // required unless every pipeline is in event order and has no output
 	Sources   []Source
 	Pipelines []Pipeline
 
 	Lease Lease
 	Retry Retry
-	// Concurrency is how many handlers run at a time, of the pipelines that do
-	// not state their own; default 16. Half of these slots are shared out among
-	// the pipelines, at least one each; who comes first has the other half.
+	// Concurrency is the number of concurrent handlers of all pipelines without their own
+	// Concurrency; default 16. Half of these slots are guaranteed to the pipelines in
+	// equal parts, at least one each. The others go to the pipeline that needs them first.
 	Concurrency      int
-	MaxBacklogEvents int           // events taken in before sources have to wait; default 1000
-	MaxBytes         int64         // summed size of the objects being handled; default 1 GiB
-	SweepInterval    time.Duration // how often the ledger is asked for due rows; default 1 s
-	ShutdownTimeout  time.Duration // how long running handlers may take at shutdown; default 20 s
+	MaxBacklogEvents int           // maximum number of unfinished events; default 1000
+	MaxBytes         int64         // total size of the objects in progress; default 1 GiB
+	SweepInterval    time.Duration // interval of the query for due rows; default 1 s
+	ShutdownTimeout  time.Duration // time for running handlers to finish at shutdown; default 20 s
 	Logger           *slog.Logger  // default slog.Default()
-	// NoSweep: never ask the ledger for due rows, as fits a program that lives
-	// for one batch of messages. It needs AckSettled, because the message is
-	// then all that brings the next attempt. Some rows have no message: those
-	// to be verified, and those that an operator has redriven. Let another
-	// Pawl over the same ledger sweep now and then.
+	// NoSweep disables the query for due rows, for a program that processes one batch of
+	// messages. It requires AckSettled, because only a redelivered message then starts the
+	// next attempt. Some due rows have no message: verifications, and rows that an
+	// operator redrove. Therefore another Pawl with the same ledger must sweep now and
+	// then.
 	NoSweep bool
-	// SweptElsewhere states that another Pawl over the same ledger sweeps at least every
-	// few minutes, so that NoSweep may go with AckStored. See [Pawl.Sweep].
+	// SweptElsewhere declares that another Pawl with the same ledger sweeps at least every
+	// few minutes. It permits NoSweep with AckStored. See [Pawl.Sweep].
 	SweptElsewhere bool
-	// Deadline, when set, is when this process is frozen or killed: the deadline of an
-	// invocation of AWS Lambda, for example. It must be at least 5 s away. Leases then end
-	// at the Deadline and are never renewed. Run starts no handler in the last quarter of
-	// the time from New to the Deadline, cancels those that still run 2 s before it (1.25 s, if only 5 s are left), and
-	// then returns. A handler that had half of the time and was cancelled used an attempt.
-	// ShutdownTimeout is not used.
+	// Deadline is the time at which the process is frozen or killed, for example the
+	// deadline of an AWS Lambda invocation. It must be at least 5 s away. Leases end at
+	// the Deadline and are never renewed. Run starts no handler in the last quarter of the
+	// time from New to the Deadline. It cancels running handlers 2 s before the Deadline,
+	// or 1.25 s if only 5 s are left, and returns. A cancelled handler uses up an attempt
+	// if it has had half of the time. ShutdownTimeout is ignored. Zero: no deadline.
 	Deadline time.Time
-	// Memory, when set, passes on what this Pawl learns to the next one of the process.
+	// Memory passes knowledge to the next Pawl of the process; optional.
 	Memory *Memory
-	// Check, when set, is called once the sources run, those that have a Ready are
-	// ready, and before an object is worked on: its error ends Run. A store may wait
-	// for a webhook to answer before it is up.
+	// Check is called before any object is processed, after the sources have started and
+	// those with a Ready method are ready; optional. Its error ends Run. Some stores start
+	// only after a webhook answers.
 	Check func(ctx context.Context) error
-	// Ack says when a message is acknowledged; default [AckStored], or
-	// [AckSettled] over a ledger that forgets when its process ends.
+	// Ack determines when a message is acknowledged; default [AckStored]. With a volatile
+	// ledger it is always [AckSettled].
 	Ack Ack
-	// Observer, when set, is told what happens.
+	// Observer receives notices of all activity; optional.
 	Observer Observer
-	// Audit finds what notifications have lost, on a schedule.
+	// Audit schedules audits, which find lost notifications.
 	Audit Audit
 }
 
-// Audit says when the objects are compared with the ledger, and what is left alone.
+// Audit configures audits and purges.
 type Audit struct {
-	// Every: how often Run does it, of all workers over the ledger one at a time.
-	// 0: never; [Pawl.Audit] does it once.
+	// Every is the interval of audits during Run. Workers of one ledger run one audit at a
+	// time. 0: no scheduled audits; [Pawl.Audit] runs a single one.
 	Every time.Duration
-	// SettleWindow: what has changed since is left alone, for its notification may be on
-	// its way; default 12 h. For pipelines in event order it must exceed MaxDelay, and
-	// its default is an hour more than that.
+	// SettleWindow is the time for which an audit ignores a change, because its
+	// notification may still arrive; default 12 h. With a pipeline in event order it must
+	// exceed MaxDelay, and its default is MaxDelay plus 1 h.
 	SettleWindow time.Duration
-	// RowRetention: how long the row of a removed object is kept; default 30 days. It
-	// must exceed SettleWindow and MaxDelay, or a late event would pass for a new one.
+	// RowRetention is how long the row of a removed object is kept; default 30 days. It
+	// must exceed SettleWindow and MaxDelay. Otherwise a late event would look like a new
+	// one.
 	RowRetention time.Duration
-	// MaxDelay: how late a notification may be at most; default 24 h.
+	// MaxDelay is the maximum delay of a notification; default 24 h.
 	MaxDelay time.Duration
-	// PurgeSettled gives up the rows of objects that exist, too, RowRetention after they
-	// settled: the ledger stays small, and what is lost about such an object later
-	// stays lost. The ledger, which must have registers, remembers how far this has
-	// gone: audits pass over objects without a row that are older, for good.
+	// PurgeSettled also purges rows of existing objects, RowRetention after they settled,
+	// to keep the ledger small. Audits then ignore existing objects without a row that are
+	// older than the purge, so later losses about them are not found. The ledger must have
+	// registers.
 	PurgeSettled bool
 }
 
-// What audits and purges are asked, and what they tell.
+// Types of package audit.
 type (
-	// AuditOptions say what one audit is to do.
+	// AuditOptions configures one audit.
 	AuditOptions = audit.Options
-	// AuditReport is what an audit found.
+	// AuditReport is the result of an audit.
 	AuditReport = audit.Report
-	// Purged counts what a purge did.
+	// Purged counts the rows of a purge.
 	Purged = audit.Purged
 )
 
-// Ack says when a message is acknowledged.
+// Ack determines when a message is acknowledged.
 type Ack uint8
 
-// When a message is acknowledged.
+// Acknowledgement modes.
 const (
-	// AckStored: when the ledger has its events. A sweep finds them whatever
-	// happens.
+	// AckStored acknowledges a message when its events are in the ledger. A sweep
+	// processes them even after a crash.
 	AckStored Ack = iota
-	// AckSettled: when every object that it names is settled or dead, or the
-	// event stale. A message about an object that backs off, or that another
-	// worker holds, is handed back, with the time after which it is worth
-	// delivering again.
+	// AckSettled acknowledges a message when every object in it is settled or dead, or its
+	// event is stale. If an object backs off, or another worker holds it, the message is
+	// returned with the delay after which a redelivery is useful.
 	AckSettled
 )
 
-// Observer is told what happens, for metrics and traces; the log is another
-// user.
+// Observer receives notices, for metrics and traces.
 type Observer = worker.Observer
 
-// Notice states one fact, of those that package engine lists.
+// Notice reports one event; package engine lists the kinds.
 type Notice = engine.Notice
 
-// Lease bounds how long one worker may hold an object without a sign of life.
+// Lease configures leases and the times around them.
 type Lease struct {
-	TTL             time.Duration // default 30 s, at least 1 s
-	Skew            time.Duration // how far two machines' clocks may differ; default 5 s
-	LateWriteWindow time.Duration // how late a write may still land; default 15 min
+	TTL             time.Duration // time without a renewal until a lease expires; default 30 s, at least 1 s
+	Skew            time.Duration // maximum clock difference between machines; default 5 s
+	LateWriteWindow time.Duration // how late a write may land after its attempt; default 15 min
 }
 
-// Retry says how often and how fast a failing object is tried again.
+// Retry configures retries of failed attempts.
 type Retry struct {
-	Attempts int           // before the object is dead, outages of the store aside; default 8
-	Base     time.Duration // first back-off, doubling; default 1 s
-	Max      time.Duration // longest back-off; default 5 min
-	// Outage is how long attempts are not counted while the receiver of a pipeline is
-	// down. After that, objects can die again, until one succeeds. Default 24 h.
+	Attempts int           // attempts until an object is dead, without outages of the store; default 8
+	Base     time.Duration // first back-off, which doubles each time; default 1 s
+	Max      time.Duration // maximum back-off; default 5 min
+	// Outage is how long attempts are not counted while a pipeline's receiver is down;
+	// default 24 h. After that, failures count again until an object succeeds.
 	Outage time.Duration
 }
 
@@ -201,49 +197,48 @@ type Pipeline struct {
 	Name    string // required: a-z, 0-9, '-', '_', '.'; at most 64 bytes
 	Match   Match
 	Handler Handler // required
-	// To is where the output goes. Nil: the pipeline has none, and the
-	// handler sees removals as well.
+	// To is the location of outputs. Nil: the pipeline has no output, and the handler also
+	// gets removals.
 	To *Output
-	// Order says what decides about an object; default [StoreOrder].
+	// Order determines which information decides about an object; default [StoreOrder].
 	Order Order
-	// EachVersion treats every version of an object as a thing of its own:
-	// each is handled once, and there is no order across versions.
+	// EachVersion processes each version of an object separately, once, without an order
+	// of versions.
 	EachVersion bool
-	// Transactional declares that the handler commits its effect and its task's
-	// completion in one transaction of the ledger's database, as by
-	// ledger.Complete: then the effect happens exactly once. It has no output.
+	// Transactional declares that the handler commits its effect and its task's completion
+	// in one transaction of the ledger's database, with ledger.Complete. The effect then
+	// happens exactly once. Such a pipeline has no output.
 	Transactional bool
-	// Concurrency is how many handlers run at a time in slots that the pipeline
-	// has for itself. 0: what a [Limited] handler says, or else it shares those of
-	// Config.Concurrency with others.
+	// Concurrency is the number of concurrent handlers in slots that only this pipeline
+	// uses. 0: the limit of a [Limited] handler, otherwise the common slots of
+	// Config.Concurrency.
 	Concurrency int
-	// EventuallyConsistent declares that the store may hide an object for a while after
-	// it was written. "Not found" is then not believed at once.
+	// EventuallyConsistent declares that the store may hide a new object for a while. Pawl
+	// then rechecks "not found" before it treats the object as removed.
 	EventuallyConsistent bool
 }
 
-// Order says what decides about an object.
+// Order determines which information decides about an object.
 type Order = worker.Order
 
-// The orders.
+// Orders.
 const (
-	// StoreOrder: an event only says that something changed; what the store
-	// holds now decides.
+	// StoreOrder: an event only reports that something changed; the current object in the
+	// store decides.
 	StoreOrder = worker.StoreOrder
-	// EventOrder: the event's trusted sequencer alone decides, and the
-	// object is not looked at.
+	// EventOrder: only the event's trusted sequencer decides, and the object is not read.
 	EventOrder = worker.EventOrder
 )
 
-// Match selects objects. An empty field selects all.
+// Match selects objects. An empty Prefix or Suffix selects all.
 type Match struct {
 	Bucket string // required
 	Prefix string
-	Suffix []string // any of them
+	Suffix []string // a key must end with one of them
 }
 
-// Output places outputs: the key is Prefix, then the input's key after the
-// matched prefix, then Suffix. Different inputs have different outputs.
+// Output determines the keys of outputs: Prefix, then the input's key without the matched
+// prefix, then Suffix. Different inputs have different outputs.
 type Output struct {
 	Bucket string
 	Prefix string

@@ -17,16 +17,16 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// Pawl runs pipelines. Make one with [New].
+// Pawl runs pipelines. Create one with [New].
 type Pawl struct {
 	cfg     Config
-	claimBy time.Time // with a Deadline: when Run stops to claim
+	claimBy time.Time // with a Deadline: when Run stops claiming
 	worker  *worker.Worker
-	auditor *audit.Auditor // nil: there is no object store
+	auditor *audit.Auditor // nil: no object store
 }
 
-// New checks the configuration and returns a Pawl that does nothing before Run.
-// An error matches [ErrConfig].
+// New checks the configuration and returns a Pawl, which does nothing before Run. Its
+// error matches [ErrConfig].
 func New(cfg Config) (*Pawl, error) {
 	times := cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -48,15 +48,15 @@ func New(cfg Config) (*Pawl, error) {
 	})}, nil
 }
 
-// Run works until ctx ends, or until every source has ended and every object that
-// its messages named is settled or dead, by this Pawl or by another worker. What
-// else the ledger holds is not waited for, nor is what a Pawl with NoSweep has
-// handed back. With no source it sweeps until ctx ends. The end is orderly:
-// handlers get the grace to finish, and what is left is given back.
+// Run works until ctx ends, or until every source has ended and every object in its
+// messages is settled or dead, by any worker. It does not wait for other objects of the
+// ledger. With NoSweep, it does not wait for returned messages either. Without sources, it
+// sweeps until ctx ends. At the end, running handlers may finish within ShutdownTimeout,
+// and other attempts are released.
 //
-// The error is that of the first source that failed, of Config.Check, or of a ledger
-// that became unusable, or nil. A Pawl runs once.
-// The ledger and the object store stay open: they are the caller's.
+// Run returns the error of the first source that failed, of Config.Check, or of a ledger
+// that became unusable, otherwise nil. It must be called only once. The caller closes the
+// ledger and the object store.
 func (p *Pawl) Run(ctx context.Context) error {
 	ctx, end := p.untilDeadline(ctx)
 	defer end()
@@ -81,14 +81,14 @@ func (p *Pawl) Run(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// work runs the worker if the check allows it, and else only lets it refuse what it
-// was given meanwhile.
+// work runs the worker after Config.Check. If the check fails, the worker only returns the
+// deliveries that it has received.
 func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
 	if p.cfg.Check == nil {
 		return p.worker.Run(ctx)
 	}
 	for _, s := range p.cfg.Sources {
-		if l, ok := s.(interface{ Ready() <-chan struct{} }); ok { // it listens
+		if l, ok := s.(interface{ Ready() <-chan struct{} }); ok { // the source listens
 			select {
 			case <-l.Ready():
 			case <-ctx.Done():
@@ -97,7 +97,7 @@ func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
 	}
 	err := p.cfg.Check(ctx)
 	if ctx.Err() != nil {
-		err = nil // it was interrupted
+		err = nil // the check was interrupted
 	}
 	if err != nil {
 		stop(err)
@@ -105,7 +105,7 @@ func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
 	return errors.Join(err, p.worker.Run(ctx))
 }
 
-// runSources runs them all, and ends all when one fails.
+// runSources runs all sources. If one fails, it stops the others.
 func (p *Pawl) runSources(ctx context.Context, stop context.CancelCauseFunc) error {
 	if len(p.cfg.Sources) == 0 {
 		<-ctx.Done()
@@ -126,18 +126,18 @@ func (p *Pawl) runSources(ctx context.Context, stop context.CancelCauseFunc) err
 	return errors.Join(errs...)
 }
 
-// Stats counts what has happened since New.
+// Stats counts a Pawl's activity since New.
 type Stats struct {
 	Raised, Duplicate, Stale                       int64 // events, once for each pipeline
-	Claimed, TakenOver                             int64 // attempts begun
+	Claimed, TakenOver                             int64 // attempts started
 	Completed, NothingToDo, Failed, Released, Lost int64 // attempts ended
-	Died                                           int64 // objects that will not be tried again
-	// Unsettled is how many objects that messages named are neither settled
-	// nor dead now. With NoSweep, those handed back do not count.
+	Died                                           int64 // objects that became dead
+	// Unsettled is the number of objects in messages that are neither settled nor dead
+	// now. With NoSweep, objects of returned messages do not count.
 	Unsettled int64
 }
 
-// Stats returns the counts so far.
+// Stats returns the current counts.
 func (p *Pawl) Stats() Stats {
 	s := p.worker.Stats()
 	return Stats{
@@ -213,9 +213,8 @@ func (m Match) match(o event.Object) bool {
 	return len(m.Suffix) == 0
 }
 
-// outputOf names the output of an object. What comes after the prefix is taken as
-// it is, byte by byte, so that two inputs never share an output. A version id
-// holds no "@".
+// outputOf returns the location of an object's output. It copies the key after the prefix
+// unchanged, so that two inputs never share an output. A version ID contains no "@".
 func (p *Pipeline) outputOf(k ledger.RowKey) event.Object {
 	key := p.To.Prefix + strings.TrimPrefix(k.Key, p.Match.Prefix)
 	if p.EachVersion {

@@ -2,7 +2,7 @@ package pawl
 
 import "github.com/pawlhq/pawl/worker"
 
-// What a handler is, and what it gets.
+// Types of package worker for handlers.
 type (
 	// Handler performs a pipeline's effect for one object.
 	Handler = worker.Handler

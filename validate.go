@@ -12,13 +12,12 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// ErrConfig says that a Config cannot work. The wrapping error says why, and
-// lists everything found.
+// ErrConfig is returned for an invalid Config. The wrapping error lists every problem.
 var ErrConfig = errors.New("invalid configuration")
 
 var pipelineName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// validate reports all that is wrong at once.
+// validate returns all problems in one error.
 func (c *Config) validate() error {
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -83,7 +82,7 @@ func (c *Config) validatePipeline(p *Pipeline) error {
 	return c.validateEventOrder()
 }
 
-// validateEventOrder refuses sources whose order cannot be vouched for.
+// validateEventOrder rejects sources without trusted sequencers.
 func (c *Config) validateEventOrder() error {
 	for _, s := range c.Sources {
 		d, ok := s.(source.Declarer)
@@ -128,8 +127,8 @@ func (c *Config) validateBounds() (errs []error) {
 	return errs
 }
 
-// validateSweep refuses what would be left undone, or acknowledged too early,
-// where nobody sweeps.
+// validateSweep rejects settings that, without sweeps, leave rows unprocessed or
+// acknowledge messages too early.
 func (c *Config) validateSweep() (errs []error) {
 	switch {
 	case !c.NoSweep && c.SweepInterval < 10*time.Millisecond:
@@ -146,7 +145,7 @@ func (c *Config) validateSweep() (errs []error) {
 	return errs
 }
 
-// sharedOutputs refuses pipelines whose outputs could be one object.
+// sharedOutputs rejects pipelines that could write the same output.
 func sharedOutputs(ps []Pipeline) (errs []error) {
 	for i := range ps {
 		for j := range i {
@@ -168,8 +167,7 @@ func (p *Pipeline) target() string {
 	return ""
 }
 
-// sharedTargets rejects pipelines that would each keep a copy of one object in the same
-// target.
+// sharedTargets rejects pipelines that could store the same object in the same target.
 func sharedTargets(ps []Pipeline) (errs []error) {
 	for i := range ps {
 		for j := range i {
@@ -183,8 +181,8 @@ func sharedTargets(ps []Pipeline) (errs []error) {
 	return errs
 }
 
-// overlaps reports whether an object can match both: one whose key is the longer prefix and
-// then the longer suffix.
+// overlaps reports whether both can match the same object. If so, its key begins with the
+// longer prefix and ends with the longer suffix.
 func (m *Match) overlaps(o *Match) bool {
 	return m.Bucket == o.Bucket && nested(m.Prefix, o.Prefix) && (len(m.Suffix) == 0 || len(o.Suffix) == 0 ||
 		slices.ContainsFunc(m.Suffix, func(a string) bool {
@@ -194,14 +192,14 @@ func (m *Match) overlaps(o *Match) bool {
 
 func nested(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-// feeds reports that an output of a could be an input of b. Suffixes do not
-// count: a pipeline must not depend on how its objects are called.
+// feeds reports whether an output of a could be an input of b. It ignores suffixes, so
+// that a cycle cannot depend on the names of objects.
 func feeds(a, b *Pipeline) bool {
 	return a.To != nil && a.To.Bucket == b.Match.Bucket && nested(a.To.Prefix, b.Match.Prefix)
 }
 
-// findCycle returns the names along which an output comes back to its own
-// pipeline, or nil.
+// findCycle returns the pipelines along which an output returns to its own pipeline, or
+// nil.
 func findCycle(ps []Pipeline) []string {
 	for start := range ps {
 		if path := pathTo(ps, start, start, make([]bool, len(ps))); path != nil {
