@@ -130,8 +130,8 @@ var byID = []struct{ method, path, query string }{
 }
 
 // testQueries checks that the service makes the same calls, and returns the same response, for
-// a foreign file in any state as for a missing file, and makes no calls for a foreign entity.
-// So response times also reveal nothing.
+// a foreign file in any state as for a missing file. It makes no calls for a foreign entity.
+// Therefore response times reveal nothing either.
 func testQueries(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 1, 1000 })
 	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")

@@ -35,8 +35,8 @@ type signingKey struct {
 }
 
 // SignGet implements [files.Objects]. The SDK needs 40 µs per URL, and a page has up to 1,000
-// URLs. So the SDK signs one URL, from which SignGet learns the location of the bucket, and
-// SignGet signs the others itself in the same way.
+// URLs. Therefore the SDK signs only one URL, from which SignGet learns the location of the
+// bucket. SignGet signs the others itself in the same way.
 func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
 	if _, err := b.requireSuitable(ctx, f.Key); err != nil {
 		return "", err

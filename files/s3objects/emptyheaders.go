@@ -11,7 +11,7 @@ import (
 // emptyHeaders are headers that a client must not add to a signed upload. They copy another
 // object with the rights of the service, lock or encrypt the object, or change how it is
 // served. Amazon S3 rejects unsigned x-amz headers. MinIO accepts them, but reads the value of
-// a missing signed header from the query. So for MinIO the URL signs these headers as empty,
+// a missing signed header from the query. Therefore URLs for MinIO sign these headers as empty,
 // and a header that a client adds breaks the signature. Cache-Control is not in the list,
 // because browsers add it to each request with If-None-Match.
 var emptyHeaders = []string{

@@ -137,8 +137,8 @@ func (b *Bucket) Abort(ctx context.Context, key, uploadID string) error {
 }
 
 // Uploads implements [files.Multipart]. MinIO lists the uploads of one key or of all keys, but
-// returns nothing for other prefixes. So for a folder, Uploads lists all uploads and filters
-// them.
+// returns nothing for other prefixes. For a folder, Uploads therefore lists all uploads and
+// filters them.
 func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.OpenUpload, error] {
 	in := &s3.ListMultipartUploadsInput{Bucket: &b.name}
 	if !strings.HasSuffix(prefix, "/") {

@@ -38,9 +38,9 @@ const (
 
 var readNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// BenchmarkRead counts requests and read units of a table with a million rows of about 400
-// bytes: Scan of all rows, an audit of them that finds nothing lost, Due of 100 due rows,
-// and Scan of 1,000 names of the greatest length. One row in 100 is due later.
+// BenchmarkRead counts requests and read units for a table with a million rows of about 400
+// bytes: a Scan of all rows, an audit without losses, Due for 100 due rows, and a Scan of 1,000
+// names of the maximum length. One row in 100 is due later.
 func BenchmarkRead(b *testing.B) {
 	const long, longNames = "row/long", 1000
 	s, m := openMetered(b)
@@ -158,9 +158,9 @@ func readRow(i, n int) (*store.Record, error) {
 	return r, err
 }
 
-// fillLongNames writes n names of the greatest length that the driver accepts. All names
-// have NUL and \xff bytes, and the same first 1,500 bytes, so their range keys differ in
-// the hash only. It checks that the driver rejects a name of 2,200 bytes.
+// fillLongNames writes n names of the maximum length. All names contain NUL and \xff bytes, and
+// start with the same 1,500 bytes, so their range keys differ only in the hash. It also checks
+// that the driver rejects a name of 2,200 bytes.
 func fillLongNames(b *testing.B, s *Store, space string, n int) {
 	b.Helper()
 	begin := strings.Repeat("\x00\xff\x01k", 375)
@@ -214,7 +214,7 @@ type readMeter struct {
 	mu       sync.Mutex
 	requests int
 	units    float64
-	memory   uint64 // the most that the process had after a request
+	memory   uint64 // maximum memory of the process after a request
 }
 
 // run runs a benchmark, and reports the requests, the units, and the memory of its last

@@ -15,7 +15,7 @@ import (
 // A refused write returns the item that refused it, so no read is needed.
 const returnRefusingItem = types.ReturnValuesOnConditionCheckFailureAllOld
 
-// condition is what a change requires of the item that is there.
+// condition is the condition of a write on the existing item.
 type condition struct {
 	expression string
 	names      map[string]string
@@ -26,13 +26,13 @@ func conditionOf(c *store.Change) condition {
 	switch {
 	case !c.Expect.IsZero():
 		return condition{"#n = :n", names(attrNonce), item{":n": bytes(c.Expect[:])}}
-	case c.Next == nil: // there is nothing to delete: refused in any case
+	case c.Next == nil: // nothing to delete: always refused
 		return condition{"attribute_exists(#p) AND attribute_not_exists(#p)", names(attrPart), nil}
 	}
 	return condition{"attribute_not_exists(#p)", names(attrPart), nil}
 }
 
-// Swap sends each change as a request of its own, all at once.
+// Swap sends each change as a separate, concurrent request.
 func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	if ctx.Err() != nil {
 		return nil, s.explain(ctx, "swap", errNotSent)
@@ -79,11 +79,12 @@ func (s *Store) delete(ctx context.Context, c *store.Change) error {
 	return err
 }
 
-// once keeps the SDK from repeating a conditional write, which its own first copy would
-// refuse.
+// noRetry disables the SDK's retries, because a retry of a conditional write conflicts with the
+// first copy.
 func noRetry(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// refusal is the outcome of a change that an item refused; nil: there is none.
+// refusal returns the outcome of a change that an item refused. old is empty if there is no
+// item.
 func (s *Store) refusal(c *store.Change, old item) store.Outcome {
 	if len(old) == 0 {
 		return store.Outcome{Refused: true}
@@ -95,7 +96,7 @@ func (s *Store) refusal(c *store.Change, old item) store.Outcome {
 	return store.Outcome{Refused: true, Current: &current}
 }
 
-// Apply sends all changes as one transaction.
+// Apply sends all changes in one transaction.
 func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	if err := traits.CheckAll(changes); err != nil {
 		return nil, err

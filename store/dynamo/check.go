@@ -16,9 +16,9 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Check examines a table without changing it: keys and index, billing, protection from
-// deletion, recovery, permissions, and clock. skew is how far two clocks may be apart.
-// An error means that the table cannot be examined.
+// Check examines a table without changing it: keys and index, billing, deletion protection,
+// point-in-time recovery, permissions and clock. skew is the maximum difference between two
+// clocks. An error means that the table cannot be examined.
 func Check(ctx context.Context, url string, skew time.Duration) ([]store.Finding, error) {
 	s, err := connect(ctx, url)
 	if err != nil {
@@ -91,8 +91,8 @@ func (s *Store) checkRecovery(ctx context.Context) store.Finding {
 	return f
 }
 
-// checkPermissions sends each kind of request that a worker needs, with conditions that
-// no item meets.
+// checkPermissions sends each kind of request that a worker needs, with conditions that no item
+// meets.
 func (s *Store) checkPermissions(ctx context.Context) store.Finding {
 	never := condition{"attribute_exists(#p) AND attribute_not_exists(#p)", names(attrPart), nil}
 	key := item{attrPart: text(layoutKey), attrSort: bytes([]byte("permissions"))}
@@ -143,7 +143,7 @@ func checkClock(theirs, asked, answered time.Time, skew time.Duration) store.Fin
 		f.Value = "unknown: the server sends no Date header"
 		return f
 	}
-	const second = time.Second // the server tells whole seconds
+	const second = time.Second // the Date header has whole seconds
 	off := max(asked.Sub(theirs.Add(second)), theirs.Sub(answered), 0)
 	f.Value = fmt.Sprintf("at least %v off, of %v allowed", off.Round(time.Millisecond), skew)
 	if off > skew {

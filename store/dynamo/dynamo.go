@@ -1,9 +1,9 @@
-// Package dynamo keeps records in a table of Amazon DynamoDB, for processes on many
-// machines and for functions that run now and then.
+// Package dynamo stores records in an Amazon DynamoDB table, for processes on many machines and
+// for functions that run occasionally.
 //
-// The package promises what its table does: conditional writes of one Region. A global
-// table with eventual consistency is refused, because each Region evaluates conditions
-// against its own copy.
+// The guarantees rely on conditional writes within one Region. The package refuses a global
+// table with eventual consistency, because each Region evaluates conditions against its own
+// copy.
 package dynamo
 
 import (
@@ -30,16 +30,14 @@ import (
 // renewing its leases.
 const callTimeout = 5 * time.Second
 
-// openTimeout bounds how long a table that throttles or is slow keeps a worker from
-// starting.
+// openTimeout bounds the delay of a worker's start by a table that throttles or is slow.
 const openTimeout = time.Minute
 
-// readAttempts is how often a read is sent within its time. A conditional write is sent
-// once.
+// readAttempts is the maximum number of attempts of a read. A conditional write is sent once.
 const readAttempts = 10
 
-// lag is how old the state may be that an index or a read without strong consistency
-// shows. DynamoDB gives no bound, and is seldom later than a second.
+// readLag is the assumed maximum lag of an index, and of a read without strong consistency.
+// DynamoDB guarantees no bound, but the lag rarely exceeds a second.
 const readLag = 5 * time.Second
 
 // Store is a [store.Store] in a DynamoDB table.
@@ -51,21 +49,20 @@ type Store struct {
 	timeout     time.Duration  // of one request
 }
 
-// Open opens the table that a URL names, which [Create] or another program has made:
+// Open opens the table at a URL. [Create] or another program must have created it.
 //
 //	dynamodb://table?region=eu-central-1
 //
-// Without region, that of the environment counts. endpoint=http://127.0.0.1:8000 names
-// another server. The credentials are those of the environment, as for every program
-// that uses the SDK.
+// The default region is that of the environment. endpoint=http://127.0.0.1:8000 selects another
+// server. Credentials come from the environment, as in every program that uses the SDK.
 //
-// Open refuses a table that cannot serve. The error wraps [store.ErrUnusable] and says
-// what to do.
+// Open refuses a table that cannot hold the store. The error wraps [store.ErrUnusable] and
+// states the remedy.
 func Open(ctx context.Context, url string) (*Store, error) {
 	return open(ctx, url, (*Store).verifyTable, (*Store).initLayout)
 }
 
-// OpenReadOnly opens the table that a URL names for reading, and writes nothing.
+// OpenReadOnly opens the table at a URL for reading. It writes nothing.
 func OpenReadOnly(ctx context.Context, url string) (*Store, error) {
 	return open(ctx, url, (*Store).verifyTable, (*Store).assumeLayout)
 }
@@ -86,8 +83,8 @@ func open(ctx context.Context, url string, steps ...func(*Store, context.Context
 	return s, nil
 }
 
-// begin makes a step of opening. While the table throttles or is slow it tries again,
-// for at most openTimeout.
+// retryOpen executes a step of opening. It retries while the table throttles or is slow, for at
+// most openTimeout.
 func (s *Store) retryOpen(ctx context.Context, step func(*Store, context.Context) error) error {
 	for until := time.Now().Add(openTimeout); ; {
 		err := step(s, ctx)
@@ -100,8 +97,7 @@ func (s *Store) retryOpen(ctx context.Context, step func(*Store, context.Context
 
 var tableNames = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
-// Parse checks the URL of a table, and returns what it names. endpoint is empty for
-// DynamoDB itself.
+// Parse parses the URL of a table. endpoint is empty for DynamoDB itself.
 func Parse(rawURL string) (table, region, endpoint string, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "dynamodb" || !tableNames.MatchString(u.Host) || u.Path != "" && u.Path != "/" || u.User != nil {
@@ -127,13 +123,13 @@ func Parse(rawURL string) (table, region, endpoint string, err error) {
 	return u.Host, region, endpoint, nil
 }
 
-// connect makes a client, which connects when it is first used.
+// connect creates a client. The client connects when it is first used.
 func connect(ctx context.Context, rawURL string) (*Store, error) {
 	table, region, endpoint, err := Parse(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the URL of the DynamoDB table %w", store.ErrUnusable, err)
 	}
-	// Or the SDK warns on standard error of what an error tells anyway.
+	// Errors contain all that the SDK would log on standard error.
 	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region != "" {
 		opts = append(opts, config.WithRegion(region))
@@ -161,7 +157,7 @@ func connect(ctx context.Context, rawURL string) (*Store, error) {
 var traits = store.Traits{
 	Partial: true, DueLag: readLag, ScanLag: readLag,
 	Batch: 25, Swaps: 4, Apply: store.MaxApply,
-	Body: 128 << 10, // a transaction has at most 4 MB
+	Body: 128 << 10, // a transaction may have at most 4 MB
 	Name: store.MaxName,
 }
 

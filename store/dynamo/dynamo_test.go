@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Most tests of the suite use a space of eight shards.
+// TestConformance runs most tests of the suite in a space with eight shards.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)

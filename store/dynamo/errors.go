@@ -18,13 +18,13 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Codes of the reasons for which a transaction is canceled.
+// Codes in the reasons of a canceled transaction.
 const (
 	codeNone    = "None"
 	codeRefused = "ConditionalCheckFailed"
 )
 
-// throttles are codes of requests that certainly changed nothing.
+// throttleCodes are codes of requests that certainly changed nothing.
 var throttleCodes = map[string]bool{
 	"ProvisionedThroughputExceededException": true, "ProvisionedThroughputExceeded": true,
 	"ThrottlingException": true, "ThrottlingError": true, "Throttling": true, "RequestLimitExceeded": true,
@@ -32,7 +32,7 @@ var throttleCodes = map[string]bool{
 	"ExpiredTokenException": true, "ExpiredToken": true, // until the credentials are renewed
 }
 
-// rejections are codes of requests that fail however often they are sent.
+// rejectionCodes are codes of requests that always fail.
 var rejectionCodes = map[string]bool{
 	"ValidationException": true, "ValidationError": true, "SerializationException": true,
 	"ItemCollectionSizeLimitExceededException": true, "ItemCollectionSizeLimitExceeded": true,
@@ -52,7 +52,7 @@ var permanentAdvice = map[string]string{
 	"KMSNotFoundException":                "is encrypted with a key that is gone",
 }
 
-// refusedOnly reports that nothing but conditions canceled a transaction.
+// refusedOnly reports whether only failed conditions canceled a transaction.
 func refusedOnly(e *types.TransactionCanceledException) bool {
 	refused := false
 	for _, r := range e.CancellationReasons {
@@ -67,8 +67,8 @@ func refusedOnly(e *types.TransactionCanceledException) bool {
 	return refused
 }
 
-// codesOf returns the codes that an answer gives, those of a canceled transaction's
-// reasons included.
+// codesOf returns the error codes in a response, including those of a canceled transaction's
+// reasons.
 func codesOf(err error) (codes []string) {
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		for _, r := range canceled.CancellationReasons {
@@ -80,7 +80,7 @@ func codesOf(err error) (codes []string) {
 	}
 	if op, ok := errors.AsType[*smithy.OperationError](err); ok {
 		if other, nested := errors.AsType[*smithy.OperationError](op.Err); nested && other.Service() != dynamodb.ServiceID {
-			return nil // the error of a service that gives credentials
+			return nil // an error of a credentials service
 		}
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
@@ -89,11 +89,11 @@ func codesOf(err error) (codes []string) {
 	return nil
 }
 
-// errNotSent is a request that was not sent, because its context had ended.
+// errNotSent is returned for a request that was not sent, because its context had ended.
 var errNotSent = errors.New("not sent")
 
-// kind returns the error of package store that an error is. What is not known to have
-// changed nothing is unclear.
+// kind returns the error of package store for an error of the SDK. It returns ErrUnclear unless
+// the request certainly changed nothing.
 func kind(err error) error {
 	codes := codesOf(err)
 	all := func(set map[string]bool) bool {
@@ -120,7 +120,7 @@ func kind(err error) error {
 	return store.ErrUnclear
 }
 
-// call runs one request within its time, and gives its error a kind.
+// call runs one request with the request timeout, and explains its error.
 func (s *Store) call(ctx context.Context, what string, f func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return s.explain(ctx, what, errNotSent)
@@ -151,7 +151,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s in %s: %w", kind(err), what, s, oneLine{err})
 }
 
-// unusable returns an error that says why the table cannot serve. cause may be nil.
+// unusable returns an error with the reason why the table cannot be used. cause may be nil.
 func (s *Store) unusable(why string, cause error) error {
 	if cause == nil {
 		return fmt.Errorf("%w: %s %s", store.ErrUnusable, s, why)
@@ -162,8 +162,8 @@ func (s *Store) unusable(why string, cause error) error {
 // oneLine prints an error on one line.
 type oneLine struct{ error }
 
-// Error leaves out what follows the first line of a refused signature: it may have the
-// session token.
+// Error omits the lines after the first line of a rejected signature, because they may contain
+// the session token.
 func (e oneLine) Error() string {
 	said := e.error.Error()
 	if slices.Contains(codesOf(e.error), "InvalidSignatureException") {

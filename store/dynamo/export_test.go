@@ -10,9 +10,8 @@ import (
 // ReadOnlyBody returns the client through which the driver sends its requests.
 func ReadOnlyBody(c aws.HTTPClient) aws.HTTPClient { return readOnlyBody{c} }
 
-// OpenPatient opens a table and gives each request two minutes. The conformance suite
-// needs clear answers, and on a busy machine DynamoDB Local may take longer than
-// callTimeout.
+// OpenPatient opens a table with a request timeout of two minutes. The conformance suite needs
+// definite answers, and DynamoDB Local may take longer than callTimeout on a busy machine.
 func OpenPatient(ctx context.Context, url string) (*Store, error) {
 	s, err := Open(ctx, url)
 	if err != nil {

@@ -23,13 +23,13 @@ import (
 	"github.com/pawlhq/pawl/store/dynamo"
 )
 
-// proxy stands before a DynamoDB Local and answers as DynamoDB itself may.
+// proxy is a proxy for DynamoDB Local that can answer like DynamoDB itself.
 type proxy struct {
 	url     string
 	forward *httputil.ReverseProxy
 	mu      sync.Mutex
-	answer  func(operation string) (status int, body string) // 0: the server's answer
-	drop    bool                                             // the server executes requests, and its answers are lost
+	answer  func(operation string) (status int, body string) // status 0: forward the server's answer
+	drop    bool                                             // execute requests, but drop their answers
 	sent    map[string]int                                   // requests by operation
 }
 
@@ -66,7 +66,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
-// answers sets what the proxy does with writes, and counts requests anew.
+// answers sets the proxy's answers to writes, and resets the request counts.
 func (p *proxy) answers(status int, body string, drop bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +95,8 @@ func canceled(codes ...string) string {
 		strings.Join(reasons, ",") + `]}`
 }
 
-// Each error of a write has the kind that tells callers what to do. A write is sent
-// once, whatever its answer.
+// TestErrorsOfWrites checks that each error of a write has the right kind, and that a write is
+// sent only once.
 func TestErrorsOfWrites(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -171,7 +171,7 @@ func openTable(t *testing.T, url string) *dynamo.Store {
 	return s
 }
 
-// A read that is throttled is sent again, and ends with its context.
+// TestThrottledReads checks that a throttled read is retried until its context ends.
 func TestThrottledReads(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -203,7 +203,8 @@ func TestThrottledReads(t *testing.T) {
 	}
 }
 
-// Create tries again after an unclear answer, as Open does. The SDK does not repeat this one.
+// TestUnclearCreate checks that Create retries after an ambiguous answer, like Open. The SDK
+// does not retry in this case.
 func TestUnclearCreate(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -223,7 +224,7 @@ func TestUnclearCreate(t *testing.T) {
 	}
 }
 
-// Open refuses a table that cannot hold the store, and says what to do.
+// TestOpenRefuses checks that Open refuses a table that cannot hold the store, with a remedy.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -335,7 +336,7 @@ func makeTable(t *testing.T, server *servertest.Tables, url string, change func(
 	}
 }
 
-// An item that Pawl did not write is named, and nothing is returned in its place.
+// TestForeignItem checks that an item that Pawl did not write leads to an error that names it.
 func TestForeignItem(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -362,7 +363,7 @@ func TestForeignItem(t *testing.T) {
 	}
 }
 
-// Check examines a table that fits, and one that does not.
+// TestCheck checks a suitable and an unsuitable table.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -405,8 +406,8 @@ type clientFunc func(*http.Request) (*http.Response, error)
 
 func (f clientFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestClosedBodyIsAtItsEnd reads a request body as net/http may: after the SDK closed it,
-// because the response began.
+// TestClosedBodyIsAtItsEnd reads a request body like net/http: after the SDK closed it because
+// the response began.
 func TestClosedBodyIsAtItsEnd(t *testing.T) {
 	t.Parallel()
 	stream, ok := smithyhttp.NewStackRequest().(*smithyhttp.Request)

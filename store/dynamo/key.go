@@ -18,23 +18,25 @@ import (
 
 // The attributes of an item.
 const (
-	attrPart  = "p" // hash key, a string: the escaped space, "#", and the shard
+	attrPart  = "p" // hash key, a string: the escaped space, "#" and the shard
 	attrSort  = "s" // range key, binary: see sortKey
-	attrName  = "l" // the whole name, if sortKey cuts it
+	attrName  = "l" // the complete name, if sortKey truncates it
 	attrNonce = "n" // binary, 16 bytes
 	attrBody  = "b" // a string
-	attrDue   = "d" // range key of the index, binary: see dueKey; absent: never due
+	attrDue   = "d" // range key of the index, binary: see dueKey; absent: no due time
 )
 
 const (
-	// maxSortName is how many bytes of a name a range key holds. A range key has at most
-	// 1,024 bytes: that of the index also has eight for the time, one for the point and 32 for the hash.
+	// maxSortName is the maximum number of bytes of a name in a range key. A range key has at
+	// most 1,024 bytes. The range key of the index also contains eight bytes for the time, one
+	// for the point, and 32 for the hash.
 	maxSortName = 980
-	// maxPartSpace is how many bytes of an escaped space a hash key holds.
+	// maxPartSpace is the maximum number of bytes of an escaped space in a hash key.
 	maxPartSpace = 1800
 )
 
-// escape makes a space readable in a hash key: letters, digits and a few marks stay.
+// escape returns a readable form of a space for hash keys. It keeps letters, digits and a few
+// other characters.
 func escape(space string) string {
 	var b strings.Builder
 	for i := range len(space) {
@@ -55,7 +57,7 @@ func escape(space string) string {
 // part returns the hash key of a shard.
 func part(space string, shard int) string { return escape(space) + "#" + strconv.Itoa(shard) }
 
-// shards returns over how many hash keys a space is spread.
+// shards returns the number of hash keys of a space.
 func (s *Store) shards(space string) int {
 	for prefix, n := range s.shardCounts {
 		if space == prefix || strings.HasSuffix(prefix, "/") && strings.HasPrefix(space, prefix) {
@@ -76,9 +78,9 @@ func (s *Store) shard(k store.Key) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// sortKey returns the range key of a name: a point and the name. A name of more than
-// [longest] bytes is cut there, and its hash is appended. Range keys are ordered like
-// names, except among long names with the same beginning.
+// sortKey returns the range key of a name: a point and the name. If the name has more than
+// [maxSortName] bytes, it is truncated and its hash is appended. Range keys have the order of
+// names, except for long names with the same beginning.
 func sortKey(name string) []byte {
 	if len(name) <= maxSortName {
 		return []byte("." + name)
@@ -87,8 +89,8 @@ func sortKey(name string) []byte {
 	return append([]byte("."+name[:maxSortName]), hash[:]...)
 }
 
-// firstKey and lastKey enclose the range keys of all names that begin like name, as far
-// as range keys tell names apart.
+// firstKey and lastKey enclose the range keys of all names with the same first [maxSortName]
+// bytes as name.
 func firstKey(name string) []byte { return []byte("." + name[:min(len(name), maxSortName)]) }
 
 func lastKey(name string) []byte {
@@ -98,8 +100,8 @@ func lastKey(name string) []byte {
 	return append(firstKey(name), strings.Repeat("\xff", sha256.Size)...)
 }
 
-// dueKey returns the range key of the index: the time in milliseconds, so that byte
-// order is the order of time, and the range key of the table.
+// dueKey returns the range key of the index: the time in milliseconds, encoded so that byte
+// order is time order, and the range key of the table.
 func dueKey(due time.Time, sort []byte) []byte {
 	const sign = 1 << 63
 	return append(binary.BigEndian.AppendUint64(nil, uint64(due.UnixMilli())^sign), sort...)
@@ -150,7 +152,7 @@ func (s *Store) item(r *store.Record) item {
 	return i
 }
 
-// record reads the item of a record of a space.
+// record returns the record in an item of a space.
 func (s *Store) record(space string, i item) (store.Record, error) {
 	sort, nonce := bytesOf(i, attrSort), bytesOf(i, attrNonce)
 	body, hasBody := i[attrBody].(*types.AttributeValueMemberS)
@@ -169,7 +171,7 @@ func (s *Store) record(space string, i item) (store.Record, error) {
 	return r, nil
 }
 
-// names returns the placeholders of attributes that conditions mention.
+// names returns the placeholders of attributes in conditions.
 func names(all ...string) map[string]string {
 	m := make(map[string]string, len(all))
 	for _, n := range all {

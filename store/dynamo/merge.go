@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	firstPage = 100 // items of a scan's first page; each page has twice as many as the one before
+	firstPage = 100 // items in the first page of a scan; each later page has twice as many
 	lastPage  = 10_000
-	// endKey is after the range keys of all names, which begin with a point.
+	// endKey follows the range keys of all names, which start with a point.
 	endKey = "/"
 )
 
-// span is a range of items of every shard of a space.
+// span is a range of items in every shard of a space.
 type span struct {
 	index       string // empty: the table itself
-	attr        string // its range key
+	attr        string // range key
 	first, last []byte // inclusive
 	newest      bool   // in descending order
-	page        int    // items of the first page of a shard
+	page        int    // items in the first page of a shard
 }
 
-// shard reads the span of one shard.
+// shard is the reader of one shard.
 type shard struct {
 	in   *dynamodb.QueryInput
 	page []item
@@ -36,8 +36,8 @@ type shard struct {
 	err  error
 }
 
-// merge yields the items of all shards in the order of their range keys. It holds one
-// page of each shard.
+// merge yields the items of all shards in the order of their range keys. It buffers one page
+// for each shard.
 func (s *Store) merge(ctx context.Context, what, space string, in span) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
 		var wg sync.WaitGroup
@@ -89,7 +89,7 @@ func (s *Store) query(space string, n int, in span) *dynamodb.QueryInput {
 	return q
 }
 
-// fill reads the next page of a shard, unless the shard has come to its end.
+// fill reads the next page of a shard, unless the shard is exhausted.
 func (s *Store) fill(ctx context.Context, what string, one *shard) {
 	for len(one.page) == 0 && !one.done && one.err == nil {
 		one.err = s.call(ctx, what, func(ctx context.Context) error {

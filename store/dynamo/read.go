@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// maxBatchGetKeys is how many items one BatchGetItem reads.
+// maxBatchGetKeys is the maximum number of items in one BatchGetItem.
 const maxBatchGetKeys = 100
 
 // Load reads items with strong consistency.
@@ -50,8 +50,8 @@ func (s *Store) load(ctx context.Context, keys []item, spaceOf func(part string)
 	return found, nil
 }
 
-// batchGet reads items, and returns the keys that the answer had no room for. While the
-// table throttles, it waits.
+// batchGet reads items. It returns the keys that did not fit into the response. It waits while
+// the table throttles.
 func (s *Store) batchGet(ctx context.Context, keys []item) (items, unread []item, err error) {
 	want := types.KeysAndAttributes{ConsistentRead: aws.Bool(true), Keys: keys}
 	for wait := initialBackoff; ; wait = min(2*wait, callTimeout) {
@@ -71,7 +71,7 @@ func (s *Store) batchGet(ctx context.Context, keys []item) (items, unread []item
 	}
 }
 
-// initialBackoff is the first pause before a read that was throttled.
+// initialBackoff is the first pause before a throttled read is retried.
 const initialBackoff = 50 * time.Millisecond
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -85,9 +85,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Due reads index keys in order, and then their records, with strong consistency. It
-// leaves out an index key whose record is no longer due at that time. Skip counts index
-// keys, so it is not exact while the index lags.
+// Due reads index keys in order, and then their records with strong consistency. It omits an
+// index key whose record is no longer due at that time. Skip counts index keys, so it is
+// inexact while the index lags.
 func (s *Store) Due(ctx context.Context, r store.DueRange) (found []store.Record, err error) {
 	first, after := []byte{0}, []byte(nil)
 	if !r.After.Due.IsZero() {
@@ -102,7 +102,7 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) (found []store.Record
 	add := func() error {
 		some, err := s.loadDue(ctx, r, keys)
 		for _, one := range some {
-			if !returned[one.Name] { // a record that moved meanwhile comes twice
+			if !returned[one.Name] { // a record that moved meanwhile appears twice
 				returned[one.Name] = true
 				found = append(found, one)
 			}
@@ -133,15 +133,15 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) (found []store.Record
 	return found[:min(len(found), r.Limit)], err
 }
 
-// dueAt returns the records that are due where index keys say, in order.
+// loadDue returns the records that are due at the times of the index keys, in order.
 func (s *Store) loadDue(ctx context.Context, r store.DueRange, keys []item) ([]store.Record, error) {
-	places := make(map[string]bool, len(keys)) // what the index says
+	places := make(map[string]bool, len(keys)) // places in the index
 	seen := make(map[string]bool, len(keys))
 	var distinct []item
 	for _, i := range keys {
 		id := textOf(i, attrPart) + string(bytesOf(i, attrSort))
 		places[id+string(bytesOf(i, attrDue))] = true
-		if !seen[id] { // a lagging index may show a record at its old and at its new time
+		if !seen[id] { // a lagging index may contain a record at its old and its new time
 			seen[id] = true
 			distinct = append(distinct, item{attrPart: i[attrPart], attrSort: i[attrSort]})
 		}
@@ -163,8 +163,7 @@ func comparePlaces(a, b store.Record) int {
 	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Name, b.Name))
 }
 
-// Scan merges the shards of a space. A space of one shard is read with strong
-// consistency.
+// Scan merges the shards of a space. It reads a space with one shard with strong consistency.
 func (s *Store) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if r.Before != "" && r.After >= r.Before {
@@ -175,7 +174,7 @@ func (s *Store) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record,
 			in.last = lastKey(r.Before)
 		}
 		if r.Limit > 0 {
-			in.page = min(in.page, r.Limit+2) // the bounds are read too
+			in.page = min(in.page, r.Limit+2) // the bounds are read as well
 		}
 		left := r.Limit
 		for found, err := range s.inNameOrder(ctx, r, in) {
@@ -192,8 +191,8 @@ func (s *Store) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record,
 	}
 }
 
-// inNameOrder yields the records of a span by name. Long names with the same beginning
-// stand beside each other in the order of their hashes, and are sorted here.
+// inNameOrder yields the records of a span by name. Long names with the same beginning are
+// adjacent in the order of their hashes, so inNameOrder sorts them.
 func (s *Store) inNameOrder(ctx context.Context, r store.Range, in span) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		var run []store.Record
@@ -230,8 +229,8 @@ func (s *Store) inNameOrder(ctx context.Context, r store.Range, in span) iter.Se
 	}
 }
 
-// sameRun reports that two keys are those of long names that only their hashes tell
-// apart. prefix is what precedes the hash, without the point.
+// sameRun reports whether two keys belong to long names that differ only in their hashes.
+// prefix is the number of bytes before the hash, without the point.
 func sameRun(a, b []byte, prefix int) bool {
 	return len(a) > prefix+1 && len(b) > prefix+1 && string(a[:prefix+1]) == string(b[:prefix+1])
 }

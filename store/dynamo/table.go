@@ -16,15 +16,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// dueIndex has the keys of records that are due some time.
+// dueIndex is the index of records with a due time.
 const dueIndex = "due"
 
-// layoutKey is the key of the item that records over how many hash keys each space is
-// spread. No space has such a hash key, because it has no "#".
+// layoutKey is the key of the item that contains the number of hash keys of each space. It has
+// no "#", so it differs from all hash keys of spaces.
 const layoutKey = "pawl"
 
-// layout is what a new table gets. A space that ends with "/" stands for all spaces that
-// begin with it; others have one shard, so that they are read with strong consistency.
+// layout is the layout of a new table: the number of shards by space. A space that ends with
+// "/" stands for all spaces that start with it. Other spaces have one shard, so that they can
+// be read with strong consistency.
 var layout = map[string]int{"row/": 8, "file": 8}
 
 const maxShards = 64
@@ -37,9 +38,9 @@ func transport(t *http.Transport) {
 }
 
 // readOnlyBody hides the WriteTo method of request bodies. The SDK closes a body when the
-// response starts, and its WriteTo then returns io.EOF. If net/http is still about to
-// check that the body has ended, it takes this for a failed write and closes the
-// connection, and a large response is lost.
+// response starts, and WriteTo then returns io.EOF. If net/http has not yet verified the end of
+// the body, it interprets this as a failed write and closes the connection, so a large response
+// is lost.
 type readOnlyBody struct{ client aws.HTTPClient }
 
 // Do implements [aws.HTTPClient].
@@ -50,9 +51,9 @@ func (c readOnlyBody) Do(r *http.Request) (*http.Response, error) {
 	return c.client.Do(r)
 }
 
-// Create makes the table that a URL names, and waits until it can be used: billed by
-// request, with point-in-time recovery, and protected from deletion. It switches
-// point-in-time recovery on in a table of Pawl that is there, and changes nothing else.
+// Create creates the table at a URL, and waits until it is active. The table is billed per
+// request, has point-in-time recovery, and is protected from deletion. If a table of Pawl
+// exists, Create only enables its point-in-time recovery.
 func Create(ctx context.Context, url string) error {
 	s, err := connect(ctx, url)
 	if err != nil {
@@ -85,8 +86,8 @@ func Create(ctx context.Context, url string) error {
 	return s.enableRecovery(ctx)
 }
 
-// recoverable switches point-in-time recovery on, which DynamoDB refuses for some
-// seconds after it has made a table.
+// enableRecovery enables point-in-time recovery. DynamoDB rejects that for some seconds after
+// it has created a table.
 func (s *Store) enableRecovery(ctx context.Context) error {
 	for range 60 {
 		_, err := s.client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
@@ -112,7 +113,7 @@ func schema(sort string) []types.KeySchemaElement {
 	}
 }
 
-// examine refuses a table that cannot hold the store.
+// verifyTable rejects a table that cannot hold the store.
 func (s *Store) verifyTable(ctx context.Context) error {
 	return s.call(ctx, "open", func(ctx context.Context) error {
 		got, err := s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: s.tableName()})
@@ -154,7 +155,7 @@ func sameSchema(got []types.KeySchemaElement, sort string) bool {
 	})
 }
 
-// settle reads the layout, and writes it if the table is new.
+// initLayout reads the layout, and writes it if the table is new.
 func (s *Store) initLayout(ctx context.Context) error {
 	if err := s.readLayout(ctx); err != nil || s.shardCounts != nil {
 		return err
@@ -175,7 +176,7 @@ func (s *Store) initLayout(ctx context.Context) error {
 	return s.readLayout(ctx)
 }
 
-// expectLayout reads the layout; a table that is new will get that of this version.
+// assumeLayout reads the layout. If the table is new, it assumes the layout of this version.
 func (s *Store) assumeLayout(ctx context.Context) error {
 	err := s.readLayout(ctx)
 	if s.shardCounts == nil {
@@ -196,8 +197,7 @@ func (s *Store) layoutItem(sharded map[string]int) item {
 	return i
 }
 
-// readLayout reads over how many hash keys spaces are spread. A table without that item
-// is new.
+// readLayout reads the number of hash keys of spaces. If the item is missing, the table is new.
 func (s *Store) readLayout(ctx context.Context) error {
 	return s.call(ctx, "open", func(ctx context.Context) error {
 		got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: s.tableName(), Key: layoutID(), ConsistentRead: aws.Bool(true)})

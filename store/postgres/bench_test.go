@@ -15,9 +15,9 @@ const upsertSQL = `INSERT INTO {}.record (space, name, nonce, due, body)
 	SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::uuid[], $4::timestamptz[], $5::text[])
 	ON CONFLICT (space, name) DO UPDATE SET nonce = excluded.nonce, due = excluded.due, body = excluded.body`
 
-// BenchmarkSwap writes each record as a worker does: it is inserted, due, and then
-// replaced by one that is not due. In the same run, by turns, it writes the same bytes
-// with bare upserts; ratio is the rate of Swap over theirs.
+// BenchmarkSwap writes each record like a worker: it inserts a due record, and then replaces it
+// by one that is not due. In the same run, it writes the same bytes alternately with plain
+// upserts. ratio is the rate of Swap relative to the upserts.
 func BenchmarkSwap(b *testing.B) {
 	s := openStore(b, servertest.Postgres(b, "fsync=on").URL)
 	var swaps, bare time.Duration
@@ -68,8 +68,8 @@ func makeBatch(first int) (claimed, completed []store.Change) {
 	return claimed, completed
 }
 
-// BenchmarkApply writes what eight uploads write, each batch to a quota of its own or
-// all to one.
+// BenchmarkApply applies the changes of eight uploads per batch, with a quota for each batch or
+// one for all.
 func BenchmarkApply(b *testing.B) {
 	s := openStore(b, servertest.Postgres(b, "fsync=on").URL)
 	for _, writers := range []int{1, 4} {
@@ -100,7 +100,7 @@ func BenchmarkApply(b *testing.B) {
 
 func rename(b *testing.B, w int) string { return fmt.Sprintf("%s/%d/%d", b.Name(), b.N, w) }
 
-// uploads are the changes of eight uploads, without the quota.
+// uploads returns the changes of eight uploads, without the quota.
 func uploads(prefix string, n int) (all []store.Change) {
 	for i := range 8 {
 		id := fmt.Sprintf("%s/%d/%d", prefix, n, i)

@@ -9,12 +9,12 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// maxAttempts is how often changes are sent that ended in a deadlock, or that the current
-// records no longer refuse.
+// maxAttempts bounds how often changes are sent after a deadlock, or after the records that
+// refused them have changed.
 const maxAttempts = 5
 
-// Swap sends the batch in one round trip and one transaction, with one statement for
-// each kind of change. Only refused changes cost another round trip.
+// Swap sends the batch in one round trip and one transaction, with one statement for each kind
+// of change. Only refused changes need another round trip.
 func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(changes))
 	open := make([]int, 0, len(changes))
@@ -38,8 +38,8 @@ func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outco
 	return out, nil
 }
 
-// Apply sends the changes as Swap does, and commits in a second round trip if all of
-// them have landed.
+// Apply sends the changes like Swap, and commits in a second round trip if all of them
+// succeeded.
 func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	if err := traits.CheckAll(changes); err != nil {
 		return nil, err
@@ -81,11 +81,11 @@ func refusedOf(sent []int, out []store.Outcome) (refused []int) {
 	return refused
 }
 
-// send has one transaction write the chosen changes and mark those that were applied.
+// send writes the chosen changes in one transaction, and marks the applied ones.
 func (s *Store) send(ctx context.Context, what string, changes []store.Change, chosen []int, out []store.Outcome,
 	transact func(ctx context.Context, q *pgx.Batch, landed func() bool) error,
 ) (err error) {
-	// All transactions write in one order, or they would wait for each other.
+	// All transactions write in the same order. Otherwise they would deadlock.
 	slices.SortFunc(chosen, func(i, j int) int { return changes[i].Key.Compare(changes[j].Key) })
 	for range maxAttempts {
 		for _, i := range chosen {
@@ -101,18 +101,18 @@ func (s *Store) send(ctx context.Context, what string, changes []store.Change, c
 	return err
 }
 
-// swap is a transaction that commits what has landed, in one round trip.
+// swap commits the changes that succeeded, in one round trip.
 func (s *Store) swap(ctx context.Context, q *pgx.Batch, _ func() bool) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return unsent{err}
 	}
-	defer conn.Release() // it closes a connection whose transaction is still open
+	defer conn.Release() // closes the connection if its transaction is still open
 	q.Queue("COMMIT")
 	return conn.SendBatch(ctx, q).Close()
 }
 
-// apply is a transaction that commits if everything has landed.
+// apply commits if all changes succeeded.
 func (s *Store) apply(ctx context.Context, q *pgx.Batch, landed func() bool) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -120,17 +120,18 @@ func (s *Store) apply(ctx context.Context, q *pgx.Batch, landed func() bool) err
 	}
 	defer conn.Release()
 	if err := conn.SendBatch(ctx, q).Close(); err != nil {
-		return unsent{err} // the COMMIT was not sent
+		return unsent{err} // COMMIT was not sent
 	}
 	if !landed() {
-		_, _ = conn.Exec(ctx, "ROLLBACK") // if it fails, the connection is closed
+		_, _ = conn.Exec(ctx, "ROLLBACK") // if this fails, the connection is closed
 		return nil
 	}
 	_, err = conn.Exec(ctx, "COMMIT")
 	return err
 }
 
-// queue returns the statements of the chosen changes, which mark those that they apply.
+// queue returns the statements of the chosen changes. The statements mark the applied changes
+// in out.
 func (s *Store) queue(changes []store.Change, chosen []int, out []store.Outcome) *pgx.Batch {
 	var insert, update, remove changeColumns
 	for _, i := range chosen {
@@ -159,8 +160,8 @@ func (s *Store) queue(changes []store.Change, chosen []int, out []store.Outcome)
 	return q
 }
 
-// refuse fills in the records that refused changes, and returns the changes that these
-// records do not refuse: they have changed since.
+// refuse sets the records that refused changes. It returns the changes that these records do
+// not refuse, because the records have changed since.
 func (s *Store) refuse(ctx context.Context, changes []store.Change, refused []int, out []store.Outcome) (again []int, err error) {
 	if len(refused) == 0 {
 		return nil, nil

@@ -10,13 +10,13 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// oldestServer is PostgreSQL 13.
+// oldestServer is the oldest supported version, PostgreSQL 13.
 const oldestServer = 130000
 
 const serverSQL = `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
 	current_setting('transaction_read_only') = 'on'`
 
-// identify refuses servers that cannot hold the store.
+// identify rejects servers that cannot hold the store.
 func (s *Store) identify(ctx context.Context) error {
 	var version int
 	var encoding string
@@ -38,12 +38,12 @@ func (s *Store) identify(ctx context.Context) error {
 const privilegesSQL = `SELECT coalesce(string_agg(p, ', ' ORDER BY p), '') FROM unnest($2::text[]) p
 	WHERE NOT has_table_privilege(format('%I.record', $1::text), p)`
 
-// writable finds missing privileges at once, which would otherwise fail later.
+// writable checks for missing privileges, which would otherwise cause errors later.
 func (s *Store) writable(ctx context.Context) error {
 	return s.checkPrivilegesOf(ctx, "SELECT", "INSERT", "UPDATE", "DELETE")
 }
 
-// readable is writable for a store that only reads.
+// readable is like writable for a store that only reads.
 func (s *Store) readable(ctx context.Context) error { return s.checkPrivilegesOf(ctx, "SELECT") }
 
 func (s *Store) checkPrivilegesOf(ctx context.Context, privileges ...string) error {
@@ -57,9 +57,9 @@ func (s *Store) checkPrivilegesOf(ctx context.Context, privileges ...string) err
 	return nil
 }
 
-// Check examines a database without changing it: version, tables, privileges, durability,
-// clock and connections. skew is how far two clocks may be apart. An error means that
-// the database cannot be examined.
+// Check examines a database without changing it: version, tables, privileges, durability, clock
+// and connections. skew is the maximum difference between two clocks. An error means that the
+// database cannot be examined.
 func Check(ctx context.Context, url string, skew time.Duration) ([]store.Finding, error) {
 	s, err := dial(ctx, url)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Store) checkPrivileges(ctx context.Context, conn *pgxpool.Conn) (f stor
 		return f, err
 	}
 	if _, format, err := s.format(ctx, conn); err != nil || format == 0 {
-		return f, nil // without tables there are no privileges; checkTables reports why
+		return f, nil // checkTables reports missing tables
 	}
 	return f, s.writable(ctx)
 }
@@ -132,7 +132,8 @@ func (s *Store) checkDurability(ctx context.Context, conn *pgxpool.Conn) (f stor
 const connectionsSQL = `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
 	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')`
 
-// checkConnections compares the free connections with those that one process may need.
+// checkConnections compares the free connections with the connections that one process may
+// need.
 func (s *Store) checkConnections(ctx context.Context, conn *pgxpool.Conn) (store.Finding, error) {
 	f := store.Finding{Name: "connections"}
 	var most, used int
@@ -147,9 +148,8 @@ func (s *Store) checkConnections(ctx context.Context, conn *pgxpool.Conn) (store
 	return f, nil
 }
 
-// checkClock compares the server's clock with this machine's. Leases are taken over too
-// early or too late if clocks differ by more than the leases allow, which costs time and
-// no correctness.
+// checkClock compares the server's clock with this machine's clock. If clocks differ by more
+// than skew, leases are taken over too early or too late. This costs time, but not correctness.
 func (s *Store) checkClock(ctx context.Context, conn *pgxpool.Conn, skew time.Duration) (store.Finding, error) {
 	f := store.Finding{Name: "clock"}
 	var theirs time.Time

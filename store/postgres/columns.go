@@ -27,7 +27,8 @@ func (b *changeColumns) add(c *store.Change, i int) {
 	}
 }
 
-// byPlace reads the places, from 1, of the changes that a statement applied.
+// byPlace marks the changes that a statement applied. The statement returns their places, from
+// 1.
 func (b *changeColumns) byPlace(out []store.Outcome) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var place int
@@ -39,8 +40,8 @@ func (b *changeColumns) byPlace(out []store.Outcome) func(pgx.Rows) error {
 	}
 }
 
-// byKey reads the keys of inserted records, because an INSERT returns only columns of
-// its table. Records of one Apply may share a nonce.
+// byKey marks the records that an INSERT inserted. It returns only columns of its table, and
+// records of one Apply may share a nonce, so byKey identifies them by key.
 func (b *changeColumns) byKey(out []store.Outcome) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		index := make(map[store.Key]int, len(b.which))
@@ -58,12 +59,12 @@ func (b *changeColumns) byKey(out []store.Outcome) func(pgx.Rows) error {
 
 func uuid(n store.Nonce) pgtype.UUID { return pgtype.UUID{Bytes: n, Valid: true} }
 
-// timestamp is a time in whole milliseconds; the zero time is NULL.
+// timestamp returns a time in whole milliseconds, or NULL for the zero time.
 func timestamp(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: time.UnixMilli(t.UnixMilli()), Valid: !t.IsZero()}
 }
 
-// record reads the columns of a record.
+// record returns the record in a row.
 func record(rows pgx.CollectableRow) (r store.Record, err error) {
 	var space, name pgtype.DriverBytes
 	var due pgtype.Timestamptz

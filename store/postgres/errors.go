@@ -11,10 +11,10 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// advice explains an SQLSTATE to a person, and says what to do.
+// advice explains an SQLSTATE and its remedy.
 type advice struct {
 	why       string
-	permanent bool // no retry helps
+	permanent bool // a retry does not help
 }
 
 const (
@@ -32,7 +32,7 @@ var adviceByCode = map[string]advice{
 	denied:   {"denies the user a privilege on its tables: grant it", true},
 	"42P01":  {"has lost its tables: restore them; or stop Pawl, drop the rest of its schema, and start it again to make new ones", true},
 	"3F000":  {"has lost its schema: restore it, or stop Pawl and start it again to make a new one", true},
-	readOnly: {readOnlyWhy, false}, // or a failover is under way
+	readOnly: {readOnlyWhy, false}, // also during a failover
 	"53300":  {"has no connection left: raise max_connections, or lower pool_max_conns in the URLs of its users", false},
 	"53100":  {"has no disk space left: make room", false},
 	"55P03":  {"has a record, or a table, that another session keeps locked: find one whose transaction stays open (pg_stat_activity)", false},
@@ -40,7 +40,7 @@ var adviceByCode = map[string]advice{
 	"57P01":  {"is shutting down", false},
 }
 
-// unsent wraps an error before a COMMIT was sent: nothing has landed.
+// unsent wraps an error that happened before COMMIT was sent, so nothing has landed.
 type unsent struct{ error }
 
 func (e unsent) Unwrap() error { return e.error }
@@ -52,7 +52,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// unusable returns an error that says why the database cannot serve. cause may be nil.
+// unusable returns an error with the reason why the database cannot be used. cause may be nil.
 func (s *Store) unusable(why string, cause error) error {
 	if cause == nil {
 		return fmt.Errorf("%w: the database at %s %s", store.ErrUnusable, s, why)
@@ -72,8 +72,8 @@ func (e oneLine) Error() string {
 
 func (e oneLine) Unwrap() error { return e.error }
 
-// explainOpen explains why the store could not be opened. Every error except that of a
-// canceled context wraps [store.ErrUnusable].
+// explainOpen explains an error of Open. The result wraps [store.ErrUnusable] unless the
+// context was canceled.
 func (s *Store) explainOpen(ctx context.Context, err error) error {
 	switch f, known := adviceByCode[codeOf(err)]; {
 	case ctx.Err() != nil, errors.Is(err, store.ErrUnusable):
@@ -92,7 +92,7 @@ func (s *Store) explainOpen(ctx context.Context, err error) error {
 	return s.unusable("cannot be reached: check host, port and network, and that the server runs", err)
 }
 
-// call runs f within the time of one call, and explains its error.
+// call runs f with callTimeout and explains its error.
 func (s *Store) call(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -102,12 +102,12 @@ func (s *Store) call(ctx context.Context, what string, f func(ctx context.Contex
 	return s.explain(ctx, what, f(bounded))
 }
 
-// explain turns an error into one for people that matches an error of package store, or
-// a change of the caller's mind.
+// explain adds the operation and the remedy to an error. The result wraps an error of package
+// store, or the cause of ctx.
 func (s *Store) explain(ctx context.Context, what string, err error) error {
 	code := codeOf(err)
 	if code == readOnly {
-		s.pool.Reset() // after a failover the name leads to another server
+		s.pool.Reset() // after a failover, the name refers to another server
 		s.handlers.Reset()
 	}
 	f, known := adviceByCode[code]
@@ -124,10 +124,10 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s at %s: %w", kind(err), what, s, oneLine{err})
 }
 
-// kind returns ErrThrottled or ErrRejected for changes that certainly did not land: the
-// server has rolled back a transaction that an error ends, unless the error ends the
-// session. Everything else is ErrUnclear. pgconn.SafeToRetry does not help: it is true of
-// an answer that was lost (pgx 5.12).
+// kind returns ErrThrottled or ErrRejected for changes that certainly did not land, because the
+// server rolls back a transaction after an error, unless the error ends the session. It returns
+// ErrUnclear for everything else. pgconn.SafeToRetry is not usable here, because it returns
+// true for a lost answer (pgx 5.12).
 func kind(err error) error {
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
 	_, early := errors.AsType[unsent](err)
@@ -145,7 +145,8 @@ func kind(err error) error {
 	return store.ErrUnclear
 }
 
-// readFailed gives an error of a read that followed a change the kind that the change has.
+// readFailed wraps the error of a read that followed a change, with the kind of the change's
+// result.
 func readFailed(kind, err error) error {
 	if errors.Is(err, store.ErrUnusable) {
 		return err

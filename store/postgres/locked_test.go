@@ -13,11 +13,11 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Locks of records keep other changes waiting for seconds, not forever.
+// TestLocks checks that locked records delay other changes for seconds, not forever.
 func TestLocks(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, servertest.Postgres(t, "deadlock_timeout=2s").URL)
-	t.Run("sessions", func(t *testing.T) { // all wait at once
+	t.Run("sessions", func(t *testing.T) { // all wait concurrently
 		t.Run("paused", func(t *testing.T) { t.Parallel(); testPausedTransaction(t, s) })
 		t.Run("locked", func(t *testing.T) { t.Parallel(); testLockTimeout(t, s) })
 		t.Run("deadlock", func(t *testing.T) { t.Parallel(); testDeadlock(t, s) })
@@ -30,12 +30,12 @@ func begin(t *testing.T, s *Store) pgx.Tx {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // it has ended already, unless the test failed
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // has already ended, unless the test failed
 	return tx
 }
 
-// A worker that pauses between its Put and its commit, or is cut off, loses its
-// transaction. Swaps of other records in a batch with its record then land.
+// testPausedTransaction checks that a worker that pauses between Put and commit, or is
+// disconnected, loses its transaction. Then swaps in the same batch as its record land.
 func testPausedTransaction(t *testing.T, s *Store) {
 	a := newRecord("s", "paused")
 	s.insertAll(t, a)
@@ -56,7 +56,7 @@ func testPausedTransaction(t *testing.T, s *Store) {
 	}
 }
 
-// The error names a lock of another session as the reason, and what to do.
+// testLockTimeout checks that the error names the lock of another session and a remedy.
 func testLockTimeout(t *testing.T, s *Store) {
 	a := newRecord("s", "locked")
 	s.insertAll(t, a)
@@ -70,12 +70,12 @@ func testLockTimeout(t *testing.T, s *Store) {
 	}
 }
 
-// An Apply that ends in a deadlock is sent again.
+// testDeadlock checks that an Apply that ends in a deadlock is sent again.
 func testDeadlock(t *testing.T, s *Store) {
 	a, b := newRecord("s", "deadlock a"), newRecord("s", "deadlock b")
 	s.insertAll(t, a, b)
 	tx := begin(t, s)
-	// The server looks for a deadlock when the Apply has waited for two seconds.
+	// The server checks for a deadlock when the Apply has waited for two seconds.
 	if _, err := tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '1min'"); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func testDeadlock(t *testing.T, s *Store) {
 		applied <- err
 	}()
 	var waits bool
-	for !waits { // for b, with a locked
+	for !waits { // for b, while it holds a
 		err := s.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND $1 = ANY (pg_blocking_pids(pid)))`,
 			tx.Conn().PgConn().PID()).Scan(&waits)
 		if err != nil {
@@ -109,8 +109,9 @@ func testDeadlock(t *testing.T, s *Store) {
 	}
 }
 
-// Every change waits for the disk and is READ COMMITTED, whatever the defaults of the
-// database, and leaves nothing in the session, which a pooler may give to another client.
+// TestDefaultsAndSessions checks that every change waits for the disk and is READ COMMITTED,
+// whatever the defaults of the database. A change must leave no state in the session, because a
+// pooler may give the session to another client.
 func TestDefaultsAndSessions(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Open reports at once that a database is unusable, and what to do.
+// TestOpenRefuses checks that Open reports an unusable database immediately, with a remedy.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t, "max_connections=12")
@@ -68,11 +68,12 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: %v: want one line without a password", tc.name, err)
 		}
 	}
-	openStore(t, as("tenant", "t", inSchema("fresh"))) // its own schema is enough
+	openStore(t, as("tenant", "t", inSchema("fresh"))) // a schema is enough
 	t.Run("full pool", func(t *testing.T) { testFullServer(t, as("tenant", "t", inSchema("fresh"))) })
 }
 
-// A process without a connection has written nothing.
+// testFullServer checks that an error without a connection is ErrThrottled, because nothing was
+// written.
 func testFullServer(t *testing.T, url string) {
 	for range 50 {
 		s, err := Open(t.Context(), url)
@@ -83,7 +84,7 @@ func testFullServer(t *testing.T, url string) {
 		if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "raise max_connections") {
 			t.Errorf("%v: want max_connections named", err)
 		}
-		for err = error(nil); err == nil; { // connections of closed pools end a little later
+		for err = error(nil); err == nil; { // the server closes connections with a delay
 			s, dialed := dial(t.Context(), url)
 			if dialed != nil {
 				t.Fatal(dialed)
@@ -107,7 +108,8 @@ func TestOpen(t *testing.T) {
 	t.Run("Together", func(t *testing.T) { testMigrationsRace(t, server) })
 }
 
-// OpenReadOnly changes nothing, and needs no more than the right to read.
+// testOpenReadOnly checks that OpenReadOnly changes nothing, and needs only the SELECT
+// privilege.
 func testOpenReadOnly(t *testing.T, server *servertest.PostgresServer) {
 	if _, err := OpenReadOnly(t.Context(), server.URL); !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "has no tables yet") {
 		t.Errorf("%v: want no tables", err)
@@ -125,7 +127,8 @@ func testOpenReadOnly(t *testing.T, server *servertest.PostgresServer) {
 	}
 }
 
-// A user without the right to make tables works with those that the script made.
+// testMigrationsByHand checks that a user without the privilege to create tables can use tables
+// that the script created.
 func testMigrationsByHand(t *testing.T, server *servertest.PostgresServer) {
 	server.Exec(`CREATE ROLE tenant LOGIN PASSWORD 't'`)
 	server.Exec(Migrations("mine", 0))
@@ -137,7 +140,7 @@ func testMigrationsByHand(t *testing.T, server *servertest.PostgresServer) {
 	s.insertAll(t, newRecord("s", "a"))
 }
 
-// Processes that start together make the tables once.
+// testMigrationsRace checks that processes that start concurrently create the tables once.
 func testMigrationsRace(t *testing.T, server *servertest.PostgresServer) {
 	errs := make(chan error)
 	const processes = 8
@@ -190,7 +193,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A server that does not answer exists: host and port are not wrong.
+// TestOpenTimesOut checks that the error for a server that does not answer does not blame host
+// and port.
 func TestOpenTimesOut(t *testing.T) {
 	t.Parallel()
 	s := &Store{schema: DefaultSchema}

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Due and Scan read an index from the place where a page begins, in its order, whatever
-// the statistics. Records that are due at one instant page in the order of names.
+// TestPlans checks that Due and Scan read an index in order from the start of a page, whatever
+// the statistics, and that records with the same due time page in the order of names.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	const records = 50_000
@@ -55,7 +55,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// explainPlan fails the test unless a statement only reads an index in its order.
+// explainPlan fails the test unless a statement reads only an index in its order.
 func (s *Store) explainPlan(t *testing.T, index, sql string, args []any) {
 	t.Helper()
 	var lines []string

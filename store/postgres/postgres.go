@@ -1,10 +1,10 @@
-// Package postgres keeps records in PostgreSQL, for processes on many machines. Its
-// tables have a schema of their own, beside other data of the database.
+// Package postgres stores records in PostgreSQL, for processes on many machines. Its tables are
+// in a schema of their own, so the database may contain other data.
 //
-// It keeps no session state and prepares no named statements. A pooler in transaction
-// mode, like PgBouncer, can therefore stand between the store and the server.
+// The package keeps no session state and prepares no named statements, so it works behind a
+// pooler in transaction mode, such as PgBouncer.
 //
-// A transaction of the user's own can lock and replace records: see [Store.In].
+// The caller's own transaction can lock and replace records: see [Store.In].
 package postgres
 
 import (
@@ -21,53 +21,52 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// DefaultSchema is the schema of the tables, unless the URL names another.
+// DefaultSchema is the schema of the tables if the URL names none.
 const DefaultSchema = "pawl"
 
 const (
 	// callTimeout bounds one call. A server that never answers must not keep a worker
 	// from renewing its leases.
 	callTimeout = 15 * time.Second
-	// minConnections is the least size of the store's own pool.
+	// minConnections is the minimum size of the store's own pool.
 	minConnections = 4
 )
 
 // Store is a [store.Store] in a PostgreSQL database.
 type Store struct {
-	address string // host, port, and database, without the password
+	address string // host, port and database, without the password
 	schema  string
 	sql     statements
 	pool    *pgxpool.Pool
-	// handlers are connections for handlers. Handlers that hold all of them must not
-	// keep leases from being renewed.
+	// handlers has the connections for handlers. It is separate from pool, so that handlers
+	// with many connections do not block lease renewals.
 	handlers *pgxpool.Pool
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store that a URL names, and makes or upgrades its tables if the user
-// may do so:
+// Open opens the store at a URL, and creates or upgrades its tables if the user may do so:
 //
 //	postgres://user:password@host:5432/database?schema=pawl&pool_max_conns=8
 //
-// It accepts schema and every parameter of pgx except default_query_exec_mode, because
-// the mode must suit a pooler. pool_max_conns, 4 or the number of cores by default,
-// bounds two pools: that of handlers, and that of the store, which has at least 4.
+// The URL may contain schema and all parameters of pgx except default_query_exec_mode, because
+// the mode must work with a pooler. pool_max_conns, by default 4 or the number of cores, bounds
+// each of two pools: the handlers' pool, and the store's pool, which has at least 4
+// connections.
 //
-// Open refuses a database that cannot serve. The error wraps [store.ErrUnusable] and
-// says what to do.
+// Open refuses a database that cannot hold the store. The error wraps [store.ErrUnusable] and
+// states the remedy.
 func Open(ctx context.Context, url string) (*Store, error) {
 	return open(ctx, url, (*Store).identify, (*Store).migrate, (*Store).writable)
 }
 
-// OpenReadOnly opens the store that a URL names for reading. It neither makes tables nor
-// upgrades them. It refuses a schema without tables, or with tables of another format,
-// with an error that wraps [store.ErrUnusable].
+// OpenReadOnly opens the store at a URL for reading. It neither creates nor upgrades tables. If
+// the tables are missing or have another format, the error wraps [store.ErrUnusable].
 func OpenReadOnly(ctx context.Context, url string) (*Store, error) {
 	return open(ctx, url, (*Store).identify, (*Store).requireCurrentFormat, (*Store).readable)
 }
 
-// open connects, and checks step by step that the database can serve.
+// open connects, and checks step by step that the database can hold the store.
 func open(ctx context.Context, url string, steps ...func(*Store, context.Context) error) (*Store, error) {
 	s, err := dial(ctx, url)
 	if err != nil {
@@ -83,7 +82,7 @@ func open(ctx context.Context, url string, steps ...func(*Store, context.Context
 	return s, nil
 }
 
-// dial makes the pools, which connect when they are first used.
+// dial creates the pools. They connect when they are first used.
 func dial(ctx context.Context, url string) (*Store, error) {
 	own, err := parse(url)
 	if err != nil {
@@ -112,12 +111,12 @@ func parse(url string) (*pgxpool.Config, error) {
 	if err != nil {
 		const why = "invalid database URL: write postgres://user:password@host:5432/database, with %-escapes in the password"
 		if _, invalid := neturl.Parse(url); invalid != nil {
-			return nil, fmt.Errorf("%w: %s", store.ErrUnusable, why) // the reason would repeat part of the password
+			return nil, fmt.Errorf("%w: %s", store.ErrUnusable, why) // the parse error would contain part of the password
 		}
 		return nil, fmt.Errorf("%w: %s (%w)", store.ErrUnusable, why, err)
 	}
-	// Statements are described once per connection and never named, because a pooler
-	// may send the next statement to another server process.
+	// Statements are described once per connection and never named, because a pooler may send
+	// the next statement to another server process.
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	if c.ConnConfig.RuntimeParams["application_name"] == "" {
 		c.ConnConfig.RuntimeParams["application_name"] = "pawl"
@@ -132,7 +131,7 @@ var traits = store.Traits{
 // Traits implements [store.Store].
 func (s *Store) Traits() store.Traits { return traits }
 
-// Pool returns connections for handlers, to the same database. The store closes them.
+// Pool returns a pool for handlers, connected to the same database. The store closes it.
 func (s *Store) Pool() *pgxpool.Pool { return s.handlers }
 
 // Close waits for connections in use, and closes all connections.
@@ -148,7 +147,7 @@ func (s *Store) Close() error {
 // String returns the address of the store, without secrets.
 func (s *Store) String() string { return s.address + " schema " + s.schema }
 
-// in puts the schema's name into a statement.
+// withSchema replaces {} with the schema's name in a statement.
 func withSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "{}", pgx.Identifier{schema}.Sanitize())
 }

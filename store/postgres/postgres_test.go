@@ -37,23 +37,23 @@ func (s *Store) must(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// newRecord returns a record with a fresh nonce.
+// newRecord returns a record with a new nonce.
 func newRecord(space, name string) store.Record {
 	r := store.Record{Key: store.Key{Space: space, Name: name}, Body: "body"}
 	_, _ = rand.Read(r.Nonce[:])
 	return r
 }
 
-// insertion is the change that makes a record.
+// insertion returns the change that inserts a record.
 func insertion(r store.Record) store.Change { return store.Change{Key: r.Key, Next: &r} }
 
-// replacement is the change of a record to one with a fresh nonce.
+// replacement returns the change that gives a record a new nonce.
 func replacement(was store.Record) store.Change {
 	next := newRecord(was.Space, was.Name)
 	return store.Change{Key: was.Key, Expect: was.Nonce, Next: &next}
 }
 
-// insertAll makes records.
+// insertAll inserts records.
 func (s *Store) insertAll(t testing.TB, records ...store.Record) {
 	t.Helper()
 	var changes []store.Change

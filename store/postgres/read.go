@@ -26,7 +26,7 @@ func (s *Store) Load(ctx context.Context, keys []store.Key) (found []store.Recor
 	return found, err
 }
 
-// Due reads the index of records that are due some time.
+// Due reads the partial index of records with a due time.
 func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, error) {
 	return s.inOrder(ctx, "due", s.sql.due, dueArgs(r))
 }
@@ -39,8 +39,8 @@ func dueArgs(r store.DueRange) []any {
 	return []any{[]byte(r.Space), timestamp(r.Before), after, []byte(r.After.Name), r.Limit, r.Skip}
 }
 
-// page is how many records of a scan are read at once. No connection is held while the
-// caller works on them.
+// page is the number of records that a scan reads at once. The scan holds no connection while
+// the caller handles them.
 const page = 256
 
 // Scan implements [store.Store].
@@ -51,7 +51,7 @@ func (s *Store) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record,
 	})
 }
 
-// scan returns the statement of one page.
+// scan returns the statement and the arguments of one page.
 func (s *Store) scan(r store.Range) (sql string, args []any) {
 	sql, args = s.sql.scan, []any{[]byte(r.Space), []byte(r.After), r.Limit}
 	if r.Before != "" {

@@ -9,12 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// migrations are the history of the format. A released one is never changed: the next
-// format is one more.
+// migrations are the steps between formats. Never change a released step: append a new one.
 //
-// Names are bytes, so that they compare byte by byte and hold any byte, whatever the
-// collation and encoding of the database. The partial index holds only records that are
-// due some time: settled rows, nearly all, cost it nothing.
+// Names are bytes, so that they are compared byte by byte and may contain any byte, whatever
+// the collation and encoding of the database. The partial index contains only records with a
+// due time, so settled rows, the great majority, add nothing to it.
 var migrations = []string{`
 CREATE TABLE {}.record (
 	space bytea NOT NULL,
@@ -36,18 +35,17 @@ const (
 `
 	newestSQL = `SELECT coalesce(max(version), 0) FROM {}.format`
 
-	// catalogSQL also finds tables that versions before the record store made. It reads
-	// the catalog, because a lookup by name may answer from a cache that does not know
-	// what another process has just made.
+	// catalogSQL also finds tables of versions before the record store. It reads the catalog,
+	// because a lookup by name may use a cache that does not contain tables that another
+	// process has just created.
 	catalogSQL = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1), coalesce(bool_or(c.relname = 'format'), false),
 		coalesce(string_agg(c.relname, ', ' ORDER BY c.relname) FILTER (WHERE (c.relname, a.attname) IN (('ledger', 'pipeline'), ('file', 'look_at'))), '')
 		FROM pg_namespace n JOIN pg_class c ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid WHERE n.nspname = $1`
 )
 
-// Migrations returns the statements that make the tables of a schema, or bring them from
-// a format to the current one, for a person to run. The tables belong to the user that
-// runs them: Pawl's user needs USAGE on the schema and SELECT, INSERT, UPDATE and DELETE
-// on its tables.
+// Migrations returns the statements that create the tables of a schema, or upgrade them from a
+// format to the current one, for manual execution. The user that executes them owns the tables.
+// Pawl's user needs USAGE on the schema and SELECT, INSERT, UPDATE and DELETE on its tables.
 func Migrations(schema string, from int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "BEGIN;\nSELECT pg_advisory_xact_lock(%d);\n", migrationLockID(schema))
@@ -61,12 +59,12 @@ func Migrations(schema string, from int) string {
 	return b.String()
 }
 
-// migration is one step, with its entry in the table of formats.
+// migration returns one step, with its entry in the table of formats.
 func migration(schema string, i int) string {
 	return withSchema(schema, migrations[i]+fmt.Sprintf("INSERT INTO {}.format (version) VALUES (%d);", i+1))
 }
 
-// migrationLockID is the advisory lock of a schema's migrations.
+// migrationLockID returns the ID of the advisory lock of a schema's migrations.
 func migrationLockID(schema string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("pawl store " + schema)) // never fails
@@ -77,9 +75,8 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// format reports whether the schema exists, and the format of its tables: 0 if there
-// are none. It refuses tables of a newer version, and of versions before the record
-// store.
+// format reports whether the schema exists, and returns the format of its tables, or 0 if there
+// are none. It rejects tables of newer versions, and of versions before the record store.
 func (s *Store) format(ctx context.Context, q querier) (exists bool, format int, err error) {
 	var made bool
 	var old string
@@ -97,7 +94,7 @@ func (s *Store) format(ctx context.Context, q querier) (exists bool, format int,
 	return exists, format, err
 }
 
-// current refuses tables of another format, and a schema without tables.
+// requireCurrentFormat rejects tables of another format, and a schema without tables.
 func (s *Store) requireCurrentFormat(ctx context.Context) error {
 	_, format, err := s.format(ctx, s.pool)
 	switch {
@@ -112,7 +109,7 @@ func (s *Store) requireCurrentFormat(ctx context.Context) error {
 	return nil
 }
 
-// migrate brings the tables to the current format, if they are older.
+// migrate upgrades the tables to the current format.
 func (s *Store) migrate(ctx context.Context) error {
 	_, format, err := s.format(ctx, s.pool)
 	if err != nil || format == len(migrations) {
@@ -121,7 +118,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return s.migrateIn(ctx, tx) })
 }
 
-// migrateIn makes the missing steps. Another process may have made them while this one
+// migrateIn executes the missing steps. Another process may have executed them while this one
 // waited for the lock.
 func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", migrationLockID(s.schema)); err != nil {
@@ -132,7 +129,7 @@ func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	var script strings.Builder
-	if !exists { // even IF NOT EXISTS needs a privilege that the user may lack
+	if !exists { // even IF NOT EXISTS needs a privilege that the user may not have
 		script.WriteString(withSchema(s.schema, schemaSQL))
 	}
 	if format == 0 {
@@ -148,7 +145,7 @@ func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// grants names the privileges that a user needs.
+// grants returns the statements that grant the required privileges.
 func (s *Store) grants() string {
 	return fmt.Sprintf("let this user work with them (GRANT USAGE ON SCHEMA %s TO …; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[1]s TO …)",
 		pgx.Identifier{s.schema}.Sanitize())

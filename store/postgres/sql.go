@@ -1,6 +1,6 @@
 package postgres
 
-// statements are those of one schema.
+// statements contains the statements for one schema.
 type statements struct {
 	insert, update, remove, load, due, scan, lock, put string
 }
@@ -14,11 +14,11 @@ func statementsIn(schema string) statements {
 }
 
 const (
-	// beginSQL and settingsSQL begin each transaction that writes. Together they hold
-	// whatever the defaults of the database: records are compared as they are, not as
-	// they were; each change is looked up by its key, in the order of keys; an answer
-	// follows the write to the disk; and neither a lock of another session nor a pause
-	// of this process holds up the others for long.
+	// beginSQL and settingsSQL start each transaction that writes. They override the defaults
+	// of the database. READ COMMITTED compares a change with the current record, not with a
+	// snapshot. The plan looks up each change by its key, in key order. COMMIT answers after
+	// the write to the disk. Locks of other sessions, and pauses of this process, delay other
+	// transactions for seconds at most.
 	beginSQL    = `BEGIN ISOLATION LEVEL READ COMMITTED`
 	settingsSQL = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 		set_config('enable_seqscan', 'off', true), set_config('lock_timeout', '5s', true),
@@ -41,20 +41,20 @@ const (
 
 	columns = `r.space, r.name, r.nonce, r.due, r.body`
 
-	// OFFSET 0 makes the server look up each key by itself.
+	// OFFSET 0 makes the server look up each key separately.
 	loadSQL = `SELECT ` + columns + ` FROM unnest($1::bytea[], $2::bytea[]) AS c (space, name)
 		CROSS JOIN LATERAL (SELECT * FROM {}.record r WHERE r.space = c.space AND r.name = c.name OFFSET 0) r`
-	// orderSQL goes before a read in order, in its transaction: the server then reads an
-	// index in that order, even if it has no statistics of the table.
+	// orderSQL precedes an ordered read in its transaction. It makes the server read an index
+	// in that order, even without statistics of the table.
 	orderSQL = `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)`
 
 	dueSQL = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND due <= $2 AND (due, name) > ($3, $4)
 		ORDER BY due, name LIMIT $5 OFFSET $6`
-	// scanSQL lacks its upper bound and its order.
+	// scanSQL is incomplete: the upper bound and the order are added.
 	scanSQL = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND name > $2`
 
-	// isolationSQL also bounds how long a process that pauses, or is cut off, keeps the
-	// record locked: swaps of the record wait meanwhile, with their batches.
+	// isolationSQL also bounds the time for which a process that pauses, or is disconnected,
+	// keeps the record locked. Swaps of the record, and their batches, wait that long.
 	isolationSQL = `SELECT current_setting('transaction_isolation') FROM set_config('idle_in_transaction_session_timeout', '5s', true)`
 	lockSQL      = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND name = $2 FOR UPDATE`
 	putSQL       = `UPDATE {}.record SET nonce = $3, due = $4, body = $5 WHERE space = $1 AND name = $2 AND nonce = $6`

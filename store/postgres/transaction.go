@@ -16,14 +16,13 @@ type transaction struct {
 	locked map[store.Key]store.Nonce
 }
 
-// In returns the records of the store in a transaction of the user's own, which must be
-// in the same database and READ COMMITTED, because a record may change after the
-// transaction began. Begin it with [pgx.TxOptions]: the default of the database may be
-// another.
+// In returns a [store.Tx] for the caller's own transaction. The transaction must be in the same
+// database, and READ COMMITTED, because a record may change after the transaction began. Begin
+// it with [pgx.TxOptions], because the default of the database may be different.
 //
-// Lock a record late, and commit soon: other changes of a locked record wait, and the
-// server rolls back a transaction that is idle for five seconds after a Lock. Roll the
-// transaction back after an error.
+// Lock a record late and commit soon: other changes of the record wait, and the server rolls
+// back a transaction that is idle for five seconds after a Lock. Roll the transaction back
+// after an error.
 func (s *Store) In(tx pgx.Tx) store.Tx { return &transaction{s, tx, map[store.Key]store.Nonce{}} }
 
 // Lock implements [store.Tx].

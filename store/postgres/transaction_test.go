@@ -55,8 +55,8 @@ func testTransactionRefuses(t *testing.T, s *Store) {
 	}
 }
 
-// unlocked is a transaction that locks no record, and in which another session changes
-// the record before each write.
+// unlocked is a transaction that does not lock records. Another session changes the record
+// before each write.
 type unlocked struct {
 	pgx.Tx
 	change func()
@@ -71,7 +71,8 @@ func (u unlocked) Exec(ctx context.Context, sql string, args ...any) (pgconn.Com
 	return u.Tx.Exec(ctx, sql, args...)
 }
 
-// Put replaces only the record that Lock returned, even without its lock.
+// testPutIsConditional checks that Put replaces only the record that Lock returned, even if the
+// lock is missing.
 func testPutIsConditional(t *testing.T, s *Store) {
 	a := newRecord("conditional", "a")
 	s.insertAll(t, a)
@@ -91,8 +92,9 @@ func testPutIsConditional(t *testing.T, s *Store) {
 	}
 }
 
-// A change waits for a transaction that has replaced its record, and is refused by its
-// commit. The worker relies on that if the answer to the commit was lost.
+// testSwapWaitsForTheCommit checks that a change waits for a transaction that has replaced its
+// record, and is refused after its commit. The worker relies on this if the answer to the
+// commit is lost.
 func testSwapWaitsForTheCommit(t *testing.T, s *Store) {
 	for _, commit := range []bool{true, false} {
 		a := newRecord("waits", map[bool]string{true: "committed", false: "rolled back"}[commit])

@@ -17,10 +17,9 @@ import (
 // benchBatch is the number of records of one transaction.
 const benchBatch = 500
 
-// BenchmarkSwap writes in turn what a ledger writes, by Swap, and the same bytes by bare
-// upserts into a table of the same format. Each event is inserted as a claimed row, which
-// is due, and updated to a completed one, which is not. ratio is the share of the
-// database's speed that compare-and-swap leaves.
+// BenchmarkSwap alternates between Swaps like those of a ledger and plain upserts of the same
+// bytes into an equal table. Each event inserts a claimed row, which is due, and updates it to
+// a completed row, which is not. ratio is the rate of Swap relative to the upserts.
 func BenchmarkSwap(b *testing.B) {
 	s, bare := openBench(b, "swap.db"), openBench(b, "bare.db")
 	w := <-bare.writer
@@ -87,8 +86,8 @@ func openBench(b *testing.B, name string) *Store {
 	return s
 }
 
-// makeBatch makes the two writes for each event of a batch. Consecutive events are spread
-// over the names, as uploads of many users are.
+// makeBatch returns the two writes of each event of a batch. Consecutive events have distant
+// names, like uploads of many users.
 func makeBatch(first int) (claimed, completed []store.Change) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for i := range benchBatch {
@@ -104,7 +103,8 @@ func makeBatch(first int) (claimed, completed []store.Change) {
 	return claimed, completed
 }
 
-// BenchmarkApply measures Applys of four changes from 32 callers, which share transactions.
+// BenchmarkApply measures Applys of four changes by 32 concurrent callers, which share
+// transactions.
 func BenchmarkApply(b *testing.B) {
 	s := openBench(b, "apply.db")
 	b.SetParallelism(32)

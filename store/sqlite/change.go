@@ -42,7 +42,7 @@ func run(stmt *sqlite.Stmt) error {
 	return stmt.Reset()
 }
 
-// end rolls back, unless an error has already ended the transaction.
+// rollbackIfOpen rolls back, unless an error has already ended the transaction.
 func (w *writer) rollbackIfOpen() error {
 	if w.conn.AutocommitEnabled() {
 		return nil
@@ -50,7 +50,7 @@ func (w *writer) rollbackIfOpen() error {
 	return run(w.rollback)
 }
 
-// make makes requests in the open transaction.
+// execute executes requests in the open transaction.
 func (w *writer) execute(batch []*request) (err error) {
 	for _, r := range batch {
 		r.out = make([]store.Outcome, len(r.changes))
@@ -87,7 +87,7 @@ func (w *writer) swap(r *request) error {
 	return nil
 }
 
-// apply makes all changes of a request or none.
+// apply applies all changes of a request or none.
 func (w *writer) apply(r *request) error {
 	if err := run(w.save); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (w *writer) refuse(r *request) error {
 	return nil
 }
 
-// change makes a change if the record has the expected nonce. Each statement contains its
-// condition, so that only a refused change costs a read.
+// change applies a change if the record has the expected nonce. The condition is part of the
+// statement, so only refused changes need a read.
 func (w *writer) change(c *store.Change) (applied bool, err error) {
 	stmt := w.remove
 	switch {
@@ -155,7 +155,7 @@ func (w *writer) current(k store.Key) (r *store.Record, err error) {
 	return r, err
 }
 
-// bindKey binds the space and the name. buf saves an allocation for each.
+// bindKey binds space and name. It reuses buf to save an allocation.
 func bindKey(stmt *sqlite.Stmt, k store.Key, buf []byte) []byte {
 	buf = append(buf[:0], k.Space...)
 	stmt.BindBytes(1, buf)

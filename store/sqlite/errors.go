@@ -10,10 +10,10 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// advice is a possible problem of a file, and its remedy.
+// advice is a possible problem of a file, with its remedy.
 type advice struct {
 	why       string
-	permanent bool // no retry helps
+	permanent bool // a retry does not help
 }
 
 const damaged = "is damaged: restore a backup, or save the readable part with .recover of the sqlite3 shell"
@@ -22,14 +22,14 @@ var adviceByCode = map[sqlite.ResultCode]advice{
 	sqlite.ResultNotADB:   {"is not a database, or its header is damaged: give another path, or restore the file", true},
 	sqlite.ResultCorrupt:  {damaged, true},
 	sqlite.ResultReadOnly: {"cannot be written: let this user write to the file and to its folder", true},
-	sqlite.ResultCantOpen: {"cannot be opened: let this user read and write the file and its folder", false}, // or file descriptors are short
+	sqlite.ResultCantOpen: {"cannot be opened: let this user read and write the file and its folder", false}, // also if the process has no free file descriptors
 	sqlite.ResultPerm:     {"cannot be opened: let this user read and write the file and its folder", true},
 	sqlite.ResultBusy:     {"is locked by another process: end that process, or wait for it (fuser names it)", false},
 	sqlite.ResultIOErr:    {"cannot be read or written: check the disk", false},
 	sqlite.ResultFull:     {"cannot grow: make room on its disk", false},
 }
 
-// refuse returns the error of a file that cannot be used. cause may be nil.
+// refuse returns an error for a file that cannot be used. cause may be nil.
 func (s *Store) refuse(why string, cause error) error {
 	if cause == nil {
 		return fmt.Errorf("%w: %q %s", store.ErrUnusable, s.path, why)
@@ -37,8 +37,8 @@ func (s *Store) refuse(why string, cause error) error {
 	return fmt.Errorf("%w: %q %s (%w)", store.ErrUnusable, s.path, why, cause)
 }
 
-// explainOpen explains why the file could not be opened. The error wraps
-// [store.ErrUnusable] unless ctx has ended.
+// explainOpen explains an error of Open. The result wraps [store.ErrUnusable] unless ctx has
+// ended.
 func (s *Store) explainOpen(ctx context.Context, err error) error {
 	switch f, known := adviceByCode[sqlite.ErrCode(err).ToPrimary()]; {
 	case ctx.Err() != nil, errors.Is(err, store.ErrUnusable):
@@ -49,8 +49,8 @@ func (s *Store) explainOpen(ctx context.Context, err error) error {
 	return s.refuse("cannot be opened", err)
 }
 
-// explain adds the file, the problem, and the remedy to an error of SQLite. The result
-// wraps [store.ErrUnusable] if no retry helps, and otherwise kind, if it is not nil.
+// explain adds the file, the problem and the remedy to an SQLite error. The result wraps
+// [store.ErrUnusable] if a retry does not help, and otherwise kind, which may be nil.
 func (s *Store) explain(ctx context.Context, what string, kind, err error) error {
 	f, known := adviceByCode[sqlite.ErrCode(err).ToPrimary()]
 	switch {

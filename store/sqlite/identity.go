@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// recordIdentity notes the identity of the file that was opened.
+// recordIdentity records the identity of the opened file.
 func (s *Store) recordIdentity() (err error) {
 	s.file, err = os.Stat(s.path)
 	return err
 }
 
-// recordWALIdentity notes the identity of the log. SQLite keeps the log beside the target of a
-// link, and removes it when the last connection closes.
+// recordWALIdentity records the identity of the write-ahead log. SQLite keeps the log beside
+// the target of a symbolic link, and removes it when the last connection closes.
 func (s *Store) recordWALIdentity() error {
 	real, err := filepath.EvalSymlinks(s.path)
 	if err != nil {
@@ -25,8 +25,8 @@ func (s *Store) recordWALIdentity() error {
 	return err
 }
 
-// checkedCall checks the path before and after f. SQLite still writes to a file that was
-// deleted or replaced meanwhile, but no other process will read these writes.
+// checkedCall checks the path before and after f. SQLite continues to write to a file that was
+// deleted or replaced, but no other process reads these writes.
 func (s *Store) checkedCall(f func() error) error {
 	if err := s.checkFile(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *Store) checkFile() error {
 	return nil
 }
 
-// isGone reports whether path names no file, or another file than was.
+// isGone reports whether the file at path is missing, or is another file than was.
 func isGone(path string, was os.FileInfo) (bool, error) {
 	now, err := os.Stat(path)
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Changes of a file that is not at its path are lost when the process ends, so no call may
-// succeed.
+// TestMissingFile checks that no call succeeds if the file is not at its path, because its
+// changes are lost when the process ends.
 func TestMissingFile(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"Deleted": func(t *testing.T, path string) {
@@ -84,7 +84,8 @@ func everyCall(t *testing.T, s *Store, batch []store.Change) map[string]error {
 	return errs
 }
 
-// The check after the commit finds a file that was deleted during the call.
+// TestFileDeletedDuringCall checks that the check after the commit finds a file that was
+// deleted during the call.
 func TestFileDeletedDuringCall(t *testing.T) {
 	s := openTest(t)
 	err := s.Write(t.Context(), func(*sqlite.Conn) error { return os.Remove(s.path) })
@@ -98,7 +99,7 @@ func TestFileDeletedDuringCall(t *testing.T) {
 	}
 }
 
-// A path may be a link to the file.
+// TestFileBehindLink checks that the path may be a symbolic link.
 func TestFileBehindLink(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "link.db")

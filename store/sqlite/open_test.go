@@ -19,11 +19,12 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// An unsuitable file is refused at once, with its name and the remedy, and is not changed.
+// TestOpenRefuses checks that an unsuitable file is refused with its name and a remedy, and is
+// not changed.
 func TestOpenRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		make func(t *testing.T, path string) // makes what lies at path
+		make func(t *testing.T, path string) // creates the file at path
 		say  string
 	}{
 		{"NotADatabase", textFile, "is not a database"},
@@ -60,7 +61,7 @@ func TestOpenRefusesPlace(t *testing.T) {
 	refused(t, "", "is not a regular file")
 }
 
-// refused fails the test unless path is refused by an error that names it and contains say.
+// refused checks that path is refused with an error that names it and contains say.
 func refused(t *testing.T, path, say string) {
 	t.Helper()
 	s, err := open(t.Context(), path, 50*time.Millisecond, false)
@@ -98,7 +99,7 @@ func device(t *testing.T, path string) {
 	}
 }
 
-// filled makes a store of several dozen pages.
+// filled creates a store of several dozen pages.
 func filled(t *testing.T, path string) {
 	t.Helper()
 	s, err := Open(t.Context(), path)
@@ -113,7 +114,7 @@ func filled(t *testing.T, path string) {
 	}
 }
 
-// records makes n insertions.
+// records returns n insertions.
 func records(n int) []store.Change {
 	changes := make([]store.Change, n)
 	for i := range changes {
@@ -125,7 +126,7 @@ func records(n int) []store.Change {
 	return changes
 }
 
-// damage overwrites n bytes at an offset of a proper store.
+// damage overwrites n bytes at an offset of a valid store.
 func damage(at, n int) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
@@ -149,7 +150,7 @@ func truncated(t *testing.T, path string) {
 	}
 }
 
-// script makes a database by SQL.
+// script creates a database with SQL.
 func script(sql string) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
@@ -163,12 +164,12 @@ func script(sql string) func(*testing.T, string) {
 	}
 }
 
-// marked makes a database with tables, an application ID, and a format.
+// marked creates a database with tables, an application ID and a format.
 func marked(id, version int) func(*testing.T, string) {
 	return script(fmt.Sprintf("CREATE TABLE t (x); PRAGMA application_id = %d; PRAGMA user_version = %d", id, version))
 }
 
-// Open waits for a locked file, and then refuses it.
+// TestOpenLocked checks that Open waits for a locked file, and then refuses it.
 func TestOpenLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	filled(t, path)
@@ -204,7 +205,7 @@ func TestOpenCancelled(t *testing.T) {
 	}
 }
 
-// Several processes may make the file at once.
+// TestConcurrentOpen checks that several processes can create the file concurrently.
 func TestConcurrentOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	var wg sync.WaitGroup
@@ -224,7 +225,7 @@ func TestConcurrentOpen(t *testing.T) {
 	wg.Wait()
 }
 
-// No path is taken for a URI or a database in memory.
+// TestOpenOddPaths checks that no path is used as a URI or an in-memory database.
 func TestOpenOddPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{"a b.db", "a?mode=memory", "file:x.db", ":memory:", "#%20", "é"} {
@@ -235,7 +236,8 @@ func TestOpenOddPaths(t *testing.T) {
 	}
 }
 
-// An empty file, made to set its owner first, is filled.
+// TestOpenEmptyFile checks that Open accepts an empty file, which an administrator may create
+// to set its owner.
 func TestOpenEmptyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

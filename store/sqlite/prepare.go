@@ -18,7 +18,7 @@ import (
 // about half a second.
 const maxCheckedSize = 256 << 20
 
-// checkPlace finds problems that SQLite would only describe as "unable to open".
+// checkPath finds problems that SQLite would only describe as "unable to open".
 func (s *Store) checkPath() error {
 	info, err := os.Stat(s.path)
 	if err == nil {
@@ -34,11 +34,11 @@ func (s *Store) checkPath() error {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return s.refuse("cannot be made because its folder does not exist: make the folder first", err)
 	}
-	return nil // if SQLite cannot make it, its error says why
+	return nil // if SQLite cannot create it, the error has the reason
 }
 
-// prepareFile makes sure that the file is Pawl's, undamaged, writable, and of this format.
-// It writes nothing before that is known.
+// prepareFile checks that the file belongs to Pawl, is undamaged and writable, and has this
+// format. It writes nothing before these checks.
 func (s *Store) prepareFile(ctx context.Context, conn *sqlite.Conn) error {
 	prepare := prepareWriter
 	if s.readOnly {
@@ -70,8 +70,8 @@ func (s *Store) prepareFile(ctx context.Context, conn *sqlite.Conn) error {
 	return nil
 }
 
-// identify refuses files of other applications and formats. It reads in one transaction,
-// because another process may be making the file now.
+// identify rejects files of other applications and formats. It reads in one transaction,
+// because another process may be creating the file.
 func (s *Store) identify(conn *sqlite.Conn) (err error) {
 	defer sqlitex.Transaction(conn)(&err)
 	var id, version, tables int64
@@ -104,8 +104,8 @@ func (s *Store) identify(conn *sqlite.Conn) (err error) {
 	return nil
 }
 
-// useWAL switches to the write-ahead log, in which readers and the writer do not wait for
-// each other. The file keeps this setting.
+// useWAL enables the write-ahead log, with which readers and the writer do not wait for each
+// other. The setting is persistent.
 func (s *Store) useWAL(conn *sqlite.Conn) error {
 	mode, err := queryValue(conn, "PRAGMA journal_mode = wal", sqlitex.ResultText)
 	if err == nil && mode != "wal" {
@@ -125,8 +125,8 @@ func (s *Store) check(conn *sqlite.Conn) error {
 	return err
 }
 
-// makeTables makes the tables of a new file. If they exist, it only checks that the file
-// can be written; it does not wait for another process that holds the write lock.
+// makeTables creates the tables of a new file. If they exist, it only checks that the file is
+// writable, and does not wait for another process's write lock.
 func (s *Store) makeTables(conn *sqlite.Conn) (err error) {
 	version, err := queryValue(conn, "PRAGMA user_version", sqlitex.ResultInt)
 	if err != nil {
@@ -140,14 +140,14 @@ func (s *Store) makeTables(conn *sqlite.Conn) (err error) {
 		return err
 	}
 	undo := errors.New("undo")
-	// Another process may have made the tables meanwhile.
+	// Another process may have created the tables.
 	version, err = queryValue(conn, "PRAGMA user_version", sqlitex.ResultInt)
 	if err == nil {
 		err = pragmas(conn, fmt.Sprintf("application_id = %d", applicationID), fmt.Sprintf("user_version = %d", format))
 	}
 	switch {
 	case err == nil && version == format:
-		end(&undo) // the write has shown that the file can be written
+		end(&undo) // the write has shown that the file is writable
 		return nil
 	case err == nil:
 		err = sqlitex.ExecuteScript(conn, schema, nil)
@@ -156,8 +156,8 @@ func (s *Store) makeTables(conn *sqlite.Conn) (err error) {
 	return err
 }
 
-// prepareWriter sets up the connection that writes. It does not wait for locks inside
-// SQLite, because patiently waits better.
+// prepareWriter configures the writing connection. It disables the lock waits of SQLite,
+// because retryBusy waits instead.
 func prepareWriter(conn *sqlite.Conn) error {
 	conn.SetBusyTimeout(0)
 	return pragmas(conn, "synchronous = full", "cache_size = -16384")
@@ -176,7 +176,7 @@ func pragmas(conn *sqlite.Conn, settings ...string) error {
 	return nil
 }
 
-// ask returns the only value in the result of a query.
+// queryValue returns the single value of a query.
 func queryValue[T any](conn *sqlite.Conn, query string, result func(*sqlite.Stmt) (T, error)) (answer T, err error) {
 	stmt, _, err := conn.PrepareTransient(query)
 	if err != nil {
@@ -186,9 +186,9 @@ func queryValue[T any](conn *sqlite.Conn, query string, result func(*sqlite.Stmt
 	return answer, errors.Join(err, stmt.Finalize())
 }
 
-// retryBusy repeats a call while another process holds a lock that it needs, at most
-// until s.wait after start. The waits of SQLite itself grow to 100 ms, in which a busy
-// process takes the lock many times.
+// retryBusy retries a call while another process holds a lock that it needs, at most until
+// s.wait after start. SQLite's own waits grow to 100 ms, in which a busy process acquires the
+// lock many times.
 func (s *Store) retryBusy(ctx context.Context, start time.Time, try func() error) error {
 	wait := &backoff.ExponentialBackOff{
 		InitialInterval: 100 * time.Microsecond, MaxInterval: 2 * time.Millisecond,

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// dropPrivilege makes the file system treat this thread as that of user nobody, if it is
-// of root, until restore is called.
+// dropPrivilege removes root's file privileges from this thread until restore is called.
 func dropPrivilege(t *testing.T) (restore func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -21,7 +20,7 @@ func dropPrivilege(t *testing.T) (restore func()) {
 	}
 	return func() {
 		if err := syscall.Setfsuid(0); err != nil {
-			t.Fatal(err) // the thread stays locked, and ends with the test
+			t.Fatal(err) // the thread remains locked, and ends with the test
 		}
 		runtime.UnlockOSThread()
 	}

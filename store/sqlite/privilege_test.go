@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Permissions do not bind root, so root drops its privilege.
+// TestOpenWithoutPermission drops root's privilege, because root ignores permissions.
 func TestOpenWithoutPermission(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pawl.db")

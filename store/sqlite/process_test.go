@@ -19,7 +19,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// The tests of this file run in several processes: this binary, started again.
+// The tests of this file run this binary in several processes.
 const childEnv = "SQLITE_STORE_CHILD"
 
 var children = map[string]func(ctx context.Context, path string) error{
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child starts this binary again. The test ends it if it does not end itself.
+// child starts this binary again. The test stops it at the latest when it ends.
 func child(t *testing.T, role, path string) (*exec.Cmd, *bufio.Scanner, io.Closer) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -69,14 +69,14 @@ func lockElsewhere(t *testing.T, path string) (unlock func()) {
 		t.Fatalf("no lock: %q, %v", out.Text(), out.Err())
 	}
 	unlock = func() {
-		_ = in.Close() // closed twice, in the end
+		_ = in.Close() // closed twice
 		_ = cmd.Wait()
 	}
 	t.Cleanup(unlock)
 	return unlock
 }
 
-// lockChild holds the whole file until standard input ends.
+// lockChild locks the whole file until standard input ends.
 func lockChild(_ context.Context, path string) error {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -131,7 +131,8 @@ func increment(ctx context.Context, s *Store, k store.Key) error {
 	}
 }
 
-// Several processes that change the same records lose no increment.
+// TestProcessesRace checks that concurrent processes that change the same records lose no
+// increment.
 func TestProcessesRace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	const processes = 4
@@ -166,8 +167,8 @@ func TestProcessesRace(t *testing.T) {
 	}
 }
 
-// appendChild adds batches of records until it is killed, and prints the name of each
-// batch that was answered.
+// appendChild adds batches of records until it is killed, and prints the name of each answered
+// batch.
 func appendChild(ctx context.Context, path string) error {
 	s, err := Open(ctx, path)
 	if err != nil {
@@ -200,7 +201,8 @@ func appended(name string) []store.Change {
 	return changes
 }
 
-// An answered batch survives a kill of its process, and no batch is stored in part.
+// TestProcessesKilled checks that an answered batch survives a kill of its process, and that no
+// batch is stored partially.
 func TestProcessesKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	acked := map[string]bool{}

@@ -51,9 +51,8 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, erro
 	})
 }
 
-// page is how many records a scan reads at once. It holds no connection between pages, so
-// that a slow caller neither stops other readers nor keeps the log from being moved into
-// the file.
+// page is the number of records that a scan reads at once. It holds no connection between
+// pages, so that a slow caller does not block other readers or checkpoints of the log.
 const page = 256
 
 // Scan implements [store.Store].
@@ -104,9 +103,8 @@ func (s *Store) query(ctx context.Context, what, sql, space string, bind func(*s
 	return found, nil
 }
 
-// read lends a connection to f, and checks the place of the file before and after, because
-// the result may show whether a change landed. A new connection would open, or make, any
-// file at the path.
+// read lends a connection to f, and checks the file's path before and after, because the result
+// may show whether a change landed. A new connection would open or create any file at the path.
 func (s *Store) read(ctx context.Context, what string, f func(*sqlite.Conn) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -125,7 +123,7 @@ func (s *Store) read(ctx context.Context, what string, f func(*sqlite.Conn) erro
 	return nil
 }
 
-// find returns the record of a key, or nil. stmt is of loadSQL.
+// find returns the record of a key, or nil. stmt must be prepared from loadSQL.
 func find(stmt *sqlite.Stmt, k store.Key, buf []byte) (*store.Record, []byte, error) {
 	buf = bindKey(stmt, k, buf)
 	more, err := stmt.Step()
@@ -139,7 +137,7 @@ func find(stmt *sqlite.Stmt, k store.Key, buf []byte) (*store.Record, []byte, er
 	return &r, buf, stmt.Reset()
 }
 
-// decode reads the record of a row of the common columns.
+// decode returns the record in a row of the common columns.
 func decode(stmt *sqlite.Stmt, k store.Key) store.Record {
 	r := store.Record{Key: k, Body: stmt.ColumnText(2)}
 	copy(r.Nonce[:], stmt.ColumnText(0))

@@ -1,9 +1,9 @@
-// Package sqlite keeps records in one SQLite file. It is the default store: it needs no
-// server, several processes of one machine may use the file, and a change that was
-// answered survives a power failure (WAL, synchronous=FULL).
+// Package sqlite stores records in one SQLite file. It is the default store. It needs no
+// server, several processes of one machine may use the file, and an answered change survives a
+// power failure (WAL, synchronous=FULL).
 //
-// The file must be on a local disk, because the locks and the shared memory of SQLite do
-// not work over a network. Its -wal and -shm companions belong to it.
+// The file must be on a local disk, because the locks and the shared memory of SQLite do not
+// work over a network. The files with the suffixes -wal and -shm belong to it.
 package sqlite
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// lockWait is how long a call waits while another process locks the file.
+// lockWait bounds the wait for a lock of another process.
 const lockWait = 10 * time.Second
 
 // readers is the number of connections for Load, Due, and Scan.
@@ -31,16 +31,16 @@ const readers = 4
 type Store struct {
 	path     string
 	file     os.FileInfo // the file that was opened
-	wal      os.FileInfo // its log
+	wal      os.FileInfo // its write-ahead log
 	walPath  string
 	wait     time.Duration
 	readOnly bool
 
 	reader *sqlitex.Pool
-	writer chan *writer // holds the writer while no call uses it
+	writer chan *writer // contains the writer while no call uses it
 
 	mu    sync.Mutex
-	queue []*request // calls that no transaction has taken yet
+	queue []*request // calls that are not yet part of a transaction
 }
 
 var _ store.Store = (*Store)(nil)
@@ -52,23 +52,22 @@ var traits = store.Traits{
 // Traits implements [store.Store].
 func (s *Store) Traits() store.Traits { return traits }
 
-// Open opens the store in the file at path, and makes the file if there is none. Its
-// folder must exist.
+// Open opens the store in the file at path, and creates the file if it is missing. The folder
+// must exist.
 //
-// Open refuses an unsuitable file with an error that wraps [store.ErrUnusable] and says
-// what to do: a file that is read-only, locked for longer than 10 seconds, damaged, of
-// another application, or of another version of the format. It checks files of up to 256
+// Open refuses an unsuitable file with an error that wraps [store.ErrUnusable] and states the
+// remedy. A file is unsuitable if it is read-only, locked for longer than 10 seconds, damaged,
+// of another application, or of another version of the format. Open checks files of up to 256
 // MiB completely. In a larger file, damage is reported by the call that meets it.
 //
-// Each call checks that the file and its log are still at path, because changes in a
-// deleted file are lost when the process ends. If not, the error wraps
-// [store.ErrUnusable].
+// Each call checks that the file and its log are still at path, because changes in a deleted
+// file are lost when the process ends. If not, the error wraps [store.ErrUnusable].
 func Open(ctx context.Context, path string) (*Store, error) {
 	return open(ctx, path, lockWait, false)
 }
 
-// OpenReadOnly opens the store in the file at path for reading. It makes neither a file
-// nor tables. If there is no file, the error also wraps [fs.ErrNotExist]. Changes return
+// OpenReadOnly opens the store in the file at path for reading. It creates neither a file nor
+// tables. If there is no file, the error also wraps [fs.ErrNotExist]. Changes return
 // [store.ErrUnusable].
 func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	return open(ctx, path, lockWait, true)
@@ -103,8 +102,8 @@ func open(ctx context.Context, path string, wait time.Duration, readOnly bool) (
 	return s, nil
 }
 
-// flags leave WAL mode to prepareFile, and do not take the path for a URI. A reader also
-// writes, because the last connection that closes moves the log into the file.
+// flags leaves WAL mode to prepareFile, and disables URI paths. A reader also opens the file
+// for writing, because the last connection that closes moves the log into the file.
 func (s *Store) flags() sqlite.OpenFlags {
 	if s.readOnly {
 		return sqlite.OpenReadWrite

@@ -31,7 +31,7 @@ func openTest(t *testing.T) *Store {
 	return s
 }
 
-// write runs SQL on the store's own connection.
+// write executes SQL on the store's writing connection.
 func write(t *testing.T, s *Store, sql string) {
 	t.Helper()
 	w := <-s.writer
@@ -53,8 +53,8 @@ func count(t *testing.T, s *Store) (n int) {
 	return n
 }
 
-// A disk that runs full in the middle of a batch leaves nothing of it, and the
-// store goes on when there is room again.
+// TestSwapDiskFull checks that a batch on a full disk leaves no changes, and that the store
+// works again when there is space.
 func TestSwapDiskFull(t *testing.T) {
 	s := openTest(t)
 	write(t, s, "PRAGMA max_page_count = 20")
@@ -74,7 +74,8 @@ func TestSwapDiskFull(t *testing.T) {
 	}
 }
 
-// A commit that fails is an error, whatever the statements before it said.
+// TestSwapCommitFails checks that a failed commit is an error, even if all statements
+// succeeded.
 func TestSwapCommitFails(t *testing.T) {
 	s := openTest(t)
 	write(t, s, `
@@ -82,7 +83,7 @@ func TestSwapCommitFails(t *testing.T) {
 		CREATE TABLE child (id REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
 		CREATE TRIGGER doom AFTER INSERT ON record BEGIN INSERT INTO child VALUES (1); END`)
 	w := <-s.writer
-	err := pragmas(w.conn, "foreign_keys = on") // checked at commit
+	err := pragmas(w.conn, "foreign_keys = on") // checked at the commit
 	s.writer <- w
 	if err != nil {
 		t.Fatal(err)
@@ -99,8 +100,8 @@ func TestSwapCommitFails(t *testing.T) {
 	}
 }
 
-// Another process that does not let go of the file is an error in the end, and
-// the caller need not wait for that.
+// TestSwapLocked checks that a lock of another process leads to an error, and that the caller
+// can cancel the wait.
 func TestSwapLocked(t *testing.T) {
 	s := openTest(t)
 	conn, err := sqlite.OpenConn(s.path, sqlite.OpenReadWrite)
@@ -136,7 +137,7 @@ func TestSwapLocked(t *testing.T) {
 	}
 }
 
-// A long statement ends when the context does.
+// TestReadInterrupted checks that a long statement ends when its context ends.
 func TestReadInterrupted(t *testing.T) {
 	s := openTest(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -152,7 +153,7 @@ func TestReadInterrupted(t *testing.T) {
 	}
 }
 
-// A statement that a person runs cannot break a nonce, which no swap could then expect.
+// TestNonceLength checks that a manual SQL statement cannot store an invalid nonce.
 func TestNonceLength(t *testing.T) {
 	s := openTest(t)
 	if _, err := s.Swap(t.Context(), records(1)); err != nil {
@@ -166,7 +167,8 @@ func TestNonceLength(t *testing.T) {
 	}
 }
 
-// Each query searches an index from the start of its page, and sorts nothing.
+// TestPlans checks that each query searches an index from the start of its page, and sorts
+// nothing.
 func TestPlans(t *testing.T) {
 	s := openTest(t)
 	const byName = "SEARCH record USING INDEX sqlite_autoindex_record_1 (space=? AND name"
@@ -192,8 +194,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// 50,000 records that are due at one instant page in the order of their names. The last
-// page takes no longer than the first by more than the noise of a machine.
+// TestDuePagesAtOneInstant checks that 50,000 records with the same due time page in the order
+// of their names, and that the last page takes about as long as the first.
 func TestDuePagesAtOneInstant(t *testing.T) {
 	s := openTest(t)
 	const n = 50_000
@@ -223,7 +225,7 @@ func TestDuePagesAtOneInstant(t *testing.T) {
 	}
 }
 
-// Every commit waits for the disk, and the file is written through the log.
+// TestSettings checks that each commit waits for the disk, and uses the write-ahead log.
 func TestSettings(t *testing.T) {
 	s := openTest(t)
 	w := <-s.writer

@@ -20,8 +20,8 @@ type tx struct {
 	conn *sqlite.Conn
 }
 
-// In returns the open transaction of conn, a connection of [Store.Write] or the caller's
-// own connection to the same file, as a [store.Tx].
+// In returns a [store.Tx] for the open transaction of conn. conn may come from [Store.Write],
+// or be the caller's own connection to the same file.
 func (s *Store) In(conn *sqlite.Conn) store.Tx { return tx{s, conn} }
 
 // Lock implements [store.Tx]. The transaction holds the only write lock, so Lock only

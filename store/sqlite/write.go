@@ -38,12 +38,12 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outc
 	return s.submit(ctx, &request{changes: changes, apply: true})
 }
 
-// submit queues a request. Requests share transactions, because each transaction waits
-// for the disk once: the caller that gets the writer makes all queued requests. There is
-// no background goroutine.
+// submit queues a request. Requests share transactions, because each transaction waits for the
+// disk once. The caller that gets the writer executes all queued requests. There is no
+// background goroutine.
 //
-// A request whose context ends leaves the queue. Once a transaction has taken it, submit
-// waits for the answer, because the transaction reads the caller's records.
+// A request whose context ends is removed from the queue. When it is part of a transaction,
+// submit waits for the answer, because the transaction reads the caller's records.
 func (s *Store) submit(ctx context.Context, r *request) ([]store.Outcome, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -83,19 +83,18 @@ func (s *Store) withdraw(r *request) bool {
 	return i >= 0
 }
 
-// queued reports whether no transaction has taken the request.
+// queued reports whether the request is still in the queue.
 func (s *Store) queued(r *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Contains(s.queue, r)
 }
 
-// lead makes the queued requests, one of which is own, in one transaction. If no
-// transaction begins, it withdraws own and returns the error: the other requests wait for
-// their own turns.
+// lead executes all queued requests, including own, in one transaction. If no transaction
+// starts, it withdraws own and returns the error. The other callers then try themselves.
 func (s *Store) lead(ctx context.Context, w *writer, own *request) error {
 	if !s.queued(own) {
-		return nil // another caller has made it
+		return nil // another caller has executed it
 	}
 	if err := s.begin(ctx, w, own.start); err != nil {
 		s.withdraw(own)
@@ -128,7 +127,7 @@ func (s *Store) begin(ctx context.Context, w *writer, start time.Time) error {
 	return s.retryBusy(ctx, start, func() error { return run(w.begin) })
 }
 
-// explainBegin explains why no transaction began, so that nothing was changed.
+// explainBegin explains an error before the transaction. Nothing was changed.
 func (s *Store) explainBegin(ctx context.Context, what string, err error) error {
 	var kind error
 	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultBusy {
@@ -137,7 +136,7 @@ func (s *Store) explainBegin(ctx context.Context, what string, err error) error 
 	return s.explain(ctx, what, kind, err)
 }
 
-// commit ends a transaction. After an error, its changes may have landed.
+// commit commits the transaction. After an error, its changes may have landed.
 func (s *Store) commit(w *writer, what string) error {
 	err := run(w.commit)
 	if err != nil {
@@ -151,13 +150,13 @@ func (s *Store) commit(w *writer, what string) error {
 	return nil
 }
 
-// Write runs f in a transaction on the connection that writes, and commits it if f returns
-// nil. Use [Store.In] to change records in it. The transaction holds the only write lock
-// of the file: all other changes wait for it, and so do renewals of leases. Therefore do
-// all other work first, and keep f short. The end of ctx interrupts it.
+// Write runs f in a transaction on the writing connection, and commits it if f returns nil. Use
+// [Store.In] to change records in it. The transaction holds the only write lock of the file, so
+// all other changes wait for it, including lease renewals. Therefore keep f short. The end of
+// ctx interrupts f.
 //
-// The errors are those of [store.Store], or that of f after a rollback. f must not commit
-// or roll back, and must not use the connection after it has returned.
+// The errors are those of [store.Store], or the error of f after a rollback. f must not commit
+// or roll back, and must not use the connection after it returns.
 func (s *Store) Write(ctx context.Context, f func(conn *sqlite.Conn) error) error {
 	const what = "write"
 	switch {
@@ -181,13 +180,13 @@ func (s *Store) Write(ctx context.Context, f func(conn *sqlite.Conn) error) erro
 	defer func() {
 		w.conn.SetInterrupt(nil)
 		if !committed { // also if f panics
-			_ = w.rollbackIfOpen() // a connection that cannot roll back fails at the next BEGIN
+			_ = w.rollbackIfOpen() // if this fails, the next BEGIN fails as well
 		}
 	}()
 	w.conn.SetInterrupt(ctx.Done())
 	err := f(w.conn)
 	if open := w.conn.CheckReset(); open != "" {
-		_, resetErr := w.conn.Prepare(open) // which resets the statement
+		_, resetErr := w.conn.Prepare(open) // resets the statement
 		err = errors.Join(err, fmt.Errorf("sqlite: the transaction's function returned before the end of the statement %q: reset it", open), resetErr)
 	}
 	switch {

@@ -35,7 +35,8 @@ func queueCalls(s *Store, n int, call func(i int)) (wait func()) {
 	}
 }
 
-// Queued calls share one transaction, in which each Apply stands alone.
+// TestCallsShareTransaction checks that queued calls share one transaction, in which each Apply
+// succeeds or fails separately.
 func TestCallsShareTransaction(t *testing.T) {
 	s := openTest(t)
 	const n = 20
@@ -66,8 +67,8 @@ func TestCallsShareTransaction(t *testing.T) {
 	}
 }
 
-// commits returns the number of transactions in the log of a small file. The header of the
-// last frame of a transaction has the size of the database.
+// commits returns the number of transactions in the log of a small file. The last frame of a
+// transaction has the size of the database in its header.
 func commits(t *testing.T, s *Store) (n int) {
 	t.Helper()
 	const header, frameHeader, page = 32, 24, 4096
@@ -102,7 +103,7 @@ func lockByOther(t *testing.T, s *Store) {
 	})
 }
 
-// A call that is canceled in the queue changes nothing.
+// TestQueuedCallCanceled checks that a call that is canceled in the queue changes nothing.
 func TestQueuedCallCanceled(t *testing.T) {
 	s := openTest(t)
 	w := <-s.writer
@@ -123,7 +124,8 @@ func TestQueuedCallCanceled(t *testing.T) {
 	}
 }
 
-// Calls that wait in turn for another process wait no longer together than one alone.
+// TestQueuedCallsThrottled checks that queued calls wait for another process's lock no longer
+// together than one call alone.
 func TestQueuedCallsThrottled(t *testing.T) {
 	s := openTest(t)
 	lockByOther(t, s)
@@ -142,8 +144,8 @@ func TestQueuedCallsThrottled(t *testing.T) {
 	}
 }
 
-// Write commits the writes of its function, or rolls them back, and leaves the connection
-// usable whatever the function does.
+// TestWrite checks that Write commits or rolls back the writes of its function, and leaves the
+// connection usable.
 func TestWrite(t *testing.T) {
 	s := openTest(t)
 	if _, err := s.Swap(t.Context(), records(3)); err != nil {
@@ -214,7 +216,8 @@ func TestWriteLocked(t *testing.T) {
 	}
 }
 
-// A Tx also works on the caller's own connection, and only in a transaction.
+// TestTxMisuse checks that a Tx also works on the caller's own connection, but only in a
+// transaction.
 func TestTxMisuse(t *testing.T) {
 	s := openTest(t)
 	changes := records(2)

@@ -73,14 +73,14 @@ func runAudit(ctx context.Context, a *app.App, o files.AuditOptions) error {
 	})
 }
 
-// tools is what a command has that compares the index with the bucket.
+// tools are the objects that audit and rebuild need.
 type tools struct {
 	*app.Runtime
 	server *server.Server
 	bar    *app.Progress
 }
 
-// withServer opens the index, which it makes only with create, and runs do.
+// withServer opens the index and runs do. It creates a missing index only if create is set.
 func withServer(ctx context.Context, a *app.App, create bool, do func(context.Context, *tools) error) (err error) {
 	bar := a.NewProgress()
 	log, err := a.Logger(bar, bar.LogLevel())
@@ -111,7 +111,7 @@ func withServer(ctx context.Context, a *app.App, create bool, do func(context.Co
 	return do(ctx, &tools{m, s, bar})
 }
 
-// auditJSON is a report with --json.
+// auditJSON is the report of an audit with --json.
 type auditJSON struct {
 	files.AuditReport
 	Complete bool    `json:"complete"`

@@ -91,7 +91,7 @@ func runServe(ctx context.Context, a *app.App) (err error) {
 	return explainForgeable(m.Config, s.Run(ctx))
 }
 
-// explainForgeable adds what to do about a store that accepts forged uploads.
+// explainForgeable adds the remedy to an error about forged uploads.
 func explainForgeable(c *config.Config, err error) error {
 	if !errors.Is(err, s3objects.ErrForgeable) {
 		return err
@@ -104,8 +104,7 @@ func errNotConfigured(c *config.Config) error {
 	return c.At("files", errors.New("is missing: configure where files are stored (files: {to: s3://bucket/prefix/, secret: …})"))
 }
 
-// serverConfig returns what the configuration says of the server, without what has to be
-// opened.
+// serverConfig returns the server's configuration, without index, tokens and sources.
 func serverConfig(m *app.Runtime) (server.Config, error) {
 	c := m.Config.Files
 	if c == nil {
@@ -121,7 +120,7 @@ func serverConfig(m *app.Runtime) (server.Config, error) {
 	}, nil
 }
 
-// resolvePath returns a path that counts from the folder of the configuration.
+// resolvePath returns a path relative to the folder of the configuration.
 func resolvePath(m *app.Runtime, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -129,9 +128,9 @@ func resolvePath(m *app.Runtime, path string) string {
 	return filepath.Join(filepath.Dir(m.Config.Name()), path)
 }
 
-// openIndex opens the store of the index: in a file, or in PostgreSQL or DynamoDB if the
-// configuration says so or the ledger is there. With create it makes what is missing,
-// except a table of DynamoDB.
+// openIndex opens the store of the index: an SQLite file, or PostgreSQL or DynamoDB if the
+// configuration names it or the ledger is there. If create is set, it creates missing files and
+// tables, except a DynamoDB table.
 func openIndex(ctx context.Context, m *app.Runtime, create bool) (store.Store, error) {
 	at := m.Config.Files.Index.Reveal()
 	if ledger, ok := m.Config.Ledger.Config.(parts.Postgres); ok && at == "" {
@@ -150,7 +149,7 @@ func openIndex(ctx context.Context, m *app.Runtime, create bool) (store.Store, e
 		return postgres.Open(ctx, at)
 	case named && scheme == "dynamodb":
 		return parts.DynamoDB{URL: at}.Open(ctx)
-	case named: // its text may have a password
+	case named: // the text may contain a password
 		return nil, errors.New("is not a database URL: use postgres://user:password@host:5432/database, dynamodb://table?region=eu-central-1, or a file name")
 	}
 	path := resolvePath(m, cmp.Or(at, "files.db"))
@@ -166,7 +165,7 @@ func openIndex(ctx context.Context, m *app.Runtime, create bool) (store.Store, e
 	return sqlite.Open(ctx, path)
 }
 
-// closeStore closes a store that was opened to see whether it exists.
+// closeStore closes a store that was opened to check that it exists.
 func closeStore[S store.Store](s S, err error) error {
 	if err == nil {
 		err = s.Close()
@@ -174,8 +173,8 @@ func closeStore[S store.Store](s S, err error) error {
 	return err
 }
 
-// spoolDir returns the folder for bodies of POST /v1/files: that of the index, for
-// the system's temporary folder is often in memory.
+// spoolDir returns the folder in which POST /v1/files buffers bodies. It is the folder of the
+// index, because the system's temporary folder is often in memory.
 func spoolDir(m *app.Runtime) string {
 	dir := resolvePath(m, ".")
 	if at := m.Config.Files.Index.Reveal(); at != "" && !strings.Contains(at, "://") {
@@ -192,7 +191,7 @@ func spoolDir(m *app.Runtime) string {
 	return dir
 }
 
-// newTokens returns what verifies tokens, until ctx ends.
+// newTokens returns the verifier of tokens. A remote key set is refreshed until ctx ends.
 func newTokens(ctx context.Context, m *app.Runtime) (*filesapi.Tokens, error) {
 	c := m.Config.Files
 	claims := filesapi.Claims{Audience: c.Audience, Issuer: c.Issuer}

@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/files/server"
 )
 
-// TestFileIndex: the index is where the configuration says, or in the database of
-// the ledger, or in a file beside the configuration.
+// TestFileIndex checks the location of the index: as configured, in the database of the ledger,
+// or in a file beside the configuration.
 func TestFileIndex(t *testing.T) {
 	for _, test := range []struct{ text, file, want string }{
 		{"", "files.db", ""},
@@ -43,15 +43,15 @@ func TestFileIndex(t *testing.T) {
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hush")) {
 			t.Errorf("%s: %v: want %q", test.text, err, test.want)
 		}
-		made, _ := filepath.Glob(filepath.Join(filepath.Dir(name), "*.db")) // the pattern is right
+		made, _ := filepath.Glob(filepath.Join(filepath.Dir(name), "*.db")) // the pattern is valid
 		if test.file != "" && (len(made) != 1 || filepath.Base(made[0]) != test.file) {
 			t.Errorf("%s: made %q: want %s", test.text, made, test.file)
 		}
 	}
 }
 
-// TestFileConfiguration: the configuration says how long the longest upload takes, and
-// a prefix has no character that a URL gives a meaning.
+// TestFileConfiguration checks that longest_upload is used, and that a prefix with URL
+// characters is rejected.
 func TestFileConfiguration(t *testing.T) {
 	read := func(text string) (server.Config, error) {
 		t.Helper()
@@ -78,8 +78,8 @@ func isConfig(err error) bool {
 	return ok
 }
 
-// TestErrForgeable: who starts a service over a store that accepts forged uploads is told
-// how to do so all the same.
+// TestErrForgeable checks that the error about forged uploads names the setting that permits
+// them.
 func TestErrForgeable(t *testing.T) {
 	c := &config.Config{}
 	if err := explainForgeable(c, s3objects.ErrForgeable); !isConfig(err) || !strings.Contains(err.Error(), "accept_forgeable_uploads: true") {
