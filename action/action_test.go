@@ -64,7 +64,7 @@ func TestFactsEnviron(t *testing.T) {
 	raw := task()
 	raw.Object.Key = "\xff\n=\xfe"
 	if got := FactsOf(raw).Environ(); !slices.Contains(got, "PAWL_KEY=\xff\n=\xfe") {
-		t.Errorf("a key that is not UTF-8 did not come through: %q", got)
+		t.Errorf("a key that is not UTF-8 was changed: %q", got)
 	}
 }
 

@@ -43,11 +43,11 @@ func fuzzFacts(t *testing.T, task *pawl.Task) {
 	switch {
 	case key == "": // no object has an empty key
 	case utf8.ValidString(key) && (got.Key != key || got.KeyBase64 != nil), !utf8.ValidString(key) && (got.Key != "" || string(got.KeyBase64) != key):
-		t.Errorf("the key %q arrives as %q, %q", key, got.Key, got.KeyBase64)
+		t.Errorf("the key %q was encoded as %q, %q", key, got.Key, got.KeyBase64)
 	}
 	if utf8.ValidString(task.Info.ETag) && utf8.ValidString(task.Info.VersionID) { // otherwise JSON changes them
 		if diff := cmp.Diff(FactsOf(task), got); diff != "" {
-			t.Errorf("the facts arrive as others (-want +got):\n%s", diff)
+			t.Errorf("the decoded facts differ (-want +got):\n%s", diff)
 		}
 	}
 	environ := FactsOf(task).Environ()

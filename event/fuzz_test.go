@@ -38,7 +38,7 @@ func FuzzDialect(f *testing.F) {
 func TestDialectsAreFuzzed(t *testing.T) {
 	for _, d := range event.Dialects {
 		if !slices.Contains(dialects, d) {
-			t.Errorf("FuzzDialect leaves out %s", d)
+			t.Errorf("FuzzDialect does not cover %s", d)
 		}
 	}
 }
@@ -55,10 +55,10 @@ func FuzzDetect(f *testing.F) {
 		}
 		named, ok := fuzzParse(t, payload, batch.Dialect)
 		if !ok {
-			t.Fatalf("detected as %s, but not parsed as it", batch.Dialect)
+			t.Fatalf("detected as %s, but that dialect rejects it", batch.Dialect)
 		}
 		if diff := cmp.Diff(batch, named, compareSequencers, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("detected %s differs from the named one:\n%s", batch.Dialect, diff)
+			t.Errorf("detected %s differs from the requested dialect:\n%s", batch.Dialect, diff)
 		}
 	})
 }
@@ -74,16 +74,16 @@ func checkWrapped(t *testing.T, payload []byte, bare event.Batch, ok bool) {
 	case err != nil:
 		checkParseError(t, err)
 		if !strings.Contains(err.Error(), "in the SNS message") {
-			t.Errorf("refused without a word of the envelope: %v", err)
+			t.Errorf("the error does not mention the envelope: %v", err)
 		}
 		if ok && !strings.Contains(err.Error(), "an SNS message inside an SNS message") {
 			t.Errorf("accepted, but not in an envelope: %v", err)
 		}
 	case !ok:
-		t.Error("refused, but accepted in an envelope")
+		t.Error("rejected, but accepted in an envelope")
 	default:
 		if diff := cmp.Diff(bare, batch, compareSequencers, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("an envelope makes a difference:\n%s", diff)
+			t.Errorf("the envelope changes the result:\n%s", diff)
 		}
 	}
 }
@@ -99,12 +99,12 @@ func fuzzParse(t *testing.T, payload []byte, d event.Dialect) (event.Batch, bool
 	if err != nil {
 		checkParseError(t, err)
 		if b.Dialect != "" || b.Events != nil || b.Ignored != 0 || b.Test {
-			t.Errorf("an error comes with the batch %+v", b)
+			t.Errorf("an error and the batch %+v", b)
 		}
 		return b, false
 	}
 	if b.Dialect == event.Detect || d != event.Detect && b.Dialect != d {
-		t.Errorf("asked for %q, got %q", d, b.Dialect)
+		t.Errorf("requested %q, got %q", d, b.Dialect)
 	}
 	if b.Test && len(b.Events)+b.Ignored > 0 || len(b.Events)+b.Ignored > event.MaxRecords {
 		t.Errorf("%d events, %d ignored, test %t", len(b.Events), b.Ignored, b.Test)
@@ -133,11 +133,11 @@ func checkEvent(t *testing.T, d event.Dialect, e event.Event) {
 	case e.Dialect != d:
 		t.Errorf("an event of %q in a batch of %q", e.Dialect, d)
 	case d.TrustsSequencer() && e.Sequencer.IsZero():
-		t.Error("no sequencer to trust")
+		t.Error("no sequencer in a dialect with trusted sequencers")
 	}
 	back, err := event.ParseSequencer(e.Sequencer.Raw())
 	if err != nil || back.CompareSameKey(e.Sequencer) != 0 {
-		t.Errorf("sequencer %s does not come back from %q: %v", e.Sequencer, e.Sequencer.Raw(), err)
+		t.Errorf("sequencer %s is not restored from %q: %v", e.Sequencer, e.Sequencer.Raw(), err)
 	}
 }
 
@@ -166,7 +166,7 @@ func FuzzSequencer(f *testing.F) {
 				strings.Compare(x.String(), y.String()), want)
 		}
 		if x.SameShape(y) != y.SameShape(x) || !x.SameShape(x) {
-			t.Errorf("whether %q and %q have one shape depends on who is asked", a, b)
+			t.Errorf("SameShape of %q and %q is not symmetric", a, b)
 		}
 	})
 }
@@ -190,11 +190,11 @@ func fuzzSequencer(t *testing.T, raw string) (event.Sequencer, bool) {
 	text, err := s.MarshalText()
 	var back event.Sequencer
 	if err := errors.Join(err, back.UnmarshalText(text)); err != nil || back.Raw() != raw || back.String() != s.String() {
-		t.Errorf("%q comes back as %q: %v", raw, back.Raw(), err)
+		t.Errorf("%q is restored as %q: %v", raw, back.Raw(), err)
 	}
 	canon, err := event.ParseSequencer(s.String())
 	if err != nil || canon.String() != s.String() || canon.CompareSameKey(s) != 0 || s.IsZero() != (raw == "") {
-		t.Errorf("%q has the canonical form %q, and that %q: %v", raw, s, canon, err)
+		t.Errorf("%q has the canonical form %q, whose canonical form is %q: %v", raw, s, canon, err)
 	}
 	return s, true
 }
@@ -210,7 +210,7 @@ func FuzzObject(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, bucket, key, version string) {
 		if got, ok := unquoted(event.Quote(key)); !ok || got != key {
-			t.Errorf("%q is quoted as %s, which reads %q", key, event.Quote(key), got)
+			t.Errorf("%q is quoted as %s, which unquotes to %q", key, event.Quote(key), got)
 		}
 		checkPrintable(t, event.Quote(key))
 		if bucket == "" || strings.Contains(bucket, "/") || key == "" { // not a valid object
@@ -219,14 +219,14 @@ func FuzzObject(f *testing.F) {
 		o := event.Object{Bucket: bucket, Key: key, VersionID: version}
 		checkPrintable(t, o.String())
 		if got, ok := readObject(o.String()); !ok || got != o {
-			t.Errorf("%#v is printed as %s, which reads %#v", o, o, got)
+			t.Errorf("%#v is printed as %s, which parses to %#v", o, o, got)
 		}
 	})
 }
 
 func checkPrintable(t *testing.T, s string) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		t.Errorf("%q does not belong on a terminal", s)
+		t.Errorf("%q is not printable", s)
 	}
 }
 

@@ -30,16 +30,16 @@ func TestLimits(t *testing.T) {
 		{"10,001 records", records(event.MaxRecords + 1), event.ErrTooLarge},
 		{"1 MiB", padded(event.MaxPayload), nil},
 		{"1 MiB and one byte", padded(event.MaxPayload + 1), event.ErrTooLarge},
-		{"some depth", nested(1000), nil},
-		{"too much depth", nested(100_000), event.ErrMalformed},
-		{"nothing but depth", strings.Repeat(`{"Records":[`, 50_000), event.ErrMalformed},
+		{"nested", nested(1000), nil},
+		{"nested too deeply", nested(100_000), event.ErrMalformed},
+		{"nested arrays only", strings.Repeat(`{"Records":[`, 50_000), event.ErrMalformed},
 		{"10,001 blobs", "[" + strings.Repeat(`{"eventType":"Microsoft.Storage.X"},`, event.MaxRecords) + `{}]`, event.ErrTooLarge},
-		{"a long name that occurs twice", `{"` + strings.Repeat("n", 1e5) + `":1,"` + strings.Repeat("n", 1e5) + `":1}`, event.ErrMalformed},
+		{"a long duplicate name", `{"` + strings.Repeat("n", 1e5) + `":1,"` + strings.Repeat("n", 1e5) + `":1}`, event.ErrMalformed},
 		{"a long event source", `{"Records":[{"eventSource":"` + strings.Repeat("\u202e", 1e5) + `"}]}`, event.ErrUnknownDialect},
 		{"a hostile sequencer", strings.ReplaceAll(string(notifications[event.AWS]("k")), "0055AED6DCD90281", `00\u001b[2J\n`), event.ErrMalformed},
 		{"a long version", strings.ReplaceAll(string(notifications[event.AWS]("k")), `"sequencer"`, `"versionId":"`+strings.Repeat("v", 2000)+`","sequencer"`), event.ErrMalformed},
 		{"invalid UTF-8", "{\"Records\":[{\"eventSource\":\"\xff\"}]}", event.ErrMalformed},
-		{"half a surrogate", `{"Records":[{"eventSource":"\ud800"}]}`, event.ErrMalformed},
+		{"a lone surrogate", `{"Records":[{"eventSource":"\ud800"}]}`, event.ErrMalformed},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestTruncatedPayloadIsRejected(t *testing.T) {
 		for n := range len(payload) {
 			_, err := event.Parse(payload[:n], event.Detect)
 			if !errors.Is(err, event.ErrMalformed) {
-				t.Errorf("%s cut off after %d bytes: %v", name, n, err)
+				t.Errorf("%s truncated after %d bytes: %v", name, n, err)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestTruncatedPayloadIsRejected(t *testing.T) {
 func TestErrorHasKindAndCause(t *testing.T) {
 	_, err := event.Parse([]byte(`{"Records":[`), event.Detect)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("%v is no unexpected EOF", err)
+		t.Errorf("%v does not match io.ErrUnexpectedEOF", err)
 	}
 	if err = (&event.ParseError{Kind: event.ErrMalformed, Record: -1}); !errors.Is(err, event.ErrMalformed) {
 		t.Errorf("%v without a cause has no kind", err)
@@ -99,7 +99,7 @@ func TestErrorsAreShort(t *testing.T) {
 	_, err := event.Parse([]byte(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put",`+
 		`"s3":{"bucket":{"name":"b"},"object":{"key":"`+object.Key+`","versionId":"v","sequencer":"x"}}}]}`), event.Detect)
 	if !strings.Contains(err.Error(), object.String()) {
-		t.Errorf("error is %q, without the whole of a name that is as long as any may be", err)
+		t.Errorf("error is %q, without the whole name, which has the maximum length", err)
 	}
 }
 

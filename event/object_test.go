@@ -100,12 +100,12 @@ func TestKindText(t *testing.T) {
 		}
 		var back event.Kind
 		if err := back.UnmarshalText(text); err != nil || back != kind {
-			t.Errorf("%v came back from %q as %v, %v", kind, text, back, err)
+			t.Errorf("%v was restored from %q as %v, %v", kind, text, back, err)
 		}
 	}
 	var kind event.Kind
 	if err := kind.UnmarshalText([]byte("Created")); err == nil {
-		t.Error("kinds match case, but Created was accepted")
+		t.Error("Created was accepted, but kinds are case-sensitive")
 	}
 }
 
@@ -115,7 +115,7 @@ func TestParseDialect(t *testing.T) {
 			t.Errorf("ParseDialect(%q) = %q, %v", d, got, err)
 		}
 		if notifications[d] == nil {
-			t.Errorf("no test writes %s", d)
+			t.Errorf("notifications lacks %s", d)
 		}
 	}
 	for _, name := range []string{"", "auto"} {

@@ -84,7 +84,7 @@ func checkParseError(t *testing.T, err error) {
 	}
 	refused, ok := errors.AsType[*event.ParseError](err)
 	if !ok || refused.Err == nil {
-		t.Errorf("%v is no *ParseError with a cause", err)
+		t.Errorf("%v is not a *ParseError with a cause", err)
 	}
 	if len(err.Error()) > 2500 {
 		t.Errorf("error of %d bytes", len(err.Error()))

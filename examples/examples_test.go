@@ -184,7 +184,7 @@ const upload = `{"account": "a", "action": "PutObject", "bucket": "BUCKET", "obj
 func (w *testEnv) announce(port, bucket, key string) {
 	w.Helper()
 	body := strings.NewReplacer("BUCKET", bucket, "KEY", key).Replace(upload)
-	w.waitFor("the webhook does not take it", func() bool {
+	w.waitFor("the webhook does not accept it", func() bool {
 		code, _ := w.send(http.MethodPost, "http://"+net.JoinHostPort("127.0.0.1", port)+"/events", body)
 		return code == http.StatusOK
 	})
@@ -243,7 +243,7 @@ func TestOnce(t *testing.T) {
 		p := w.program("once")
 		p.Stdin = message
 		if got := w.run(p); got != want {
-			t.Errorf("it printed %s, want %s", got, want)
+			t.Errorf("printed %s, want %s", got, want)
 		}
 		if err := message.Close(); err != nil {
 			t.Fatal(err)

@@ -87,7 +87,7 @@ func TestStoreCopies(t *testing.T) {
 			"still.bin":        methods == 0,
 		} {
 			if streamed := store.inputs[key] > 0; streamed != streams {
-				t.Errorf("the bytes of %s streamed: %t, want %t", key, streamed, streams)
+				t.Errorf("content of %s streamed: %t, want %t", key, streamed, streams)
 			}
 		}
 	}
@@ -126,14 +126,14 @@ func follow(t *testing.T, w *actiontest.World) {
 		w.Settled(key)
 		got, contentType, ok := w.Output(key)
 		if !ok || !bytes.Equal(got, want) || contentType != "text/x-test" {
-			t.Errorf("copy of %q: %d bytes of %d, %s, there: %v", key, len(got), len(want), contentType, ok)
+			t.Errorf("copy of %q: %d bytes of %d, %s, exists: %v", key, len(got), len(want), contentType, ok)
 		}
 	}
 	w.Remove("large.bin")
 	w.Put("empty", "text/plain", []byte("now"))
 	w.Run()
 	if _, _, ok := w.Output("large.bin"); ok {
-		t.Error("the copy of a removed object is still there")
+		t.Error("the copy of a removed object still exists")
 	}
 	if got, contentType, _ := w.Output("empty"); string(got) != "now" || contentType != "text/plain" {
 		t.Errorf("copy of the overwritten object: %q, %s", got, contentType)

@@ -98,7 +98,7 @@ func TestContentIsCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(out.Bytes(), content) {
-		t.Errorf("%d bytes came back of %d, or others", out.Len(), len(content))
+		t.Errorf("got %d bytes of %d, or different ones", out.Len(), len(content))
 	}
 	out.Reset()
 	if err := shell(t, "wc -c", nil, &out).execute(t.Context()); err != nil || strings.TrimSpace(out.String()) != "0" {
@@ -149,7 +149,7 @@ func TestTruncatedInputFailsTheAttempt(t *testing.T) {
 		t.Errorf("error %v, want the store's", err)
 	}
 	if _, err := os.Stat(whole); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the command saw the end of its input (%v)", err)
+		t.Errorf("the command read the end of its input (%v)", err)
 	}
 	// A command that exits with 0 after SIGTERM does not succeed either.
 	err = shell(t, "trap 'exit 0' TERM; cat; :", iotest.ErrReader(reset), io.Discard).execute(t.Context())
@@ -257,7 +257,7 @@ func TestKillAllEndsEveryGroup(t *testing.T) {
 	}
 	gone()
 	if err := g.start(exec.Command("true")); !errors.Is(err, errClosed) {
-		t.Errorf("another one starts: %v", err)
+		t.Errorf("another command starts: %v", err)
 	}
 }
 
@@ -275,12 +275,12 @@ func TestKilledCommandsReportNothing(t *testing.T) {
 		}()
 		synctest.Wait()
 		if back {
-			t.Error("it did not wait")
+			t.Error("waitIfExiting did not wait")
 		}
 		cancel()
 		synctest.Wait()
 		if !back {
-			t.Error("it did not end with its context")
+			t.Error("waitIfExiting did not return when its context ended")
 		}
 	})
 }
@@ -381,6 +381,6 @@ func TestTail(t *testing.T) {
 		}
 	}
 	if _, _ = tl.Write(make([]byte, 2000)); len(tl.last) != 500 {
-		t.Errorf("%d bytes kept", len(tl.last))
+		t.Errorf("%d bytes retained", len(tl.last))
 	}
 }

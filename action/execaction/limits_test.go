@@ -32,7 +32,7 @@ func TestMaxOutput(t *testing.T) {
 			t.Errorf("%s: error %v", script, err)
 		}
 		if out.Len() > 10 {
-			t.Errorf("%s: %d bytes were kept", script, out.Len())
+			t.Errorf("%s: %d bytes were retained", script, out.Len())
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestUnusedOutputIsNotRetained(t *testing.T) {
 	r := shell(t, "head -c 10000000 /dev/zero >&2; head -c 10000000 /dev/zero", nil, nil)
 	r.maxOutput = 10
 	if err := r.execute(t.Context()); err != nil || cap(r.stderr.last)+cap(r.stdout.last) > 10_000 {
-		t.Errorf("%d and %d bytes are kept, error %v", cap(r.stderr.last), cap(r.stdout.last), err)
+		t.Errorf("%d and %d bytes are retained, error %v", cap(r.stderr.last), cap(r.stdout.last), err)
 	}
 }
 

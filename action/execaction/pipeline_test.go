@@ -36,7 +36,7 @@ esac`)
 		w.Settled(key)
 		got, contentType, ok := w.Output(key)
 		if !ok || string(got) != want || contentType != "text/plain" {
-			t.Errorf("output of %s: %q, %s, there: %v", key, got, contentType, ok)
+			t.Errorf("output of %s: %q, %s, exists: %v", key, got, contentType, ok)
 		}
 	}
 	for key, want := range map[string]string{
@@ -48,13 +48,13 @@ esac`)
 			t.Errorf("error %q, want %q", got, want)
 		}
 		if _, _, ok := w.Output(key); ok {
-			t.Errorf("%q: an output was committed in spite of the failure", key)
+			t.Errorf("%q: an output was committed despite the failure", key)
 		}
 	}
 	w.Remove("good")
 	w.Run()
 	if _, _, ok := w.Output("good"); ok {
-		t.Error("the output of a removed object is still there")
+		t.Error("the output of a removed object still exists")
 	}
 }
 

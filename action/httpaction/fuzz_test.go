@@ -89,7 +89,7 @@ func fuzzAnswer(t *testing.T, answer []byte) {
 	checkRetryAfter(t, answer[:min(len(answer), 4<<10)])
 	switch {
 	case (err == nil) != (200 <= s.status && s.status < 300):
-		t.Errorf("%d ends as %v", s.status, err)
+		t.Errorf("status %d: result %v", s.status, err)
 	case err == nil:
 		return
 	case strings.Contains(err.Error(), "failed to parse Location"): // net/http rejects the response
@@ -105,10 +105,10 @@ var redirectedTo = regexp.MustCompile(`redirected to (.*), which is not followed
 // checkText checks that an error is one printable line without secrets or the query of a URL.
 func checkText(t *testing.T, s string) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) || len(s) > 4096 {
-		t.Errorf("%q is not fit for a log", s)
+		t.Errorf("%q is not printable or too long", s)
 	}
 	if m := redirectedTo.FindStringSubmatch(s); strings.Contains(s, "our-own-token") || strings.Contains(s, "our own secret") || m != nil && strings.Contains(m[1], "?") {
-		t.Errorf("%q has what is secret", s)
+		t.Errorf("%q contains a secret", s)
 	}
 }
 

@@ -106,7 +106,7 @@ func TestRequest(t *testing.T) {
 				t.Error(err)
 			}
 			if err := wh.Verify(append(body, ' '), got.Header); err == nil {
-				t.Error("the signature fits another body too")
+				t.Error("the signature also matches another body")
 			}
 		})
 	}
@@ -269,13 +269,13 @@ func TestNoAnswer(t *testing.T) {
 			t.Errorf("error %v, want the cause", err)
 		}
 	})
-	t.Run("hangs up", func(t *testing.T) {
+	t.Run("connection closed", func(t *testing.T) {
 		h := serve(t, Config{URL: "/?token=secret"}, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 		if err := h.Handle(t.Context(), task()); err == nil || worker.IsPermanent(err) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("error %v", err)
 		}
 	})
-	t.Run("nobody there", func(t *testing.T) {
+	t.Run("connection refused", func(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -306,9 +306,9 @@ func TestInvalidResponses(t *testing.T) {
 		}
 		err = h.Handle(t.Context(), task())
 		if err == nil || worker.IsPermanent(err) {
-			t.Errorf("%.20q: error %v, want one that is tried again", junk, err)
+			t.Errorf("%.20q: error %v, want one that is not permanent", junk, err)
 		} else if strings.ContainsAny(err.Error(), "\x1b\x00\r\n") || !utf8.ValidString(err.Error()) {
-			t.Errorf("%.20q: error %q is not fit to print", junk, err)
+			t.Errorf("%.20q: error %q is not printable", junk, err)
 		}
 	}
 }
@@ -376,7 +376,7 @@ func TestConfigIsChecked(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New(%+v): error %v, want %q", c, err, want)
 		} else if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("New(%+v): the error repeats what may be secret: %v", c, err)
+			t.Errorf("New(%+v): the error contains a secret: %v", c, err)
 		}
 	}
 }

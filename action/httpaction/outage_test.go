@@ -25,18 +25,18 @@ func TestOutages(t *testing.T) {
 		cause  string
 		shared int // number of objects that must meet the failure
 	}{
-		"descriptors":         {dial: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}, cause: machine},
-		"no name server":      {dial: &net.DNSError{Err: "server misbehaving", Name: "load.example", IsTemporary: true}, cause: machine},
-		"no such name":        {dial: &net.DNSError{Err: "no such host", Name: "load.example", IsNotFound: true, IsTemporary: true}, cause: "unreachable", shared: 2},
-		"no such name at all": {dial: &net.DNSError{Err: "no such host", Name: "load.example", IsNotFound: true}, cause: "unreachable", shared: 2},
-		"refused":             {dial: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, cause: "unreachable", shared: 2},
-		"503":                 {code: 503, cause: "unreachable", shared: 2},
-		"502":                 {code: 502, cause: "gateway", shared: 5},
-		"504":                 {code: 504, cause: "gateway", shared: 5},
-		"500":                 {code: 500},
-		"429":                 {code: 429},
-		"400":                 {code: 400},
-		"closed unanswered":   {},
+		"descriptors":             {dial: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}, cause: machine},
+		"no name server":          {dial: &net.DNSError{Err: "server misbehaving", Name: "load.example", IsTemporary: true}, cause: machine},
+		"no such name":            {dial: &net.DNSError{Err: "no such host", Name: "load.example", IsNotFound: true, IsTemporary: true}, cause: "unreachable", shared: 2},
+		"no such name, permanent": {dial: &net.DNSError{Err: "no such host", Name: "load.example", IsNotFound: true}, cause: "unreachable", shared: 2},
+		"refused":                 {dial: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, cause: "unreachable", shared: 2},
+		"503":                     {code: 503, cause: "unreachable", shared: 2},
+		"502":                     {code: 502, cause: "gateway", shared: 5},
+		"504":                     {code: 504, cause: "gateway", shared: 5},
+		"500":                     {code: 500},
+		"429":                     {code: 429},
+		"400":                     {code: 400},
+		"connection closed":       {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var failures atomic.Int32
@@ -84,7 +84,7 @@ func TestOutages(t *testing.T) {
 			}
 			why := w.Dead("k", c.code == 400)
 			if strings.Contains(why, "hunter2") || c.dial != nil && !strings.Contains(why, c.dial.Error()) {
-				t.Errorf("died of %q", why)
+				t.Errorf("last error %q", why)
 			}
 		})
 	}

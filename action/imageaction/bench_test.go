@@ -9,7 +9,7 @@ import (
 	xdraw "golang.org/x/image/draw"
 )
 
-// A photograph of 12 megapixels, as telephones take them.
+// Size of the benchmark's photograph: 12 megapixels, as from a phone.
 const benchW, benchH = 4000, 3000
 
 func BenchmarkConvert(b *testing.B) {

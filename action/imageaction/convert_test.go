@@ -25,7 +25,7 @@ func convert(t *testing.T, in []byte, c Config) (img image.Image, contentType st
 	}
 	again, _, err := Convert(t.Context(), bytes.NewReader(in), c)
 	if err != nil || !bytes.Equal(out, again) {
-		t.Fatalf("the same input gave other bytes (%v)", err)
+		t.Fatalf("equal input gave different bytes (%v)", err)
 	}
 	img, format, err := image.Decode(bytes.NewReader(out))
 	if err != nil {
@@ -86,7 +86,7 @@ func TestGrayscaleOfRGB(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, _ := convert(t, encodePNG(t, m), Config{Grayscale: true})
 			if _, ok := got.(*image.Gray); !ok {
-				t.Errorf("an opaque picture came out as %T, want one channel", got)
+				t.Errorf("an opaque picture became %T, want one channel", got)
 			}
 			comparePixels(t, got, grayModel(m), 0)
 		})
@@ -118,12 +118,11 @@ func TestGrayscaleOfJPEGIsItsLuma(t *testing.T) {
 
 		got, _ = convert(t, in, Config{Grayscale: true, Quality: 100})
 		if _, ok := got.(*image.Gray); !ok {
-			t.Errorf("came out as %T, want one channel", got)
+			t.Errorf("became %T, want one channel", got)
 		}
 		comparePixels(t, got, &image.Gray{Pix: y.Y, Stride: y.YStride, Rect: y.Rect}, 3)
 	}
-	// The luma is what the formula says, but for colours that YCbCr can say
-	// and RGB cannot.
+	// The Y channel equals the formula's luma for colours that RGB can represent.
 	soft := mapped(photo(64, 64), func(c color.Color) color.Color {
 		v := color.NRGBAModel.Convert(c).(color.NRGBA)
 		return color.NRGBA{96 + v.R/4, 96 + v.G/4, 96 + v.B/4, 255}
@@ -200,7 +199,7 @@ func TestUnchangedPictureKeeps16Bits(t *testing.T) {
 	paint(m, 5)
 	got, _ := convert(t, pngWithEXIF(encodePNG(t, m), exif(binary.LittleEndian, 1)), Config{})
 	if out, ok := got.(*image.RGBA64); !ok || !bytes.Equal(out.Pix, m.Pix) {
-		t.Errorf("16 bits a channel came out as %T, or changed", got)
+		t.Errorf("16 bits per channel became %T, or changed", got)
 	}
 }
 
@@ -253,7 +252,7 @@ func TestWebP(t *testing.T) {
 }
 
 func TestOrientation(t *testing.T) {
-	// Which pixel of the stored picture is seen at x, y; EXIF 2.32, 4.6.4.
+	// The stored pixel that is displayed at x, y; EXIF 2.32, 4.6.4.
 	seen := map[exifOrientation]func(x, y, w, h int) (int, int){
 		1: func(x, y, _, _ int) (int, int) { return x, y },
 		2: func(x, y, w, _ int) (int, int) { return w - 1 - x, y },
@@ -322,7 +321,7 @@ func TestOrientationOfJPEG(t *testing.T) {
 	for _, tiff := range [][]byte{nil, []byte("II*\x00"), exif(binary.LittleEndian, 0), exif(binary.LittleEndian, 9), bytes.Repeat([]byte{0xff}, 60)} {
 		got, _ := convert(t, jpegWithEXIF(encodeJPEG(t, photo(40, 20)), tiff), Config{})
 		if got.Bounds().Dx() != 40 {
-			t.Errorf("EXIF % x turned the picture", tiff)
+			t.Errorf("EXIF % x rotated the picture", tiff)
 		}
 	}
 }

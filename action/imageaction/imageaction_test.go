@@ -37,7 +37,7 @@ func TestPipeline(t *testing.T) {
 		}
 		got, gotType, ok := w.Output(key)
 		if !ok || !bytes.Equal(got, want) || gotType != wantType {
-			t.Errorf("%s: output there %v, %s, equal %v", key, ok, gotType, bytes.Equal(got, want))
+			t.Errorf("%s: output exists %v, %s, equal %v", key, ok, gotType, bytes.Equal(got, want))
 		}
 	}
 	for key, want := range map[string]string{
@@ -56,7 +56,7 @@ func TestPipeline(t *testing.T) {
 	w.Put("note.jpg", "image/jpeg", inputs["4.jpg"])
 	w.Run()
 	if _, _, ok := w.Output("3.jpg"); ok {
-		t.Error("the output of a removed picture is still there")
+		t.Error("the output of a removed picture still exists")
 	}
 	w.Settled("note.jpg") // a valid picture revives the dead object
 }
@@ -78,7 +78,7 @@ func TestPipelineWritesWebP(t *testing.T) {
 	}
 	got, contentType, ok := w.Output("a.png")
 	if !ok || contentType != "image/webp" || !bytes.Equal(got, want) {
-		t.Errorf("output there %v, %s, equal %v", ok, contentType, bytes.Equal(got, want))
+		t.Errorf("output exists %v, %s, equal %v", ok, contentType, bytes.Equal(got, want))
 	}
 }
 
@@ -104,7 +104,7 @@ func TestConcurrency(t *testing.T) {
 	}
 	l, ok := h.(pawl.Limited)
 	if !ok {
-		t.Fatal("it does not say how many may run at a time")
+		t.Fatal("the handler does not implement pawl.Limited")
 	}
 	for cores, want := range map[int]int{1: 1, 2: 1, 3: 1, 8: 4} {
 		before := runtime.GOMAXPROCS(cores)

@@ -53,7 +53,7 @@ func (e *endless) Read(b []byte) (int, error) {
 		n = len(b)
 	}
 	if e.read += n; e.read > 64<<10 {
-		e.t.Error("read on, though the header says it all")
+		e.t.Error("read more than the header")
 		return 0, io.ErrClosedPipe
 	}
 	return n, nil
@@ -86,10 +86,10 @@ func TestLimits(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"pixels":     {Config{MaxPixels: 199}, "png picture of 20 × 10 pixels, more than the 199 allowed (max_pixels)"},
-		"bytes":      {Config{MaxBytes: int64(len(in) - 1)}, "(max_bytes)"},
-		"few bytes":  {Config{MaxBytes: 3}, "(max_bytes)"},
-		"just right": {Config{MaxPixels: 200, MaxBytes: int64(len(in))}, ""},
+		"pixels":        {Config{MaxPixels: 199}, "png picture of 20 × 10 pixels, more than the 199 allowed (max_pixels)"},
+		"bytes":         {Config{MaxBytes: int64(len(in) - 1)}, "(max_bytes)"},
+		"few bytes":     {Config{MaxBytes: 3}, "(max_bytes)"},
+		"at the limits": {Config{MaxPixels: 200, MaxBytes: int64(len(in))}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Convert(t.Context(), bytes.NewReader(in), tt.config)
@@ -115,15 +115,15 @@ func TestInvalidPictures(t *testing.T) {
 		in   []byte
 		want string
 	}{
-		"empty":                     {nil, "the object is empty"},
-		"text":                      {[]byte("hello, I am a picture"), "not a picture"},
-		"svg":                       {[]byte("<svg/>"), "not a picture"},
-		"gif frame off the screen":  {outside, "broken gif picture"},
-		"gif without pixels":        {gifHeader(0, 0), "0 × 0 pixels"},
-		"png with a damaged chunk":  {badCRC, "broken png picture"},
-		"png without data":          {pngHeader(10, 10), "broken png picture"},
-		"jpeg that is only a start": {[]byte{0xff, 0xd8, 0xff}, "broken jpeg picture"},
-		"animated webp":             {animated, "animated WebP"},
+		"empty":                          {nil, "the object is empty"},
+		"text":                           {[]byte("hello, I am a picture"), "not a picture"},
+		"svg":                            {[]byte("<svg/>"), "not a picture"},
+		"gif frame off the screen":       {outside, "broken gif picture"},
+		"gif without pixels":             {gifHeader(0, 0), "0 × 0 pixels"},
+		"png with a damaged chunk":       {badCRC, "broken png picture"},
+		"png without data":               {pngHeader(10, 10), "broken png picture"},
+		"jpeg with only the first bytes": {[]byte{0xff, 0xd8, 0xff}, "broken jpeg picture"},
+		"animated webp":                  {animated, "animated WebP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Convert(t.Context(), bytes.NewReader(tt.in), Config{Grayscale: true})
@@ -180,7 +180,7 @@ func TestCancelledDecoding(t *testing.T) {
 
 func TestSlowDecodingIsCancelled(t *testing.T) {
 	if _, _, err := Convert(t.Context(), bytes.NewReader(scanBomb(64, 3)), Config{}); err != nil {
-		t.Fatalf("a small one must be a picture: %v", err)
+		t.Fatalf("a small one must be valid: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -190,7 +190,7 @@ func TestSlowDecodingIsCancelled(t *testing.T) {
 		t.Errorf("error %v, want the deadline's", err)
 	}
 	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("took %v to notice", took)
+		t.Errorf("took %v to end", took)
 	}
 }
 

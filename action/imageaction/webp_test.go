@@ -126,7 +126,7 @@ func TestWebPIsWrittenFromEveryFormat(t *testing.T) {
 			}
 			again, _, err := Convert(t.Context(), bytes.NewReader(tt.in), tt.config)
 			if err != nil || !bytes.Equal(again, file) {
-				t.Errorf("the same input gave other bytes (%v)", err)
+				t.Errorf("equal input gave different bytes (%v)", err)
 			}
 			got, original := decoded(t, file), decoded(t, want)
 			ratio := psnr(t, got, original)

@@ -47,7 +47,7 @@ type decompressor struct{ r io.Reader }
 func (p decompressor) Read(b []byte) (int, error) {
 	n, err := p.r.Read(b)
 	if err != nil && err != io.EOF {
-		err = fmt.Errorf("unpack the file: %w", err) // or the store closed the stream
+		err = fmt.Errorf("unpack the file: %w", err) // the file is damaged, or the store closed the stream
 	}
 	return n, err
 }

@@ -49,7 +49,7 @@ func testFailuresOfFileOrDatabase(t *testing.T, b *loadTest) {
 		END $$; CREATE TRIGGER f BEFORE INSERT ON exports FOR EACH ROW EXECUTE FUNCTION f()`)
 	b.retry.Attempts = 10
 	if row := b.put("other", []byte("n\n1\n")); !row.Settled() {
-		t.Fatalf("the file that comes first is not loaded: %q", row.LastError)
+		t.Fatalf("the first file is not loaded: %q", row.LastError)
 	}
 	b.retry.Attempts = 2
 	random := rand.New(rand.NewPCG(1, 2))
@@ -61,7 +61,7 @@ func testFailuresOfFileOrDatabase(t *testing.T, b *loadTest) {
 		{"name\nunknown\n", `line 2: no such customer`},
 		{"name\nslow\n", `line 2: canceling statement`},
 		{"name\n" + string(incompressible) + "\n", `index row size`},
-		// Not the body that the subtest before loaded: two equal bodies of one second are one version.
+		// Differs from the body of the previous subtest: equal bodies within one second are one version.
 		{"n,name\n1,twice\n", `line 2: duplicate key value violates unique constraint`},
 	} {
 		row := b.put("x", []byte(tc.body))

@@ -311,7 +311,7 @@ func TestTableIsChecked(t *testing.T) {
 		}
 	}
 	if !strings.Contains(b.log.String(), `CREATE INDEX ON \"fine\" (\"from\")`) {
-		t.Errorf("no word of the missing index in\n%s", &b.log)
+		t.Errorf("the log does not report the missing index:\n%s", &b.log)
 	}
 	b.cfg.Format = "xlsx"
 	if _, err := loadaction.New(t.Context(), b.cfg); err == nil || errors.Is(err, ledger.ErrUnusable) {

@@ -98,7 +98,7 @@ func TestResources(t *testing.T) {
 	b.from = resourceProbe{b.objects, func() {
 		opened = true
 		if n := b.store.Pool().Stat().AcquiredConns(); n != 1 {
-			t.Errorf("the handler holds %d connections when it opens the object: want 1", n)
+			t.Errorf("the handler has %d connections when it opens the object: want 1", n)
 		}
 		var transactions int
 		err := b.store.Pool().QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'").Scan(&transactions)
@@ -108,7 +108,7 @@ func TestResources(t *testing.T) {
 	}}
 	b.cfg.Complete = func(ctx context.Context, tx pgx.Tx, task *pawl.Task) error {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("a crash would leave %v, %v", left, err)
+			t.Errorf("temporary files %v, %v", left, err)
 		}
 		return ledger.Complete(ctx, b.store.In(tx), task)
 	}

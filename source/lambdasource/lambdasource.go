@@ -34,7 +34,7 @@ type Source struct {
 	isQueue  bool // the payload is from SQS, so the response lists failed messages
 	fifo     bool
 
-	mu sync.Mutex // guards the answers
+	mu sync.Mutex // guards the outcomes in messages
 }
 
 // message is one notification and its outcome.

@@ -85,7 +85,7 @@ func (s *Sink) Next(t testing.TB) source.Delivery {
 // Refused waits until the sink has refused a delivery because it was full or closed.
 func (s *Sink) Refused(t testing.TB) {
 	t.Helper()
-	Wait(t, s.refused, "a delivery that finds no room")
+	Wait(t, s.refused, "a refused delivery")
 }
 
 // Wait receives from c. It fails the test after 20 seconds.
@@ -95,7 +95,7 @@ func Wait[T any](t testing.TB, c <-chan T, what string) T {
 	case v := <-c:
 		return v
 	case <-time.After(waitTimeout):
-		t.Fatalf("waited %s in vain for %s", waitTimeout, what)
+		t.Fatalf("waited %s for %s", waitTimeout, what)
 	}
 	var none T
 	return none

@@ -36,11 +36,11 @@ func Test(t *testing.T, start Start) {
 		rule func(*testing.T, Start)
 	}{
 		{"acknowledges nothing before its outcome", acknowledgesNothingBefore},
-		{"offers again what was not acknowledged", redelivers},
-		{"holds back while the sink is full", appliesBackpressure},
-		{"acknowledges nothing that a closed sink refused", doesNotAcknowledgeForClosedSink},
-		{"waits at its end for what the sink has", waitsAtShutdown},
-		{"delivers nothing again after its context has ended", deliversNothingDuringShutdown},
+		{"redelivers messages without an acknowledgement", redelivers},
+		{"applies backpressure while the sink is full", appliesBackpressure},
+		{"does not acknowledge for a closed sink", doesNotAcknowledgeForClosedSink},
+		{"waits for outcomes at shutdown", waitsAtShutdown},
+		{"delivers nothing during shutdown", deliversNothingDuringShutdown},
 		{"waits no longer than the shutdown timeout", waitsNoLongerThanShutdownTimeout},
 	}
 	for _, r := range rules {
@@ -67,7 +67,7 @@ func redelivers(t *testing.T, start Start) {
 	sink := NewSink(1)
 	run := start(t, sink, longTimeout, payloads(1))
 	first := sink.Next(t)
-	first.Done(source.Outcome{RetryAfter: time.Millisecond, Err: errors.New("the ledger is away")})
+	first.Done(source.Outcome{RetryAfter: time.Millisecond, Err: errors.New("the ledger is unavailable")})
 	second := sink.Next(t)
 	if a, b := first.Events[0].Object, second.Events[0].Object; a != b {
 		t.Errorf("first delivered %s, then %s", a, b)
@@ -135,7 +135,7 @@ func deliversNothingDuringShutdown(t *testing.T, start Start) {
 	run.mustNotBeAcknowledged(t)
 	select {
 	case <-sink.deliveries:
-		t.Error("it delivers again what it was to give back")
+		t.Error("a released message was delivered again")
 	default:
 	}
 }
@@ -185,7 +185,7 @@ func (r *Running) mustLeaveNoGoroutines(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("Run has returned and left behind:\n%s", left)
+			t.Fatalf("a goroutine is still running after Run has returned:\n%s", left)
 		}
 	}
 }

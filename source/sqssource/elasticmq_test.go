@@ -82,7 +82,7 @@ func bodies(t *testing.T, server *servertest.Queues) {
 	q.wantCount(t, 0, 0)
 	for dialect, n := range want {
 		if n != 0 {
-			t.Errorf("%d deliveries of %s too few", n, dialect)
+			t.Errorf("%d deliveries of %s are missing", n, dialect)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func unreadableMessage(t *testing.T, server *servertest.Queues) {
 		t.Errorf("logged %d times within ten seconds: want 1", n)
 	}
 	if l.lines(secret) != 0 {
-		t.Error("the log has the whole message")
+		t.Error("the log contains the whole message")
 	}
 }
 
@@ -129,7 +129,7 @@ func heldMessage(t *testing.T, server *servertest.Queues) {
 	sink.Next(t)
 	poll := &sqs.ReceiveMessageInput{QueueUrl: &q.url, WaitTimeSeconds: 4, VisibilityTimeout: 60}
 	if out, err := q.Client().ReceiveMessage(t.Context(), poll); err != nil || len(out.Messages) != 0 {
-		t.Fatalf("another received %d messages, %v", len(out.Messages), err)
+		t.Fatalf("another consumer received %d messages, %v", len(out.Messages), err)
 	}
 	r.cancel()
 	if err := sourcetest.Wait(t, r.ended, "the end of Run"); err != nil {
@@ -137,7 +137,7 @@ func heldMessage(t *testing.T, server *servertest.Queues) {
 	}
 	out, err := q.Client().ReceiveMessage(t.Context(), poll)
 	if err != nil || len(out.Messages) != 1 {
-		t.Errorf("after the end another received %d messages, %v", len(out.Messages), err)
+		t.Errorf("after the end another consumer received %d messages, %v", len(out.Messages), err)
 	}
 }
 

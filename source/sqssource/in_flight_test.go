@@ -73,7 +73,7 @@ func TestMessageIsRenewedUntilTheLimit(t *testing.T) {
 			t.Errorf("renewed at last: %s", last)
 		}
 		if n := l.lines("up to the queue's time limit"); n != 1 {
-			t.Errorf("logged %d times that it comes again", n)
+			t.Errorf("logged the end of the hold %d times", n)
 		}
 		d.Done(source.Outcome{Ack: true})
 		sleep(time.Second)
@@ -100,14 +100,14 @@ func TestInvalidHandleIsNotRenewed(t *testing.T) {
 		sleep(20 * time.Second)
 		wantRequests(t, f, "20s ChangeMessageVisibilityBatch m0=30", "30s ChangeMessageVisibilityBatch m0=30")
 		if n := l.lines("no longer held"); n != 1 {
-			t.Errorf("logged %d times that it is lost", n)
+			t.Errorf("logged the lost message %d times", n)
 		}
 		a.Done(source.Outcome{Ack: true})
 		b.Done(source.Outcome{Ack: true}) // the queue may still know it by another handle
 		sleep(10 * time.Second)
 		wantRequests(t, f, "32s DeleteMessageBatch m0 m1")
 		if n := l.lines("could not delete or release"); n != 1 {
-			t.Errorf("logged %d times that it was not deleted", n)
+			t.Errorf("logged the failed deletion %d times", n)
 		}
 	})
 }
@@ -208,7 +208,7 @@ func TestFullSinkStopsReceiving(t *testing.T) {
 		f.add("more", sourcetest.Payload("c"))
 		sleep(5 * time.Minute)
 		if waiting, polls := f.state(); waiting != 1 || polls != 0 {
-			t.Errorf("%d receivers ask for more, and %d messages wait: want none, and 1", polls, waiting)
+			t.Errorf("%d polls and %d waiting messages, want 0 and 1", polls, waiting)
 		}
 		for range 3 {
 			sink.Next(t).Done(source.Outcome{Ack: true})
@@ -226,7 +226,7 @@ func TestMaxInFlight(t *testing.T) {
 		f.run(t, sink, l, func(s *sqssource.Source) { s.SetMaxInFlight(30) })
 		synctest.Wait()
 		if n, _ := f.state(); n != 70 {
-			t.Errorf("%d messages wait, and there is room for 30 of 100", n)
+			t.Errorf("%d messages wait, want 70", n)
 		}
 		for range 100 {
 			sink.Next(t).Done(source.Outcome{Ack: true})
@@ -252,7 +252,7 @@ func TestNumberOfReceiversFollowsTheLoad(t *testing.T) {
 		sleep(time.Minute)
 		synctest.Wait()
 		if _, n := f.state(); n != 1 {
-			t.Errorf("%d receivers ask an empty queue, want 1", n)
+			t.Errorf("%d receivers poll an empty queue, want 1", n)
 		}
 	})
 }
@@ -276,7 +276,7 @@ func TestShutdownReleasesMessages(t *testing.T) {
 			t.Errorf("at the end of the shutdown timeout: %q", got)
 		}
 		if n := l.lines("released unacknowledged messages"); n != 1 {
-			t.Errorf("logged %d times that one is given back", n)
+			t.Errorf("logged the release %d times", n)
 		}
 	})
 }
@@ -329,7 +329,7 @@ func TestShutdownWhileTheQueueIsUnresponsive(t *testing.T) {
 		began := time.Now()
 		r.cancel()
 		if err := <-r.ended; err != nil || time.Since(began) > 21*time.Second {
-			t.Errorf("it took %s to end: %v", time.Since(began), err)
+			t.Errorf("shutdown took %s: %v", time.Since(began), err)
 		}
 	})
 }

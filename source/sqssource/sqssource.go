@@ -104,7 +104,7 @@ func New(ctx context.Context, cfg Config) (*Source, error) {
 	}
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || u.User != nil || len(u.Path) < 2 || u.Scheme != "http" && u.Scheme != "https" {
-		// The parser's own error would repeat a password in the URL.
+		// The parser's error would contain a password in the URL.
 		return nil, errors.New("sqs: the queue's URL must look like https://sqs.eu-west-1.amazonaws.com/123456789012/uploads")
 	}
 	s := &Source{cfg: cfg, limits: defaultLimits}

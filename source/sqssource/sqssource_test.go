@@ -93,7 +93,7 @@ func (q *queue) wantCount(t *testing.T, visible, held int) {
 	defer cancel()
 	defer func() {
 		if t.Failed() {
-			t.Logf("%s: %s messages, want %d that are visible and %d held", q.url, last, visible, held)
+			t.Logf("%s: messages (visible, held, error) %s, want %d visible and %d held", q.url, last, visible, held)
 		}
 	}()
 	sourcetest.Wait(t, reached, "the queue's messages")

@@ -111,7 +111,7 @@ func TestDenialAfterStartIsTransient(t *testing.T) {
 		sleep(time.Minute)
 		sink.Next(t).Done(source.Outcome{Ack: true})
 		if n := l.lines("allow sqs:ReceiveMessage"); n == 0 || n > 8 {
-			t.Errorf("logged %d times in five minutes what to do", n)
+			t.Errorf("logged the remedy %d times in five minutes", n)
 		}
 	})
 }
@@ -180,7 +180,7 @@ func TestUntrustedSequencerLeavesTheMessage(t *testing.T) {
 		sleep(time.Minute)
 		wantRequests(t, f)
 		if n := l.lines("event order needs a trusted sequencer"); n != 1 {
-			t.Errorf("logged %d times why it is left", n)
+			t.Errorf("logged the reason %d times", n)
 		}
 	})
 }

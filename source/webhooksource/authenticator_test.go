@@ -45,7 +45,7 @@ func TestToken(t *testing.T) {
 				t.Errorf("answered %d, want %d", r.status, tt.want)
 			}
 			if r.status == http.StatusUnauthorized && r.json(t)["error"] != "unauthorized" {
-				t.Errorf("tells too much: %s", r.body)
+				t.Errorf("the response is too detailed: %s", r.body)
 			}
 		})
 	}
@@ -79,15 +79,15 @@ func TestSignature(t *testing.T) {
 		headers []string
 		want    int
 	}{
-		{"right", "", sign(t, secret, payload, now), 200},
+		{"valid", "", sign(t, secret, payload, now), 200},
 		{"one of two", "", rotated, 200},
 		{"none", "", nil, 401},
 		{"of another secret", "", sign(t, otherSecret, payload, now), 401},
 		{"of another body", "", sign(t, secret, payload+" ", now), 401},
 		{"too old", "", sign(t, secret, payload, now.Add(-6*time.Minute)), 401},
 		{"of the future", "", sign(t, secret, payload, now.Add(6*time.Minute)), 401},
-		{"right, though there is a token", "t0ken", sign(t, secret, payload, now), 200},
-		{"none, but the token", "t0ken", []string{"Authorization", "Bearer t0ken"}, 200},
+		{"valid, with a token configured", "t0ken", sign(t, secret, payload, now), 200},
+		{"none, with a valid token", "t0ken", []string{"Authorization", "Bearer t0ken"}, 200},
 		{"wrong token", "t0ken", []string{"Authorization", "Bearer t0k3n"}, 401},
 	}
 	for _, tt := range tests {

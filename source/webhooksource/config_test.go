@@ -19,14 +19,14 @@ func TestNew(t *testing.T) {
 		{"default", config{}, valid},
 		{"localhost", config{Listen: "localhost:0"}, valid},
 		{"IPv6 loopback", config{Listen: "[::1]:0"}, valid},
-		{"all of 127/8", config{Listen: "127.3.2.1:0"}, valid},
+		{"another address in 127/8", config{Listen: "127.3.2.1:0"}, valid},
 		{"mapped loopback", config{Listen: "[::ffff:127.0.0.1]:0"}, valid},
 		{"all addresses", config{Listen: "0.0.0.0:8081"}, "set a token or a secret, or listen on 127.0.0.1"},
 		{"all IPv6 addresses", config{Listen: "[::]:8081"}, "set a token or a secret"},
 		{"port alone", config{Listen: ":8081"}, "set a token or a secret"},
 		{"public address", config{Listen: "192.0.2.1:8081"}, "set a token or a secret"},
 		{"public name", config{Listen: "pawl.example.com:8081"}, "set a token or a secret"},
-		{"name that begins well", config{Listen: "localhost.example.com:80"}, "set a token or a secret"},
+		{"name that begins with localhost", config{Listen: "localhost.example.com:80"}, "set a token or a secret"},
 		{"all addresses with a token", config{Listen: ":8081", Token: "t0ken"}, valid},
 		{"all addresses with a secret", config{Listen: ":8081", Secret: secret}, valid},
 		{"no port", config{Listen: "127.0.0.1"}, "want host:port"},
@@ -50,7 +50,7 @@ func TestNew(t *testing.T) {
 			case !strings.Contains(err.Error(), tt.want):
 				t.Errorf("error %q does not say %q", err, tt.want)
 			case strings.Contains(err.Error(), "s3cr3t"):
-				t.Errorf("error %q tells a secret", err)
+				t.Errorf("error %q contains a secret", err)
 			}
 		})
 	}
@@ -67,7 +67,7 @@ func TestAddressInUse(t *testing.T) {
 		t.Errorf("error %v does not say what to do", err)
 	}
 	if second.Addr() != nil {
-		t.Errorf("has the address %s without listening", second.Addr())
+		t.Errorf("Addr returned %s before listening", second.Addr())
 	}
 }
 

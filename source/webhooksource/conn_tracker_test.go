@@ -47,7 +47,7 @@ func (c *trackerTest) connect(name string) (*http.Request, net.Conn) {
 func (c *trackerTest) wantClosed(names ...string) {
 	c.t.Helper()
 	if !slices.Equal(c.closed, names) {
-		c.t.Errorf("ended are %q, want %q", c.closed, names)
+		c.t.Errorf("closed %q, want %q", c.closed, names)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestConnectionEvictionOrder(t *testing.T) {
 	c.wantClosed("stranger 1", "stranger 2", "idle", "stranger 5")
 	c.connState(idleConn, http.StateClosed)
 	if n := c.count(); n != 6 || c.evictedOpen != 3 {
-		t.Errorf("%d connections are open, of which %d are ending, want 6 and 3", n, c.evictedOpen)
+		t.Errorf("%d connections are tracked, %d of them evicted, want 6 and 3", n, c.evictedOpen)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestBodyEvictionOrder(t *testing.T) {
 		c.release(r)
 	}
 	if n := c.bytes.Load(); n != 0 {
-		t.Errorf("%d bytes are counted at the end", n)
+		t.Errorf("%d bytes are still counted at the end", n)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestFlood(t *testing.T) {
 				}
 				t.Logf("50 posts taken in %s, %d refused, %d MiB at most", time.Since(began).Round(time.Millisecond), refused, most()>>20)
 				if m := most(); m > 200<<20 {
-					t.Errorf("took %d MiB", m>>20)
+					t.Errorf("used %d MiB", m>>20)
 				}
 			})
 		}

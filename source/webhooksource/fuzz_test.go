@@ -121,15 +121,15 @@ func (q *request) check(t *testing.T) {
 		(q.auth != 0 || q.hasLoopbackHost()) && (proven || signed) && (q.encoding == "" || q.encoding == "identity") &&
 		q.declared <= event.MaxPayload && len(content) <= event.MaxPayload
 	if want := admitted && parseErr == nil && len(batch.Events) > 0; want != (sink.calls == 1) || sink.calls > 1 {
-		t.Errorf("delivered %d times, may post: %v, %v, %d events", sink.calls, admitted, parseErr, len(batch.Events))
+		t.Errorf("delivered %d times, authenticated: %v, %v, %d events", sink.calls, admitted, parseErr, len(batch.Events))
 	}
 	acknowledged := r.Method == http.MethodPost && w.Code == http.StatusOK
 	if want := admitted && parseErr == nil && (sink.calls == 0 || q.outcome == acks); want != acknowledged {
-		t.Errorf("answered %d: may post: %v, %v, outcome %d", w.Code, admitted, parseErr, q.outcome)
+		t.Errorf("answered %d: authenticated: %v, %v, outcome %d", w.Code, admitted, parseErr, q.outcome)
 	}
 	switch {
 	case !proven && (q.auth&2 == 0 || r.Header.Get("webhook-signature") == "") && sent.read > 0:
-		t.Errorf("%d bytes were read of a stranger's body", sent.read)
+		t.Errorf("%d bytes were read of an unauthenticated body", sent.read)
 	case sent.read > event.MaxPayload+1:
 		t.Errorf("%d bytes were read, at most %d are accepted", sent.read, event.MaxPayload)
 	}
@@ -216,11 +216,11 @@ func checkResponse(t *testing.T, w *httptest.ResponseRecorder) {
 		t.Errorf("answered %.200q", said)
 	}
 	if strings.Contains(said, "t0ken") || strings.Contains(said, secret[6:]) {
-		t.Errorf("the answer gives a secret away: %q", said)
+		t.Errorf("the response contains a secret: %q", said)
 	}
 	busy := w.Code == http.StatusTooManyRequests || w.Code == http.StatusServiceUnavailable
 	if n, err := strconv.Atoi(w.Header().Get("Retry-After")); (err == nil && n >= 1) != busy {
-		t.Errorf("answered %d, to be posted again after %d, %v", w.Code, n, err)
+		t.Errorf("answered %d, Retry-After %d, %v", w.Code, n, err)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestBodyBytesLimit(t *testing.T) {
 			t.Errorf("answered %d, want 429", status)
 		}
 		if r := post(t, e.url, `{"Event":"s3:TestEvent"}`, "Authorization", "x"); r.status == http.StatusTooManyRequests {
-			t.Error("a small notification is refused as well")
+			t.Error("a small notification is rejected as well")
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestWrongTokenIsRejectedBeforeTheBody(t *testing.T) {
 		t.Errorf("answered %d, want 401", status)
 	}
 	if _, err := io.Copy(io.Discard, conn); err != nil && isTimeout(err) {
-		t.Error("the connection does not end")
+		t.Error("the connection is not closed")
 	}
 }
 

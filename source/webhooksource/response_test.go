@@ -126,7 +126,7 @@ func TestBadInputIsNotAcknowledged(t *testing.T) {
 			r := post(t, e.url, tt.payload)
 			reason, _ := r.json(t)["error"].(string)
 			if r.status != tt.status || !strings.Contains(reason, tt.reason) {
-				t.Errorf("answered %d %q, want %d and something about %q", r.status, reason, tt.status, tt.reason)
+				t.Errorf("answered %d %q, want %d and an error with %q", r.status, reason, tt.status, tt.reason)
 			}
 		})
 	}

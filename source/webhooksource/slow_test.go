@@ -104,7 +104,7 @@ func TestIdleConnectionsDoNotDelayShutdown(t *testing.T) {
 		quickest = min(quickest, time.Since(began))
 	}
 	if quickest > 3*time.Second {
-		t.Errorf("took %s to end", quickest)
+		t.Errorf("shutdown took %s", quickest)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestCallsRunInParallel(t *testing.T) {
 				noise(true)(m)
 			})
 			if err != nil || !bytes.Equal(got, want) {
-				t.Errorf("another result than that of a single call, error %v", err)
+				t.Errorf("result differs from that of a single call, error %v", err)
 			}
 		})
 	}
