@@ -50,7 +50,7 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				checkParseError(t, err)
 			}
-			// A payload is too large as a whole.
+			// ErrTooLarge is about the whole payload, not about a record.
 			if errors.Is(err, event.ErrTooLarge) && strings.Contains(err.Error(), ": record ") {
 				t.Errorf("%v names a record", err)
 			}

@@ -31,8 +31,8 @@ type Delivery struct {
 	TrustSequencer bool
 	// Done is called exactly once for each accepted delivery, from any goroutine. It must not
 	// block. The sink may call it after the context of the source's Run has ended: Run waits for
-	// it up to the source's shutdownTimeout period, and then acknowledges the message. A call after Run has
-	// returned has no effect; the message is delivered again.
+	// it up to the source's shutdown timeout, and then acknowledges the message. A call after Run
+	// has returned has no effect; the message is delivered again.
 	Done func(Outcome)
 }
 

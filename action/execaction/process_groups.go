@@ -13,7 +13,7 @@ import (
 // would end the commands.
 func KillAll() { running.killAll() }
 
-// running are the process groups of this process.
+// running tracks the process groups of all running commands.
 var running processGroups
 
 // processGroups are the process groups that may have members, by their leaders.

@@ -175,8 +175,8 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 		}
 		return fmt.Errorf("%s: POST %s: %w", t.Object, h.redactedURL, err)
 	}
-	said := h.readExcerpt(res, cancel)
-	if err := resultOf(res, said, time.Now()); err != nil {
+	reply := h.readExcerpt(res, cancel)
+	if err := resultOf(res, reply, time.Now()); err != nil {
 		return fmt.Errorf("%s: POST %s: %w", t.Object, h.redactedURL, err)
 	}
 	return nil
@@ -213,12 +213,12 @@ func requestError(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	said := &printableError{text: excerpt(err.Error()), err: err}
+	printable := &printableError{text: excerpt(err.Error()), err: err}
 	// The resolver reports a lack of file descriptors only as a temporary error.
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsTemporary && !dns.IsNotFound {
-		return pawl.Outage(said)
+		return pawl.Outage(printable)
 	}
-	return said
+	return printable
 }
 
 // printableError is an error with a printable text.

@@ -33,17 +33,17 @@ func (h *handler) readExcerpt(res *http.Response, cancel func()) string {
 }
 
 // excerpt returns the beginning of received text, printable and short enough for an error.
-func excerpt(said string) string {
-	return action.Excerpt([]byte(said[:min(len(said), action.MaxExcerpt)]))
+func excerpt(text string) string {
+	return action.Excerpt([]byte(text[:min(len(text), action.MaxExcerpt)]))
 }
 
 // resultOf converts a response to the result of the attempt.
-func resultOf(res *http.Response, said string, now time.Time) error {
+func resultOf(res *http.Response, body string, now time.Time) error {
 	code := res.StatusCode
 	if 200 <= code && code < 300 {
 		return nil
 	}
-	err := statusError(code, said)
+	err := statusError(code, body)
 	switch {
 	case code == http.StatusServiceUnavailable:
 		return withRetryAfter(unreachable(err), res, now)
@@ -79,13 +79,13 @@ func withRetryAfter(err error, res *http.Response, now time.Time) error {
 	return err
 }
 
-func statusError(code int, said string) error {
+func statusError(code int, body string) error {
 	text := strconv.Itoa(code)
 	if known := http.StatusText(code); known != "" {
 		text += " " + known
 	}
-	if said != "" {
-		text += ": " + said
+	if body != "" {
+		text += ": " + body
 	}
 	return errors.New(text)
 }

@@ -77,15 +77,15 @@ func (f *inFlight) poll(ctx context.Context) ([]received, error) {
 	}
 	f.slots.Release(int64(batch - len(out.Messages)))
 	now := time.Now()
-	all := make([]received, len(out.Messages))
+	messages := make([]received, len(out.Messages))
 	for i, m := range out.Messages {
-		all[i] = received{
+		messages[i] = received{
 			&message{id: aws.ToString(m.MessageId), handle: aws.ToString(m.ReceiptHandle), receivedAt: now, hiddenUntil: now.Add(f.limits.visibility)},
 			aws.ToString(m.Body),
 		}
-		f.add(all[i].message)
+		f.add(messages[i].message)
 	}
-	return all, nil
+	return messages, nil
 }
 
 // deliver passes messages to the sink, one after another. It releases the messages that the sink

@@ -12,7 +12,7 @@ import (
 )
 
 // Run receives and delivers messages until ctx ends. Then it stops receiving, waits up to the
-// shutdownTimeout period for outcomes, and releases the remaining messages, so that other consumers get
+// shutdown timeout for outcomes, and releases the remaining messages, so that other consumers get
 // them at once.
 //
 // Run returns an error if the queue does not exist or access is denied. After the queue has

@@ -12,13 +12,13 @@ import (
 func (f *inFlight) send(ctx context.Context, stop <-chan struct{}) {
 	var calls errgroup.Group
 	calls.SetLimit(f.limits.calls)
-	again := time.NewTicker(time.Second)
-	defer again.Stop()
+	retry := time.NewTicker(time.Second)
+	defer retry.Stop()
 	for stopped := false; !stopped; {
 		select {
 		case <-f.wake:
 			stopped = f.waitForBatch(stop)
-		case <-again.C:
+		case <-retry.C:
 			f.requeueFailed()
 		case <-stop:
 			stopped = true
@@ -26,8 +26,8 @@ func (f *inFlight) send(ctx context.Context, stop <-chan struct{}) {
 		if stopped {
 			f.requeueFailed()
 		}
-		for _, some := range f.takeBatches() {
-			calls.Go(func() error { f.sendBatch(ctx, some); return nil })
+		for _, messages := range f.takeBatches() {
+			calls.Go(func() error { f.sendBatch(ctx, messages); return nil })
 		}
 	}
 	_ = calls.Wait() // the calls return no errors
@@ -37,9 +37,9 @@ func (f *inFlight) send(ctx context.Context, stop <-chan struct{}) {
 // closed.
 func (f *inFlight) waitForBatch(stop <-chan struct{}) (stopped bool) {
 	f.mu.Lock()
-	enough := len(f.answers) >= batch
+	full := len(f.answers) >= batch
 	f.mu.Unlock()
-	if enough {
+	if full {
 		return false
 	}
 	wait := time.NewTimer(f.limits.batchDelay)
@@ -61,34 +61,34 @@ func (f *inFlight) requeueFailed() {
 }
 
 // takeBatches removes all queued answers and returns them in batches of one kind.
-func (f *inFlight) takeBatches() (all [][]*message) {
+func (f *inFlight) takeBatches() (batches [][]*message) {
 	f.mu.Lock()
 	answers := f.answers
 	f.answers = nil
 	f.mu.Unlock()
-	var deletions, others []*message
+	var deletions, releases []*message
 	for _, m := range answers {
 		if m.delay == deleteMessage {
 			deletions = append(deletions, m)
 		} else {
-			others = append(others, m)
+			releases = append(releases, m)
 		}
 	}
-	return slices.AppendSeq(slices.Collect(slices.Chunk(deletions, batch)), slices.Chunk(others, batch))
+	return slices.AppendSeq(slices.Collect(slices.Chunk(deletions, batch)), slices.Chunk(releases, batch))
 }
 
 // sendBatch sends answers of one kind. It retries a failed answer later, unless the queue no
 // longer knows the message or may have delivered it again.
-func (f *inFlight) sendBatch(ctx context.Context, some []*message) {
+func (f *inFlight) sendBatch(ctx context.Context, messages []*message) {
 	var failed failures
-	if some[0].delay == deleteMessage {
-		failed, _ = f.delete(ctx, some)
+	if messages[0].delay == deleteMessage {
+		failed, _ = f.delete(ctx, messages)
 	} else {
-		failed, _ = f.setVisibility(ctx, some, func(m *message) time.Duration { return min(m.delay, f.remainingHold(m)) })
+		failed, _ = f.setVisibility(ctx, messages, func(m *message) time.Duration { return min(m.delay, f.remainingHold(m)) })
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, m := range some {
+	for _, m := range messages {
 		err := failed[m]
 		if err != nil && !err.gone && time.Now().Before(m.hiddenUntil) {
 			f.failed = append(f.failed, m)
@@ -116,8 +116,8 @@ func (f *inFlight) renew(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for some := range slices.Chunk(f.dueForRenewal(ctx), batch) {
-			f.renewBatch(ctx, some)
+		for messages := range slices.Chunk(f.dueForRenewal(ctx), batch) {
+			f.renewBatch(ctx, messages)
 		}
 	}
 }
@@ -141,13 +141,13 @@ func (f *inFlight) dueForRenewal(ctx context.Context) (due []*message) {
 	return due
 }
 
-func (f *inFlight) renewBatch(ctx context.Context, some []*message) {
+func (f *inFlight) renewBatch(ctx context.Context, messages []*message) {
 	now := time.Now()
 	wanted := func(m *message) time.Duration { return min(f.limits.visibility, f.remainingHold(m)) }
-	failed, _ := f.setVisibility(ctx, some, wanted)
+	failed, _ := f.setVisibility(ctx, messages, wanted)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, m := range some {
+	for _, m := range messages {
 		switch err := failed[m]; {
 		case err == nil:
 			m.hiddenUntil = now.Add(wanted(m))

@@ -34,8 +34,8 @@ type connTracker struct {
 	bytes atomic.Int64 // sum over all connections
 
 	mu          sync.Mutex
-	all         map[net.Conn]*connection
-	evictedOpen int // evicted connections that are still in all
+	conns       map[net.Conn]*connection
+	evictedOpen int // evicted connections that are still in conns
 	draining    bool
 	ended       sync.WaitGroup
 
@@ -56,7 +56,7 @@ type connection struct {
 }
 
 func newConnTracker(max int, maxBytes int64, onEvict func(why string)) *connTracker {
-	return &connTracker{max: max, maxBytes: maxBytes, onEvict: onEvict, all: make(map[net.Conn]*connection)}
+	return &connTracker{max: max, maxBytes: maxBytes, onEvict: onEvict, conns: make(map[net.Conn]*connection)}
 }
 
 type connectionKey struct{}
@@ -67,7 +67,7 @@ func (c *connTracker) connContext(ctx context.Context, conn net.Conn) context.Co
 	v := &connection{conn: conn, unused: true}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all[conn] = v
+	c.conns[conn] = v
 	return context.WithValue(ctx, connectionKey{}, v)
 }
 
@@ -82,7 +82,7 @@ func connectionOf(r *http.Request) *connection {
 func (c *connTracker) connState(conn net.Conn, state http.ConnState) {
 	var evicted []*connection
 	c.mu.Lock()
-	v := c.all[conn]
+	v := c.conns[conn]
 	switch state {
 	case http.StateNew:
 		c.ended.Add(1)
@@ -103,7 +103,7 @@ func (c *connTracker) connState(conn net.Conn, state http.ConnState) {
 		}
 	case http.StateClosed:
 		v.unlist()
-		delete(c.all, conn)
+		delete(c.conns, conn)
 		if v.evicted.Load() {
 			c.evictedOpen--
 		}
@@ -128,7 +128,7 @@ func (v *connection) unlist() {
 // evictForConnection evicts connections while there are too many: unauthenticated ones first,
 // then idle ones, and the newest itself if all others have an authenticated request.
 func (c *connTracker) evictForConnection(newest *connection) (evicted []*connection) {
-	for len(c.all)-c.evictedOpen > c.max {
+	for len(c.conns)-c.evictedOpen > c.max {
 		v := c.unauthenticated.Front().Value.(*connection)
 		if v == newest && c.idle.Len() > 0 {
 			v = c.idle.Front().Value.(*connection)
@@ -235,7 +235,7 @@ func (c *connTracker) closeUnused() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.draining = true
-	for conn, v := range c.all {
+	for conn, v := range c.conns {
 		if v.unused {
 			_ = conn.Close()
 		}
@@ -245,7 +245,7 @@ func (c *connTracker) closeUnused() {
 func (c *connTracker) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.all)
+	return len(c.conns)
 }
 
 // wait returns when all connections are closed. The server must have stopped accepting.

@@ -15,7 +15,7 @@ import (
 const maxHeaderBytes = 16 << 10
 
 // Run listens and serves until ctx ends. Then it stops accepting connections and waits up to the
-// shutdownTimeout period for the outcomes of accepted posts. Senders must post again if they get no
+// shutdown timeout for the outcomes of accepted posts. Senders must post again if they get no
 // response. Run may be called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
