@@ -47,7 +47,7 @@ var (
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrRefused: nothing was written or read, and trying again will not help
 	// until a person acts.
-	ErrRefused = errors.New("refused for good")
+	ErrRefused = errors.New("refused permanently")
 	// ErrUnsent: the request never left this process.
 	ErrUnsent = errors.New("not sent")
 )

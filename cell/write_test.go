@@ -37,7 +37,7 @@ func newScriptedWrite(t *testing.T, trust cell.Trust, resolves int, answers []er
 	p.Write = &cell.Write{
 		Send: func(context.Context) error {
 			if len(p.answers) == 0 {
-				t.Fatal("it is sent once more")
+				t.Fatal("unexpected request")
 			}
 			answer := p.answers[0]
 			p.answers = p.answers[1:]
@@ -45,7 +45,7 @@ func newScriptedWrite(t *testing.T, trust cell.Trust, resolves int, answers []er
 		},
 		Look: func(context.Context, error) (cell.Outcome, error) {
 			if len(p.looks) == 0 {
-				t.Fatal("it is looked for once more")
+				t.Fatal("unexpected look")
 			}
 			look := p.looks[0]
 			p.looks = p.looks[1:]
@@ -96,7 +96,7 @@ func TestWrite(t *testing.T) {
 		{"unsent three times", cell.Trust{}, answers{cell.ErrUnsent, cell.ErrUnsent, cell.ErrUnsent}, nil, cell.Lost, cell.ErrUnsent, 0},
 		{"unsent after silence", cell.Trust{}, answers{errNoAnswer, cell.ErrUnsent, cell.ErrUnsent}, []lookResult{unchanged}, cell.Unclear, cell.ErrUnsent, 1},
 
-		{"refused for good", cell.Trust{}, answers{refused}, nil, cell.Lost, cell.ErrRefused, 0},
+		{"refused permanently", cell.Trust{}, answers{refused}, nil, cell.Lost, cell.ErrRefused, 0},
 		{"refused after silence, and there", cell.Trust{}, answers{errNoAnswer, refused}, []lookResult{unchanged, {cell.Landed, nil}}, cell.Landed, nil, 1},
 		{"refused after silence, and not there", cell.Trust{}, answers{errNoAnswer, refused}, []lookResult{unchanged, unchanged}, cell.Unclear, cell.ErrRefused, 1},
 		{"refused after silence, trusted", trusting, answers{errNoAnswer, refused}, []lookResult{unchanged}, cell.Unclear, cell.ErrRefused, 1},

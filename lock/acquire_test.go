@@ -134,7 +134,7 @@ func TestInvalidConfigs(t *testing.T) {
 		_, semaphore := b.Semaphore(key, 1, Config{})
 		_, rw := b.RWMutex(key, Config{})
 		for _, err := range []error{mutex, semaphore, rw} {
-			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "choose one without") {
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "choose another key") {
 				t.Errorf("the key %q: %v", key, err)
 			}
 		}
@@ -174,6 +174,6 @@ func TestOpen(t *testing.T) {
 		b.noError(err)
 		b.noError(b.mustAcquire(m.Acquire(b.Context())).Release(b.Context()))
 		_, err = Open(b.Context(), u.calls, "nowhere", "")
-		b.wantError(err, bucket.ErrNoBucket, "locks cannot be used here")
+		b.wantError(err, bucket.ErrNoBucket, "check the store for locks")
 	})
 }

@@ -39,7 +39,7 @@ const (
 
 var (
 	// ErrConfig: a lock or an update cannot be used like this.
-	ErrConfig = errors.New("wrong use")
+	ErrConfig = errors.New("invalid use")
 	// ErrHeld: another holder has the lock. The error is a *[HeldError].
 	ErrHeld = errors.New("the lock is held")
 	// ErrSlow: the store takes longer to answer than a lease lasts.
@@ -65,7 +65,7 @@ func (e *HeldError) Error() string {
 	}
 	s := fmt.Sprintf("%s: %s by %s", e.Lock, ErrHeld, e.Record.describeHolder())
 	if e.Limit > 0 {
-		s += fmt.Sprintf("; it counts to %d, and not to %d: all must use the same limit", e.Record.Limit, e.Limit)
+		s += fmt.Sprintf("; its limit is %d, not %d: all holders must use the same limit", e.Record.Limit, e.Limit)
 	}
 	return s
 }
@@ -84,7 +84,7 @@ func (e *HeldError) withCause(ctx context.Context, err error) error {
 
 // holder names who holds the lock, for people.
 func (r *Record) describeHolder() string {
-	s := "somebody"
+	s := "another process"
 	if r.Owner != "" {
 		s = event.Quote(r.Owner)
 	}
@@ -111,11 +111,11 @@ func (c Config) holderRecord() (Record, error) {
 	}
 	for _, text := range []string{c.Owner, c.Reason} {
 		if len(text) > MaxText || !utf8.ValidString(text) {
-			return Record{}, fmt.Errorf("%w: Owner and Reason have at most %d bytes of UTF-8 each", ErrConfig, MaxText)
+			return Record{}, fmt.Errorf("%w: Owner and Reason: want at most %d bytes of UTF-8 each", ErrConfig, MaxText)
 		}
 	}
 	if len(c.ID) > MaxID || !utf8.ValidString(c.ID) {
-		return Record{}, fmt.Errorf("%w: ID has at most %d bytes of UTF-8", ErrConfig, MaxID)
+		return Record{}, fmt.Errorf("%w: ID: want at most %d bytes of UTF-8", ErrConfig, MaxID)
 	}
 	host, err := os.Hostname()
 	if err != nil {

@@ -73,7 +73,7 @@ func (c *contender) tryAcquire(ctx context.Context, now *observation) (attempt, 
 		c.ignore(w.next.Nonce) // the answer came too late
 		if late++; late == maxLateAnswers {
 			h.releaseBestEffort(ctx)
-			return attempt{}, fmt.Errorf("taking the lock %s: %w, which is %v: choose a longer TTL", c, ErrSlow, h.ttl())
+			return attempt{}, fmt.Errorf("acquire the lock %s: %w (%v): choose a longer TTL", c, ErrSlow, h.ttl())
 		}
 	}
 }

@@ -259,7 +259,7 @@ func TestDroppedAnswers(t *testing.T) {
 		for range 60 {
 			l, err := m.TryAcquire(t.Context())
 			if err != nil {
-				t.Fatalf("nobody else wants the lock: %v", err)
+				t.Fatalf("no other process wants the lock: %v", err)
 			}
 			if l.Token() <= token {
 				t.Fatalf("token %d after %d", l.Token(), token)
@@ -281,7 +281,7 @@ func TestDroppedAnswers(t *testing.T) {
 		}
 		wg.Wait()
 		if got := strings.Count(readCount(t, c.store(t, server), name), "+"); got != 60 {
-			t.Errorf("%d of 60 updates are there", got)
+			t.Errorf("%d of 60 updates were applied", got)
 		}
 		runContenders(t, func(i int, critical func()) error {
 			if i >= 8 {

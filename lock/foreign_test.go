@@ -24,15 +24,15 @@ var invalidLeases = map[string]struct {
 	kind    error
 	says    string
 }{
-	"nothing":               {"", ErrForeign, "not JSON"},
-	"a text":                {"hello", ErrForeign, "not JSON"},
-	"half of it":            {leaseText()[:80], ErrForeign, "not JSON"},
-	"two of it":             {leaseText() + leaseText(), ErrForeign, "not JSON"},
-	"bytes":                 {"\xff\x00", ErrForeign, "not JSON"},
-	"a list":                {`[]`, ErrForeign, "not JSON, or not a lease's"},
-	"null":                  {`null`, ErrForeign, "no format"},
-	"something else's":      {`{"ID":"5b0a","Operation":"OperationTypeApply"}`, ErrForeign, `no format "pawl-lock/1"`},
-	"another format":        {leaseText("pawl-lock/1", "pawl-row/1"), ErrForeign, "no format"},
+	"nothing":               {"", ErrForeign, "not the JSON"},
+	"a text":                {"hello", ErrForeign, "not the JSON"},
+	"half of it":            {leaseText()[:80], ErrForeign, "not the JSON"},
+	"two of it":             {leaseText() + leaseText(), ErrForeign, "not the JSON"},
+	"bytes":                 {"\xff\x00", ErrForeign, "not the JSON"},
+	"a list":                {`[]`, ErrForeign, "not the JSON of a lease"},
+	"null":                  {`null`, ErrForeign, "its format is not"},
+	"something else's":      {`{"ID":"5b0a","Operation":"OperationTypeApply"}`, ErrForeign, `format is not "pawl-lock/1"`},
+	"another format":        {leaseText("pawl-lock/1", "pawl-row/1"), ErrForeign, "its format is not"},
 	"a newer format":        {leaseText("pawl-lock/1", "pawl-lock/2"), ErrNewer, "update this one"},
 	"a newer format's":      {`{"format":"pawl-lock/2","token":"seven"}`, ErrNewer, "pawl-lock/2"},
 	"duplicate names":       {leaseText(`"token":7`, `"token":7,"token":8`), ErrForeign, ""},
@@ -44,7 +44,7 @@ var invalidLeases = map[string]struct {
 	"no nonce":              {leaseText("0123456789abcdef", ""), ErrForeign, "nonce"},
 	"a long nonce":          {leaseText("0123456789abcdef", strings.Repeat("x", 65)), ErrForeign, "nonce"},
 	"no TTL":                {leaseText("30000", "0"), ErrForeign, "its ttl_ms is 0"},
-	"a TTL for ever":        {leaseText("30000", "9007199254740993"), ErrForeign, "its ttl_ms is"},
+	"a TTL that is huge":        {leaseText("30000", "9007199254740993"), ErrForeign, "its ttl_ms is"},
 	"a limit that is huge":  {leaseText(`"token":7`, `"token":7,"limit":1001`), ErrForeign, "its limit is 1001"},
 	"too many bytes":        {leaseText("}", strings.Repeat(" ", maxRecord)+"}"), ErrForeign, "more than 32768 bytes"},
 }
@@ -106,7 +106,7 @@ func TestForeignObjectAmongReaders(t *testing.T) {
 		_, err = m.Lock(b.Context())
 		b.wantError(err, ErrForeign, "s3://b/k.readers/0003")
 		if rec, err := b.user().bucket.Show(b.Context(), "k"); err != nil || rec.State != Released {
-			b.Errorf("the gate is left %+v, %v", rec, err)
+			b.Errorf("left behind: %+v, %v", rec, err)
 		}
 		b.remove("k.readers/0003") // what has no slot's name is nobody's
 		b.noError(b.mustAcquire(m.RLock(b.Context())).Release(b.Context()))
@@ -141,9 +141,9 @@ func TestMissingLock(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
 		_, err := u.bucket.Show(b.Context(), "k")
-		b.wantError(err, bucket.ErrNotFound, "nobody has ever held it")
+		b.wantError(err, bucket.ErrNotFound, "the lock has never been held")
 		_, err = u.bucket.ForceRelease(b.Context(), "k", 1)
-		b.wantError(err, bucket.ErrNotFound, "nobody has ever held it")
+		b.wantError(err, bucket.ErrNotFound, "the lock has never been held")
 		u.wantRequests("2 Get")
 	})
 }
@@ -210,7 +210,7 @@ func TestOpenRejectsStoreThatIgnoresConditions(t *testing.T) {
 	}{{true, false, "it ignores If-None-Match, "}, {false, true, "it ignores If-Match"}, {true, true, "it ignores If-"}} {
 		inBubble(t, func(b *bubble) {
 			opened, err := Open(b.Context(), ignoresConditions{b.store, c.absent, c.match}, "b", "locks/")
-			b.wantError(err, bucket.ErrIgnored, c.says, "locks cannot be used here")
+			b.wantError(err, bucket.ErrIgnored, c.says, "check the store for locks")
 			if opened != nil || len(b.keys()) > 0 {
 				b.Errorf("it is opened: %v; left behind: %q", opened, b.keys())
 			}

@@ -60,7 +60,7 @@ func (l *Lease) watch(ctx context.Context, c *contender, ttl time.Duration) {
 		left := (ttl+l.period)/2 - elapsed(l.sent, c.clock.Now())
 		l.mu.Unlock()
 		if left <= 0 {
-			l.lose(fmt.Errorf("%s: %w: it was not renewed within its %v: the machine stood still, or the store", c, ErrLost, ttl))
+			l.lose(fmt.Errorf("%s: %w: it was not renewed within its %v: the machine was suspended, or the store did not answer", c, ErrLost, ttl))
 			l.stop()
 			return
 		}
@@ -118,7 +118,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	l.held = nil
 	l.mu.Unlock()
 	if h == nil {
-		return fmt.Errorf("%w: it was released before", ErrConfig)
+		return fmt.Errorf("%w: the lease was already released", ErrConfig)
 	}
 	if ctx.Err() != nil {
 		var stop context.CancelFunc

@@ -119,7 +119,7 @@ func (h *heldLease) renew(ctx context.Context, within time.Duration) error {
 // late is the error for a lease that was not renewed in time.
 func (h *heldLease) expiredError() error {
 	if h.renewErr == nil {
-		return fmt.Errorf("%s: %w: it was not renewed within its %v: this process stood still, or waited for something else", h.contender, ErrLost, h.ttl())
+		return fmt.Errorf("%s: %w: it was not renewed within its %v: this process was paused or blocked", h.contender, ErrLost, h.ttl())
 	}
 	return fmt.Errorf("%s: %w: it could not be renewed within its %v: %w", h.contender, ErrLost, h.ttl(), h.renewErr)
 }
@@ -129,7 +129,7 @@ func (h *heldLease) lostError(now version) error {
 	case !now.exists:
 		return fmt.Errorf("%s: %w: its object was deleted", h.contender, ErrLost)
 	case now.rec.State == Released:
-		return fmt.Errorf("%s: %w: it was released by somebody else; its token is now %d", h.contender, ErrLost, now.rec.Token)
+		return fmt.Errorf("%s: %w: it was released by another process; its token is now %d", h.contender, ErrLost, now.rec.Token)
 	}
 	return fmt.Errorf("%s: %w to %s", h.contender, ErrLost, now.rec.describeHolder())
 }
@@ -145,7 +145,7 @@ func (h *heldLease) release(ctx context.Context) error {
 		switch {
 		case err != nil:
 			h.ignoreOwn()
-			return fmt.Errorf("%w; nobody else can enter until its lease is over", err)
+			return fmt.Errorf("%w; no other process can acquire it until its lease expires", err)
 		case r.outcome == cell.Landed:
 			if h.released != nil {
 				h.released(r.version)

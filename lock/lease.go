@@ -66,7 +66,7 @@ func (l *leaseCell) read(ctx context.Context) (now observation, err error) {
 		return err
 	})
 	if err != nil {
-		return observation{}, fmt.Errorf("reading the lock %s: %w", l, err)
+		return observation{}, fmt.Errorf("read the lock %s: %w", l, err)
 	}
 	return now, nil
 }
@@ -81,7 +81,7 @@ func (l *leaseCell) parse(v cell.Value) (version, error) {
 	}
 	rec, err := decode(v.Body)
 	if err != nil {
-		return version{}, fmt.Errorf("%s: %w; it was left as it is: choose another key for the lock", l, err)
+		return version{}, fmt.Errorf("%s: %w; the object was not changed: choose another key for the lock", l, err)
 	}
 	return version{exists: true, etag: v.Version, rec: rec}, nil
 }
@@ -111,7 +111,7 @@ func classify(now, base version, nonce string) cell.Outcome {
 func (l *leaseCell) show(ctx context.Context) (observation, error) {
 	now, err := l.readOnce(ctx)
 	if err == nil && !now.exists {
-		err = fmt.Errorf("%w: nobody has ever held it", bucket.ErrNotFound)
+		err = fmt.Errorf("%w: the lock has never been held", bucket.ErrNotFound)
 	}
 	return now, err
 }
@@ -122,9 +122,9 @@ func (l *leaseCell) forceRelease(ctx context.Context, token int64) (Record, erro
 	for err == nil {
 		switch {
 		case now.free():
-			return Record{}, fmt.Errorf("releasing the lock %s: %w: nobody holds it", l, ErrConfig)
+			return Record{}, fmt.Errorf("release the lock %s: %w: the lock is not held", l, ErrConfig)
 		case now.rec.Token != token:
-			return Record{}, fmt.Errorf("releasing the lock %s: %w: it is held under the token %d, and not under %d, by %s", l, ErrConfig, now.rec.Token, token, now.rec.describeHolder())
+			return Record{}, fmt.Errorf("release the lock %s: %w: it is held under the token %d, not under %d, by %s", l, ErrConfig, now.rec.Token, token, now.rec.describeHolder())
 		}
 		r, err := l.write(now.version, now.rec.forced(l.nonce(), l.clock.Now())).run(ctx)
 		if err != nil {
@@ -135,7 +135,7 @@ func (l *leaseCell) forceRelease(ctx context.Context, token int64) (Record, erro
 		}
 		now = r.observation // another process has renewed it, or taken it over
 	}
-	return Record{}, fmt.Errorf("releasing the lock %s: %w", l, err)
+	return Record{}, fmt.Errorf("release the lock %s: %w", l, err)
 }
 
 // permanent reports that a store refused a request, and will refuse it again.

@@ -130,7 +130,7 @@ func TestLeaseEndsAfterSuspend(t *testing.T) {
 		clock.slept.Store(int64(time.Hour))
 		woke := time.Now()
 		at, why := l.waitForEnd()
-		b.wantError(why, ErrLost, b.lock, "stood still")
+		b.wantError(why, ErrLost, b.lock, "suspended")
 		b.wantDuration(at.Sub(woke), 0, clockPoll)
 		b.wantError(l.Release(b.withTimeout(time.Second)), ErrLost)
 	})
@@ -141,7 +141,7 @@ func TestForceReleaseEndsLease(t *testing.T) {
 		l := b.mustAcquire(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 		other := b.user()
 		_, err := other.bucket.ForceRelease(b.Context(), "k", l.Token()+1)
-		b.wantError(err, ErrConfig, "it is held under the token", "and not under")
+		b.wantError(err, ErrConfig, "it is held under the token", ", not under")
 		b.noError(l.Context().Err())
 		rec, err := other.bucket.ForceRelease(b.Context(), "k", l.Token())
 		b.noError(err)
@@ -150,11 +150,11 @@ func TestForceReleaseEndsLease(t *testing.T) {
 		}
 		began := time.Now()
 		at, why := l.waitForEnd()
-		b.wantError(why, ErrLost, "released by somebody else")
+		b.wantError(why, ErrLost, "released by another process")
 		b.wantDuration(at.Sub(began), 0, ttl/renewAfter)
 		b.wantError(l.Release(b.Context()), ErrLost)
 		_, err = other.bucket.ForceRelease(b.Context(), "k", rec.Token)
-		b.wantError(err, ErrConfig, "nobody holds it")
+		b.wantError(err, ErrConfig, "the lock is not held")
 	})
 }
 
@@ -178,7 +178,7 @@ func TestReleaseTwice(t *testing.T) {
 		b.noError(l.Release(b.Context()))
 		was := b.content("k")
 		u.wantRequests("1 Get, 2 Put")
-		b.wantError(l.Release(b.Context()), ErrConfig, "released before")
+		b.wantError(l.Release(b.Context()), ErrConfig, "already released")
 		u.wantRequests("")
 		if b.content("k") != was {
 			b.Error("it wrote something")
@@ -211,7 +211,7 @@ func TestUnansweredReleaseKeepsOthersOut(t *testing.T) {
 		l := b.mustAcquire(m.Acquire(b.Context()))
 		u.calls.Next(buckettest.Put, buckettest.Hold(make(chan struct{}), make(chan struct{})))
 		err := l.Release(b.withTimeout(time.Second))
-		b.wantError(err, context.DeadlineExceeded, "nobody else can enter until its lease is over")
+		b.wantError(err, context.DeadlineExceeded, "no other process can acquire it until its lease expires")
 		if errors.Is(err, ErrLost) {
 			b.Errorf("%v: it was not lost", err)
 		}

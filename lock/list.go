@@ -29,7 +29,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Status, erro
 	return func(yield func(Status, error) bool) {
 		for info, err := range b.store.List(ctx, b.name, prefix, "") {
 			if err != nil {
-				yield(Status{}, fmt.Errorf("listing the locks below %s: %w", event.Quote("s3://"+b.name+"/"+prefix), err))
+				yield(Status{}, fmt.Errorf("list the locks below %s: %w", event.Quote("s3://"+b.name+"/"+prefix), err))
 				return
 			}
 			o := b.object(b.name, info.Key)

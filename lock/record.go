@@ -95,17 +95,17 @@ func decode(b []byte) (Record, error) {
 		Format string `json:"format"`
 	}
 	if err := jsonv2.Unmarshal(b, &head); err != nil {
-		return Record{}, fmt.Errorf("%w: it is not JSON, or not a lease's", ErrForeign)
+		return Record{}, fmt.Errorf("%w: its content is not the JSON of a lease", ErrForeign)
 	}
 	switch {
 	case !strings.HasPrefix(head.Format, formatFamily):
-		return Record{}, fmt.Errorf("%w: it has no format %q", ErrForeign, format)
+		return Record{}, fmt.Errorf("%w: its format is not %q", ErrForeign, format)
 	case head.Format != format:
 		return Record{}, fmt.Errorf("%w: its format is %s", ErrNewer, event.Quote(head.Format))
 	}
 	var w wire
 	if err := jsonv2.Unmarshal(b, &w); err != nil {
-		return Record{}, fmt.Errorf("%w: its fields are not those of a lease", ErrForeign)
+		return Record{}, fmt.Errorf("%w: its fields do not match a lease", ErrForeign)
 	}
 	if err := w.check(); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrForeign, err)
@@ -121,13 +121,13 @@ func (r *Record) check() error {
 	case r.Token < 1 || r.Token >= 1<<62: // the next ones must not overflow
 		return fmt.Errorf("its token is %d", r.Token)
 	case len(r.Nonce) < 8 || len(r.Nonce) > maxNonce:
-		return errors.New("its nonce has another length")
+		return errors.New("its nonce has a wrong length")
 	case r.TTL < MinTTL.Milliseconds() || r.TTL > MaxTTL.Milliseconds():
 		return fmt.Errorf("its ttl_ms is %d", r.TTL)
 	case len(r.ID) > MaxID || len(r.Owner) > MaxText || len(r.Reason) > MaxText || len(r.Host) > MaxText:
-		return errors.New("it says too much of its holder")
+		return errors.New("its holder's description is too long")
 	case slices.ContainsFunc(r.Before, func(n string) bool { return len(n) > maxNonce }):
-		return errors.New("a nonce of a write before is too long")
+		return errors.New("an earlier nonce is too long")
 	case r.Limit < 0 || r.Limit > MaxSlots:
 		return fmt.Errorf("its limit is %d", r.Limit)
 	}

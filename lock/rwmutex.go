@@ -78,7 +78,7 @@ func (m *RWMutex) lock(ctx context.Context, wait bool) (*heldLease, error) {
 		case !errors.Is(err, ErrLost) || ctx.Err() != nil:
 			return nil, err
 		case m.writer.clock.Now().Sub(answered) > outageTimeout:
-			return nil, fmt.Errorf("looking for the readers of %s: %w, which is %v: choose a longer TTL", m.writer, ErrSlow, h.ttl())
+			return nil, fmt.Errorf("list the readers of %s: %w (%v): choose a longer TTL", m.writer, ErrSlow, h.ttl())
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Tim
 		*answered, a.retry = m.writer.clock.Now(), min(a.retry, h.ttl()/renewAfter)
 		return a, nil
 	case h.remaining(m.writer.clock.Now()) <= 0:
-		return attempt{}, fmt.Errorf("%s: %w: it took too long to look for readers", m.writer, ErrLost)
+		return attempt{}, fmt.Errorf("%s: %w: it expired while the readers were listed", m.writer, ErrLost)
 	}
 	return attempt{held: h}, nil
 }
@@ -110,7 +110,7 @@ func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Tim
 // renews the writer lease between reads.
 func (m *RWMutex) remainingReaders(ctx context.Context, writer *heldLease) (attempt, error) {
 	if !m.readers.turns.waitTurn(ctx, m.readers.clock) {
-		return attempt{}, fmt.Errorf("waiting for the readers of %s: %w", m.writer, context.Cause(ctx))
+		return attempt{}, fmt.Errorf("wait for the readers of %s: %w", m.writer, context.Cause(ctx))
 	}
 	defer m.readers.turns.endTurn()
 	there, err := m.readers.list(ctx, writer.renewBestEffort)

@@ -18,7 +18,7 @@ type Semaphore struct{ slots *slots }
 func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 	holder, err := b.checkedHolder(key, c)
 	if err == nil && (n < 1 || n > MaxSlots) {
-		err = fmt.Errorf("%w: a limit of %d: want 1 to %d", ErrConfig, n, MaxSlots)
+		err = fmt.Errorf("%w: limit %d: want 1 to %d", ErrConfig, n, MaxSlots)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the semaphore %s: %w", event.Quote("s3://"+b.name+"/"+key), err)

@@ -45,7 +45,7 @@ func TestDifferentLimitsExclude(t *testing.T) {
 			s := u.semaphore(n, Config{})
 			for _, requests := range []string{"1 List, 1 Get", "1 List", "1 List"} {
 				_, err := s.TryAcquire(b.Context())
-				b.wantError(err, ErrHeld, "it counts to 2, and not to", "all must use the same limit", "ann")
+				b.wantError(err, ErrHeld, "its limit is 2, not ", "all holders must use the same limit", "ann")
 				u.wantRequests(requests)
 			}
 		}

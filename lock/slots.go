@@ -56,7 +56,7 @@ func (s *slots) slot(i int) *slot {
 func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error) (map[int]*slot, error) {
 	found, err := s.listing(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", s, err)
+		return nil, fmt.Errorf("list %s: %w", s, err)
 	}
 	there := map[int]*slot{}
 	for _, info := range found {
@@ -114,7 +114,7 @@ func (s *slots) otherLimit(ctx context.Context, there map[int]*slot) (attempt, e
 // tryAcquire acquires any slot that is free.
 func (s *slots) tryAcquire(ctx context.Context) (attempt, error) {
 	if !s.turns.waitTurn(ctx, s.clock) {
-		return attempt{}, fmt.Errorf("waiting for a slot of %s: %w", s, context.Cause(ctx))
+		return attempt{}, fmt.Errorf("wait for a slot of %s: %w", s, context.Cause(ctx))
 	}
 	defer s.turns.endTurn()
 	var there map[int]*slot

@@ -59,7 +59,7 @@ func (s *transcript) run(d *datadriven.TestData) (string, error) {
 	holder := Record{Owner: argText(d, "by", ""), Reason: argText(d, "reason", ""), Host: "host", PID: 1, TTL: ttl.Milliseconds()}
 	r := &s.now.rec
 	switch d.Cmd {
-	case "story":
+	case "reset":
 		*s = transcript{}
 		return "", nil
 	case "stored":
@@ -68,7 +68,7 @@ func (s *transcript) run(d *datadriven.TestData) (string, error) {
 		return decodeText(d.Input), nil
 	case "classify":
 		return s.classify(d), nil
-	case "judge":
+	case "classify-update":
 		return runClassifyUpdate(d)
 	case "first":
 		*r = first(&holder, s.nonce(), clock)
@@ -111,7 +111,7 @@ func argText(d *datadriven.TestData, name, otherwise string) string {
 
 // told is a record, for people.
 func formatRecord(r *Record) string {
-	out := fmt.Sprintf("%s, token %s, by %s", r.State, token(r.Token), cmp.Or(r.Owner, "nobody"))
+	out := fmt.Sprintf("%s, token %s, by %s", r.State, token(r.Token), cmp.Or(r.Owner, "no owner"))
 	if r.Reason != "" {
 		out += ": " + r.Reason
 	}

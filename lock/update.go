@@ -49,12 +49,12 @@ const (
 
 var (
 	// ErrContended: others changed the object every time. Nothing was written.
-	ErrContended = errors.New("the object was changed by others every time")
+	ErrContended = errors.New("other writers changed the object during every attempt")
 	// ErrFenced: the object was updated under a higher fencing token. Nothing
 	// was written.
 	ErrFenced = errors.New("the fencing token is too old")
 	// ErrUnsure: it cannot be known whether the update was applied.
-	ErrUnsure = errors.New("it is not known whether the update was applied: look at the object")
+	ErrUnsure = errors.New("unknown whether the update was applied: inspect the object")
 )
 
 // Updated is what became of an update.
@@ -93,9 +93,9 @@ func (b *Bucket) Update(ctx context.Context, key string, change func(context.Con
 func (b *Bucket) update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), respell func([]byte, int64) []byte, c UpdateConfig) (Updated, error) {
 	switch {
 	case c.Tries < 0:
-		return Updated{}, fmt.Errorf("%w: Tries %d: must be positive", ErrConfig, c.Tries)
+		return Updated{}, fmt.Errorf("%w: Tries %d: must not be negative", ErrConfig, c.Tries)
 	case c.Fence < 0:
-		return Updated{}, fmt.Errorf("%w: Fence %d: must be positive", ErrConfig, c.Fence)
+		return Updated{}, fmt.Errorf("%w: Fence %d: must not be negative", ErrConfig, c.Fence)
 	case c.Tries == 0:
 		c.Tries = defaultTries
 	}
@@ -138,12 +138,12 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 		case f != cell.Lost:
 			return Updated{Written: true, Tries: n, Content: next}, nil
 		case n == u.config.Tries:
-			return Updated{Tries: n}, fmt.Errorf("updating %s: %w, %d times; nothing was written: try again when there is less contention, or hold a lock", u, ErrContended, n)
+			return Updated{Tries: n}, fmt.Errorf("update %s: %w (%d attempts); nothing was written: retry later, or hold a lock", u, ErrContended, n)
 		}
 		pause := u.jitter(window)
 		window = min(2*window, maxRetryPause)
 		if err := u.clock.Sleep(ctx, pause); err != nil {
-			return Updated{Tries: n}, fmt.Errorf("updating %s: nothing was written: others changed it %d times: %w", u, n, err)
+			return Updated{Tries: n}, fmt.Errorf("update %s: nothing was written: other writers changed it %d times: %w", u, n, err)
 		}
 		if base, was = now, then; pause > rereadAfter {
 			if base, was, err = u.read(ctx); err != nil {
@@ -182,7 +182,7 @@ const (
 func (u *update) read(ctx context.Context) (snapshot, Content, error) {
 	now, content, err := u.readRetrying(ctx)
 	if err != nil {
-		return now, content, fmt.Errorf("updating %s: nothing was written: %w", u, err)
+		return now, content, fmt.Errorf("update %s: nothing was written: %w", u, err)
 	}
 	return now, content, u.checkAllowed(now)
 }
@@ -191,9 +191,9 @@ func (u *update) read(ctx context.Context) (snapshot, Content, error) {
 func (u *update) checkAllowed(now snapshot) error {
 	switch {
 	case !now.exists && !u.config.Create:
-		return fmt.Errorf("updating %s: %w: create it first, or say that it may be created", u, bucket.ErrNotFound)
+		return fmt.Errorf("update %s: %w: create it first, or allow its creation", u, bucket.ErrNotFound)
 	case u.config.Fence > 0 && now.fence > u.config.Fence:
-		return fmt.Errorf("updating %s: %w: %d, and the object was updated under %d; nothing was written: the lock has had a later holder",
+		return fmt.Errorf("update %s: %w: %d; the object was updated under %d by a later holder of the lock; nothing was written",
 			u, ErrFenced, u.config.Fence, now.fence)
 	}
 	return nil
@@ -220,7 +220,7 @@ func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
 	}
 	defer func() { _ = r.Close() }() // it was only read from
 	if info.Size > MaxUpdate {
-		return snapshot{}, Content{}, fmt.Errorf("%w: it has %d bytes, more than the %d that an update holds in memory", ErrConfig, info.Size, MaxUpdate)
+		return snapshot{}, Content{}, fmt.Errorf("%w: it has %d bytes: an update holds at most %d in memory", ErrConfig, info.Size, MaxUpdate)
 	}
 	body, err := io.ReadAll(r)
 	if err == nil && info.ETag == "" {
@@ -242,7 +242,7 @@ func (u *update) applyChange(ctx context.Context, base snapshot, was Content) (C
 	case err != nil:
 		return Content{}, err
 	case len(next.Body) > MaxUpdate:
-		return Content{}, fmt.Errorf("updating %s: %w: the new content has %d bytes, more than %d", u, ErrConfig, len(next.Body), MaxUpdate)
+		return Content{}, fmt.Errorf("update %s: %w: the new content has %d bytes: want at most %d", u, ErrConfig, len(next.Body), MaxUpdate)
 	}
 	next.Exists = base.exists
 	return next, nil
@@ -260,27 +260,27 @@ func (u *update) write(ctx context.Context, base snapshot, next Content) (f cell
 	id := u.nonce()[:idSize]
 	metadata, fits := base.with(id, u.config.Fence).metadata(next.Metadata)
 	if !fits {
-		return cell.Lost, now, then, fmt.Errorf("updating %s: %w: its metadata leave too little of the %d bytes that a store allows for what Pawl writes of its updates; nothing was written: shorten them",
+		return cell.Lost, now, then, fmt.Errorf("update %s: %w: its metadata leave too little of the %d bytes that a store allows for the ids of updates; nothing was written: shorten the metadata",
 			u, ErrConfig, maxMetadata)
 	}
 	w := cell.Write{Pace: u.retryPace(u.clock.Now()), Resolves: 1}
 	w.Send = func(ctx context.Context) error { return u.put(ctx, base, next, metadata) }
 	w.Look = func(ctx context.Context, answer error) (cell.Outcome, error) {
 		if now, then, err = u.readRetrying(ctx); err != nil {
-			return cell.Unclear, fmt.Errorf("%w, and looking: %w", answer, err)
+			return cell.Unclear, fmt.Errorf("%w; read it: %w", answer, err)
 		}
 		f, known := classifyUpdate(now, base, id, w.Unanswered == 0)
 		if !known {
-			return cell.Unclear, fmt.Errorf("%w, and then others changed it", answer)
+			return cell.Unclear, fmt.Errorf("%w; then other writers changed it", answer)
 		}
 		return f, nil
 	}
 	f, err = w.Run(ctx)
 	switch {
 	case err != nil && f == cell.Lost:
-		return f, now, then, fmt.Errorf("updating %s: %w", u, err)
+		return f, now, then, fmt.Errorf("update %s: %w", u, err)
 	case err != nil:
-		return f, now, then, fmt.Errorf("updating %s: %w: %w", u, ErrUnsure, err)
+		return f, now, then, fmt.Errorf("update %s: %w: %w", u, ErrUnsure, err)
 	case f == cell.Lost:
 		return f, now, then, u.checkAllowed(now)
 	}

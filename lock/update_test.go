@@ -173,7 +173,7 @@ func TestUpdateRejectsOldFence(t *testing.T) {
 				b.noError(err)
 				continue
 			}
-			b.wantError(err, ErrFenced, "s3://b/k", fmt.Sprint(c.fence), "the lock has had a later holder")
+			b.wantError(err, ErrFenced, "s3://b/k", fmt.Sprint(c.fence), "by a later holder of the lock")
 			u.wantNoWrites(was)
 		}
 		b.wantContent("abdf")
@@ -190,7 +190,7 @@ func TestContendedUpdateFails(t *testing.T) {
 			b.noError(err)
 			return appendText("y")(ctx, c)
 		}, UpdateConfig{Tries: 7})
-		b.wantError(err, ErrContended, "s3://b/k", "7 times", "nothing was written")
+		b.wantError(err, ErrContended, "s3://b/k", "7 attempts", "nothing was written")
 		b.wantContent("xxxxxxx")
 		if n != 7 {
 			b.Errorf("changed %d times", n)
@@ -238,7 +238,7 @@ func TestUnsureUpdate(t *testing.T) {
 	for name, more := range map[string]func(b *bubble){
 		"overwritten by another program": func(b *bubble) { b.put("k", "mine", nil) },
 		"deleted":                        func(b *bubble) { b.remove("k") },
-		"deleted and created anew":       func(b *bubble) { b.remove("k"); b.put("k", "", nil); b.appendByOther(4) },
+		"deleted and created again":       func(b *bubble) { b.remove("k"); b.put("k", "", nil); b.appendByOther(4) },
 		"beyond its lineage":             func(b *bubble) { b.appendByOther(maxIDs + 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestUnsureUpdate(t *testing.T) {
 					u := b.user()
 					u.calls.Next(buckettest.Put, fault(func() { more(b) }))
 					_, err := u.update("b", UpdateConfig{Create: true})
-					b.wantError(err, ErrUnsure, "s3://b/k", "look at the object")
+					b.wantError(err, ErrUnsure, "s3://b/k", "inspect the object")
 					b.wantError(err, bucket.ErrUnclear)
 					if n := u.calls.Calls(buckettest.Put); n != 1 {
 						b.Errorf("%d writes", n)
@@ -413,7 +413,7 @@ func TestUpdateSizeLimit(t *testing.T) {
 		u.wantNoWrites("a")
 		for _, c := range []UpdateConfig{{Tries: -1}, {Fence: -1}} {
 			_, err := u.update("b", c)
-			b.wantError(err, ErrConfig, "must be positive")
+			b.wantError(err, ErrConfig, "must not be negative")
 		}
 		u.wantNoWrites("a")
 	})

@@ -38,7 +38,7 @@ func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(c
 				before, err = encodeJSON(&value)
 			}
 			if err != nil {
-				return Content{}, fmt.Errorf("updating %s: %w: it is not the JSON of a %T: %w; nothing was written", ref, ErrConfig, value, err)
+				return Content{}, fmt.Errorf("update %s: %w: its content does not match %T: %w; nothing was written", ref, ErrConfig, value, err)
 			}
 		}
 		if err := change(ctx, &value); err != nil {
@@ -46,7 +46,7 @@ func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(c
 		}
 		after, err := encodeJSON(&value)
 		if err != nil {
-			return Content{}, fmt.Errorf("updating %s: %w: a %T has no JSON that could be read again: %w; nothing was written", ref, ErrConfig, value, err)
+			return Content{}, fmt.Errorf("update %s: %w: the JSON of the %T cannot be read again: %w; nothing was written", ref, ErrConfig, value, err)
 		}
 		if content.Exists && bytes.Equal(before, after) {
 			return content, nil
@@ -85,7 +85,7 @@ var number = jsonv2.JoinOptions(
 			case value.Kind() == '0':
 				*n = json.Number(value)
 			default:
-				return errors.New("it is no number")
+				return errors.New("not a number")
 			}
 			return nil
 		}),

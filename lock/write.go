@@ -50,7 +50,7 @@ func (w *leaseWrite) run(ctx context.Context) (writeResult, error) {
 	outcome, err := w.sending.Run(ctx)
 	w.unclear = outcome == cell.Unclear
 	if err != nil {
-		return writeResult{}, fmt.Errorf("writing the lock %s: %w", w, err)
+		return writeResult{}, fmt.Errorf("write the lock %s: %w", w, err)
 	}
 	w.result.outcome = outcome
 	return w.result, nil
@@ -82,7 +82,7 @@ func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Outcome, erro
 		return err
 	})
 	if err != nil {
-		return cell.Unclear, fmt.Errorf("%w, and reading it: %w", answer, err)
+		return cell.Unclear, fmt.Errorf("%w; read it: %w", answer, err)
 	}
 	outcome := classify(w.result.version, w.base, w.next.Nonce)
 	if outcome == cell.Unclear {

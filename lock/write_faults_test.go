@@ -150,7 +150,7 @@ func TestForceReleaseWithFaultyWrites(t *testing.T) {
 				b.noError(err)
 				now, err := u.bucket.Show(b.Context(), "k")
 				if b.noError(err); rec.Nonce != now.Nonce || rec.State != Released || rec.Token != h.at.rec.Token+1 {
-					b.Errorf("it says %+v, and there is %+v", rec, now)
+					b.Errorf("returned %+v, stored %+v", rec, now)
 				}
 			})
 		})
@@ -177,10 +177,10 @@ func TestHeldErrorText(t *testing.T) {
 		want string
 	}{
 		{Record{}, "s3://b/k: the lock is held"},
-		{Record{Token: 1}, "s3://b/k: the lock is held by somebody since 0001-01-01T00:00:00Z"},
+		{Record{Token: 1}, "s3://b/k: the lock is held by another process since 0001-01-01T00:00:00Z"},
 		{
 			Record{Token: 1, ID: "build 7"},
-			`s3://b/k: the lock is held by somebody as "build 7" since`,
+			`s3://b/k: the lock is held by another process as "build 7" since`,
 		},
 		{
 			Record{Token: 1, Owner: "ann\n", Host: "h 1", PID: 7, Reason: "why not", Since: epoch},
@@ -207,12 +207,12 @@ func TestRenewalsStopAfterLoss(t *testing.T) {
 		select {
 		case <-l.done:
 		default:
-			b.Error("its renewals go on")
+			b.Error("the renewals continue")
 		}
 		made := u.calls.Calls(buckettest.Put)
 		sleep(10 * ttl)
 		if u.calls.Calls(buckettest.Put) != made {
-			b.Error("it writes still")
+			b.Error("it still writes")
 		}
 	})
 }

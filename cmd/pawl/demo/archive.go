@@ -97,17 +97,17 @@ func (s *archiveScenario) startWorker() (*worker, error) {
 func accessKeyOf(number int) string { return fmt.Sprintf("worker-%d", number) }
 
 const archiveUsage = `
-Now you. Put a record into the stream:
+Try it. Put a record into the stream:
 
   AWS_ACCESS_KEY_ID=%[1]s AWS_SECRET_ACCESS_KEY=%[1]s AWS_DEFAULT_REGION=%[2]s aws --endpoint-url %[3]s kinesis put-record --stream-name %[4]s --partition-key you --cli-binary-format raw-in-base64-out --data hello
 
-Look at what is stored, how far each shard is, and whether all is there:
+List the stored objects, show the progress of each shard, and verify the archive:
 
   AWS_ACCESS_KEY_ID=%[1]s AWS_SECRET_ACCESS_KEY=%[1]s AWS_DEFAULT_REGION=%[2]s aws --endpoint-url %[5]s s3 ls --recursive s3://%[6]s/
   AWS_ACCESS_KEY_ID=%[1]s AWS_SECRET_ACCESS_KEY=%[1]s %[7]s archive status -c %[8]s
   AWS_ACCESS_KEY_ID=%[1]s AWS_SECRET_ACCESS_KEY=%[1]s %[7]s archive verify --deep -c %[8]s
 
-The workers' logs lie beside the configuration.
+The workers' logs are next to the configuration.
 Ctrl-C ends the demo and removes all of this.
 
 `

@@ -57,7 +57,7 @@ func TestArchiveWrong(t *testing.T) {
 	err := demo.RunArchive(t.Context(), demo.Options{
 		Binary: binary, Once: true, Out: out, Report: func(r demo.Report) error { report = r.(*demo.ArchiveReport); return r.Print(out) },
 	})
-	if !errors.Is(err, demo.ErrWrong) || report == nil || report.OK || len(report.Verify.Findings) != 1 || !strings.Contains(out.String(), "Not all is as it should be") {
+	if !errors.Is(err, demo.ErrWrong) || report == nil || report.OK || len(report.Verify.Findings) != 1 || !strings.Contains(out.String(), "Some checks failed") {
 		t.Errorf("got %v\n%s", err, out)
 	}
 	_, folder, ok := strings.Cut(fmt.Sprint(err), "logs, ledger and configuration are in ")
@@ -74,7 +74,7 @@ func TestArchiveStayUp(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	out := &watcher{text: "Now you"}
+	out := &watcher{text: "Try it"}
 	out.then = func() {
 		defer cancel()
 		got, err := putRecord(archiveURLPattern.FindStringSubmatch(out.String())[1])

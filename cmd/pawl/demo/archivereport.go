@@ -41,7 +41,7 @@ func (r *ArchiveReport) err() error {
 	if r.OK {
 		return nil
 	}
-	return fmt.Errorf("%w: of %d records %d are stored once, %d never and %d more often, and %d others; verify has %s; the late object was answered %d",
+	return fmt.Errorf("%w: of %d records, %d are stored once, %d never, and %d more than once; %d other records; verify has %s; the late PUT was answered with %d",
 		ErrWrong, r.Records.Put, r.Records.Once, r.Records.Missing, r.Records.Doubled, r.Records.Others, plural(len(r.Verify.Findings), "finding"), r.LatePut)
 }
 
@@ -51,7 +51,7 @@ func (r *ArchiveReport) Print(w io.Writer) error {
 	if r.LatePut == http.StatusPreconditionFailed {
 		refused = 1
 	}
-	summary := "Not all is as it should be."
+	summary := "Some checks failed."
 	if r.OK {
 		summary = fmt.Sprintf("All is right: %d of %d records are stored exactly once, in %.1f s.", r.Records.Once, r.Records.Put, r.Seconds)
 	}

@@ -86,7 +86,7 @@ func (s *archiveScenario) killSender(ctx context.Context) error {
 		}
 		w.Kill()
 		s.killed, s.report.Workers.Killed = w, 1
-		s.screen.done("%s is killed while an object of its is on the way to the store", w)
+		s.screen.done("%s is killed while one of its objects is on the network", w)
 	}
 	cancel()
 	<-stopped
@@ -120,7 +120,7 @@ func (s *archiveScenario) awaitStored(ctx context.Context) error {
 func (s *archiveScenario) checkWorkersRunning() error {
 	for _, w := range s.fleet.all() {
 		if w != s.killed && w.Ended() {
-			return fmt.Errorf("%s ended by itself; its log, %s, ends:\n%s", w, w.Log, w.LogTail())
+			return fmt.Errorf("%s exited unexpectedly; the end of its log, %s:\n%s", w, w.Log, w.LogTail())
 		}
 	}
 	return nil
@@ -174,9 +174,9 @@ func (s *archiveScenario) countRecords() error {
 		}
 	}
 	if c.Others = len(found) - c.Once - c.Doubled; c.Once == c.Put && c.Others == 0 {
-		s.screen.done("a reader that knows nothing of Pawl finds each of the %d records once", c.Put)
+		s.screen.done("an independent reader finds each of the %d records once", c.Put)
 	} else {
-		s.screen.failed("%d of %d records are stored once, %d never, %d more often", c.Once, c.Put, c.Missing, c.Doubled)
+		s.screen.failed("%d of %d records are stored once, %d never, %d more than once", c.Once, c.Put, c.Missing, c.Doubled)
 	}
 	return nil
 }

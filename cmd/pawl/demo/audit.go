@@ -53,7 +53,7 @@ func (f *fleet) runJSON(ctx context.Context, into any, command ...string) error 
 		return fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(complaint.String()))
 	}
 	if err := json.Unmarshal(out, into); err != nil {
-		return fmt.Errorf("%s says %q: %w", name, out, err)
+		return fmt.Errorf("%s printed %q: %w", name, out, err)
 	}
 	return nil
 }

@@ -80,9 +80,9 @@ func checkGray(in, out []byte) error {
 	case err != nil:
 		return fmt.Errorf("it cannot be read: %w", err)
 	case gotFormat != format:
-		return fmt.Errorf("it is %s, and the input %s", gotFormat, format)
+		return fmt.Errorf("it is %s, but the input is %s", gotFormat, format)
 	case got.Bounds() != want.Bounds():
-		return fmt.Errorf("it has %v pixels, and the input %v", got.Bounds().Size(), want.Bounds().Size())
+		return fmt.Errorf("it has %v pixels, but the input has %v", got.Bounds().Size(), want.Bounds().Size())
 	}
 	return samePixels(got, want)
 }
@@ -99,7 +99,7 @@ func samePixels(got, want image.Image) error {
 			g := color.NRGBAModel.Convert(got.At(x, y)).(color.NRGBA)
 			w := color.NRGBAModel.Convert(want.At(x, y)).(color.NRGBA)
 			if g != w {
-				return fmt.Errorf("pixel %d,%d is %v and should be %v", x, y, g, w)
+				return fmt.Errorf("pixel %d,%d is %v, want %v", x, y, g, w)
 			}
 		}
 	}

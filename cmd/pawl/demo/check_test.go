@@ -50,7 +50,7 @@ func TestCompare(t *testing.T) {
 		{"elsewhere", func(out map[string][]byte) { out["other"] = nil }, "other has no input"},
 		{"empty", func(out map[string][]byte) { out[jpg] = nil }, "cannot be read"},
 		{"not converted", func(out map[string][]byte) { out[pic] = inputs[inputPrefix+"in/c.png"] }, "pixel 0,0 is"},
-		{"of another input", func(out map[string][]byte) { out[pic] = out[jpg] }, "it is jpeg, and the input png"},
+		{"of another input", func(out map[string][]byte) { out[pic] = out[jpg] }, "it is jpeg, but the input is png"},
 		{"one pixel off", func(out map[string][]byte) { out[pic] = tweak(t, out[pic], 1) }, "pixel 5,7 is"},
 		{"JPEG, a little off", func(out map[string][]byte) { out[jpg] = tweak(t, out[jpg], 60) }, "pixel "},
 		{"another size", func(out map[string][]byte) { out[pic] = crop(t, out[pic]) }, "it has (10,10) pixels"},

@@ -140,7 +140,7 @@ func TestWrongOutput(t *testing.T) {
 	if !errors.Is(err, demo.ErrWrong) || !strings.Contains(err.Error(), "s3://photos-out/gray/extra.png has no input") {
 		t.Errorf("got %v\n%s", err, &out)
 	}
-	if report == nil || report.OK || len(report.Outputs.Wrong) != 1 || !strings.Contains(out.String(), "Not all is as it should be") {
+	if report == nil || report.OK || len(report.Outputs.Wrong) != 1 || !strings.Contains(out.String(), "Some checks failed") {
 		t.Errorf("the report is %+v", report)
 	}
 	_, folder, ok := strings.Cut(fmt.Sprint(err), "logs, ledger and configuration are in ")

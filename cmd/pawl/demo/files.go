@@ -68,7 +68,7 @@ func (s *filesScenario) title() (command, folder string) {
 func (s *filesScenario) result() Report { return s.report }
 
 const filesUsage = `
-Now you. Open this page, and drag a picture in:
+Try it. Open this page, and drag a picture into it:
 
   %s
 

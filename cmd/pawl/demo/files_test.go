@@ -67,7 +67,7 @@ func TestFilesWrong(t *testing.T) {
 	err := demo.RunFiles(t.Context(), demo.Options{
 		Seed: 3, Binary: binary, Once: true, Out: out, Report: func(r demo.Report) error { report = r.(*demo.FilesReport); return r.Print(out) },
 	})
-	if !errors.Is(err, demo.ErrWrong) || report == nil || report.OK || len(report.Files.Wrong) != 2 || !strings.Contains(out.String(), "Not all is as it should be") {
+	if !errors.Is(err, demo.ErrWrong) || report == nil || report.OK || len(report.Files.Wrong) != 2 || !strings.Contains(out.String(), "Some checks failed") {
 		t.Errorf("got %v\n%s", err, out)
 	}
 	_, folder, ok := strings.Cut(fmt.Sprint(err), "logs, index and configuration are in ")

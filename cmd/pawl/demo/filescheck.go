@@ -52,7 +52,7 @@ func (s *filesScenario) checkIndex(ctx context.Context) error {
 		return err
 	}
 	if again.found() > 0 {
-		s.reportWrong("a second audit finds %+v", *again)
+		s.reportWrong("a second audit found %+v", *again)
 	}
 	if r := &s.report.Files; len(r.Wrong) == 0 {
 		s.screen.done("index and bucket agree about %d of %d files, and a second audit finds nothing", r.Right, r.Of)
@@ -79,9 +79,9 @@ func (s *filesScenario) compare(rows map[string]files.File, objects map[string][
 		}
 		switch {
 		case row.State != a.state:
-			s.reportWrong("%s (%s) is %s, and should be %s", a.key, a.id, row.State, a.state)
+			s.reportWrong("%s (%s) is %s, want %s", a.key, a.id, row.State, a.state)
 		case a.stored != (body != nil), a.stored && !bytes.Equal(body, a.body):
-			s.reportWrong("%s (%s) is %s, and the bucket has other bytes", a.key, a.id, a.state)
+			s.reportWrong("%s (%s) is %s, but the bucket has other bytes", a.key, a.id, a.state)
 		default:
 			r.Right++
 		}
@@ -89,12 +89,12 @@ func (s *filesScenario) compare(rows map[string]files.File, objects map[string][
 	// A service that was killed may have begun what its client then began again.
 	maps.DeleteFunc(rows, func(_ string, f files.File) bool { return f.State == files.Expired })
 	for id, f := range rows {
-		s.reportWrong("%s is %s, and no client knows of it", id, f.State)
+		s.reportWrong("%s is %s, but no client uploaded it", id, f.State)
 	}
 	// Nor did it clean up after its proof of the store, which another does after an hour.
 	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, filesPrefix+files.ProbeFolder) })
 	for key := range objects {
-		s.reportWrong("the bucket has %s, and no client knows of it", key)
+		s.reportWrong("the bucket has %s, but no client uploaded it", key)
 	}
 }
 
@@ -116,7 +116,7 @@ func (s *filesScenario) checkListing(ctx context.Context) error {
 			return err
 		}
 		if status != http.StatusOK || !bytes.Equal(body, want[f.ID]) {
-			s.reportWrong("%s is listed, and should not be, or not with these bytes", f.ID)
+			s.reportWrong("%s should not be listed, or not with these bytes", f.ID)
 		}
 		delete(want, f.ID)
 	}

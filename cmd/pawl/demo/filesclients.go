@@ -41,7 +41,7 @@ func (s *filesScenario) runClient(ctx context.Context, a *clientFile) error {
 func (s *filesScenario) begin(ctx context.Context, a *clientFile) (*rig.SignedURL, error) {
 	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
 	if err != nil {
-		return nil, a.errorf("its upload cannot begin: %w", err)
+		return nil, a.errorf("begin its upload: %w", err)
 	}
 	if begun.Upload == nil {
 		return nil, a.errorf("its upload has no URL")
@@ -63,7 +63,7 @@ func (s *filesScenario) beforeUpload(ctx context.Context, a *clientFile, to *rig
 	case interrupted:
 		_, err := s.client.Put(ctx, to, nil, firstHalf(a.body), len(a.body))
 		if err == nil {
-			return a.errorf("its upload did not break off")
+			return a.errorf("its interrupted upload succeeded")
 		}
 		s.updateReport(func(r *FilesReport) { r.Uploads.BrokenOff++ })
 		return s.checkedCall(ctx, a, http.MethodPost, "/complete")
@@ -122,7 +122,7 @@ func (s *filesScenario) checkedCall(ctx context.Context, a *clientFile, method, 
 	}
 	s.wantStatus(a, method+" "+what, status, http.StatusOK)
 	if f.State != a.state.String() {
-		s.reportWrong("%s is %s after %s %s, and should be %s", a.key, f.State, method, what, a.state)
+		s.reportWrong("%s is %s after %s %s, want %s", a.key, f.State, method, what, a.state)
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (s *filesScenario) deleteFile(ctx context.Context, a *clientFile) error {
 		return err
 	}
 	_, status, err := s.client.Call(ctx, http.MethodGet, "/v1/files/"+a.id, nil, nil)
-	s.wantStatus(a, "GET after it was deleted", status, http.StatusNotFound)
+	s.wantStatus(a, "GET after the deletion", status, http.StatusNotFound)
 	return err
 }
 
@@ -144,10 +144,10 @@ func (s *filesScenario) beginAgain(ctx context.Context, a *clientFile) error {
 	s.updateReport(func(r *FilesReport) { r.Uploads.Repeated++ })
 	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
 	if err != nil {
-		return a.errorf("a second request with its idempotency key: %w", err)
+		return a.errorf("repeat the request with its idempotency key: %w", err)
 	}
 	if begun.File == nil || begun.File.ID != a.id || a.stored != (begun.Upload == nil) {
-		s.reportWrong("%s: a second request with its idempotency key answers with %+v", a.key, begun)
+		s.reportWrong("%s: a second request with its idempotency key returned %+v", a.key, begun)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (s *filesScenario) uploadThroughService(ctx context.Context, a *clientFile)
 	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		_, status, err := s.client.Send(ctx, http.MethodPost, s.endpoint.url+path, headers, firstHalf(a.body), len(a.body))
 		if err == nil && status < http.StatusInternalServerError {
-			return false, a.errorf("half of it was answered with %d", status)
+			return false, a.errorf("the first half of its bytes was answered with %d", status)
 		}
 		return err != nil, nil // of a service that was killed there is an answer at once
 	})
@@ -197,11 +197,11 @@ func (s *filesScenario) uploadThroughService(ctx context.Context, a *clientFile)
 // expect notes a status that should be another.
 func (s *filesScenario) wantStatus(a *clientFile, what string, got, want int) {
 	if got != want {
-		s.reportWrong("%s: %s was answered with %d, and should be with %d", a.key, what, got, want)
+		s.reportWrong("%s: %s was answered with %d, want %d", a.key, what, got, want)
 	}
 }
 
-var errBrokenOff = errors.New("the client breaks off")
+var errBrokenOff = errors.New("the client interrupts the upload")
 
 // half is the first half of a body, which then breaks off.
 func firstHalf(body []byte) io.Reader {

@@ -45,7 +45,7 @@ func (s *filesScenario) advanceDay(ctx context.Context) error {
 			s.wantStatus(a, "POST /undelete a day later", status, http.StatusNotFound)
 		}
 	}
-	s.screen.done("a day later, by the index, the bytes of deleted files are removed, and uploads that did not come are given up")
+	s.screen.done("a day later in the index, the bytes of deleted files are removed, and missing uploads are expired")
 	return nil
 }
 

@@ -58,20 +58,20 @@ func (r *FilesReport) err() error {
 
 // Print writes the report as a table.
 func (r *FilesReport) Print(w io.Writer) error {
-	summary := "Not all is as it should be."
+	summary := "Some checks failed."
 	if r.OK {
 		summary = fmt.Sprintf("All is right: index and bucket agree about %d of %d files, in %.1f s.", r.Files.Right, r.Files.Of, r.Seconds)
 	}
 	u, n := &r.Uploads, &r.Notifications
 	return printTable(w, []section{
 		{"Uploads", []line{
-			{"begun", u.Begun}, {"wrong PUTs refused", u.Refused}, {"broken off", u.BrokenOff}, {"begun again by key", u.Repeated},
+			{"begun", u.Begun}, {"wrong PUTs refused", u.Refused}, {"broken off", u.BrokenOff}, {"repeated by idempotency key", u.Repeated},
 		}},
 		{"Notifications", []line{{"sent", n.Sent}, {"delivered twice", n.Doubled}, {"delayed", n.Delayed}, {"dropped", n.Dropped}}},
 		{"Services", []line{{"started", r.Services.Started}, {"killed in mid-work", r.Services.Killed}}},
-		{"Healed", []line{{"by their client's word", r.Healed.Complete}, {"by an audit", r.Healed.Audit}}},
+		{"Healed", []line{{"by a complete request", r.Healed.Complete}, {"by an audit", r.Healed.Audit}}},
 		{"Files", []line{
-			{"visible", r.Files.Visible}, {"deleted and brought back", u.Undeleted}, {"deleted and gone", r.Files.Gone}, {"never came", r.Files.Expired},
+			{"visible", r.Files.Visible}, {"deleted and undeleted", u.Undeleted}, {"deleted and gone", r.Files.Gone}, {"expired", r.Files.Expired},
 			{"right", fmt.Sprintf("%d of %d", r.Files.Right, r.Files.Of)},
 		}},
 	}, summary)

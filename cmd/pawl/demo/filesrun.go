@@ -66,8 +66,8 @@ func (s *filesScenario) upload(ctx context.Context) error {
 	}
 	s.screen.end()
 	u := &s.report.Uploads
-	s.screen.done("%d uploads are begun, %s with wrong bytes, length or type refused, %d broken off", u.Begun, plural(u.Refused, "PUT"), u.BrokenOff)
-	s.screen.done("%s deleted, and %d brought back", plural(u.Deleted, "file"), u.Undeleted)
+	s.screen.done("%d uploads began, %s with wrong bytes, length or type refused, %d interrupted", u.Begun, plural(u.Refused, "PUT"), u.BrokenOff)
+	s.screen.done("%s deleted, and %d undeleted", plural(u.Deleted, "file"), u.Undeleted)
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (s *filesScenario) heal(ctx context.Context) error {
 	}
 	s.report.Healed.Audit = found.Moved["indexed"]
 	if want := fileKinds[unnotified]; found.Moved["indexed"] != want || found.found() != want {
-		s.reportWrong("an audit should find the %d files whose notifications were lost, and finds %+v", want, *found)
+		s.reportWrong("an audit found %+[2]v, want the %[1]d files whose notifications were lost", want, *found)
 	}
 	s.screen.done("an audit finds %s whose notification was lost", plural(found.Moved["indexed"], "file"))
 	return nil

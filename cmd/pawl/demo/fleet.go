@@ -46,11 +46,11 @@ const (
 	startTimeout = 30 * time.Second
 )
 
-var errEndedEarly = errors.New("the worker ended at once")
+var errEndedEarly = errors.New("the worker exited during its start")
 
 // start starts one more worker, and returns when it takes notifications.
 func (f *fleet) start(ctx context.Context) (w *worker, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not take notifications within %s", startTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("its webhook did not answer within %s", startTimeout))
 	defer cancel()
 	for range startTries {
 		w, err = f.startOnce(ctx)
@@ -79,7 +79,7 @@ func (f *fleet) startOnce(ctx context.Context) (*worker, error) {
 	}
 	if err := f.ready(ctx, w); err != nil {
 		w.Kill()
-		return nil, fmt.Errorf("%w; its log, %s, ends:\n%s", err, w.Log, w.LogTail())
+		return nil, fmt.Errorf("%w; the end of its log, %s:\n%s", err, w.Log, w.LogTail())
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -94,7 +94,7 @@ const tokenLife = 10 * time.Minute
 func (f *frontend) token(w http.ResponseWriter, _ *http.Request) {
 	token, err := f.issue("page", tokenLife)
 	if err != nil {
-		http.Error(w, "no token can be made", http.StatusInternalServerError)
+		http.Error(w, "cannot issue a token", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

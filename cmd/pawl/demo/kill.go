@@ -20,7 +20,7 @@ func (s *pipelineScenario) killWorker(ctx context.Context) error {
 	}
 	s.killed.Kill()
 	s.report.Workers.Killed, s.report.Workers.Held = 1, held
-	s.screen.done("%s is killed with %s in its hands", s.killed, plural(held, "photograph"))
+	s.screen.done("%s is killed while it processes %s", s.killed, plural(held, "photograph"))
 	return s.startReplacement(ctx)
 }
 

@@ -14,10 +14,10 @@ import (
 const stepTimeout = time.Minute
 
 var (
-	errTimeout = errors.New("out of patience")
+	errTimeout = errors.New("timed out")
 	// errUnsettled ends the waiting, but not the show: it goes on with what
 	// there is, and reports it.
-	errUnsettled = errors.New("not all is settled")
+	errUnsettled = errors.New("not all objects are settled")
 )
 
 // run makes the changes, kills a worker, and checks the outputs.
@@ -30,7 +30,7 @@ func (s *pipelineScenario) run(ctx context.Context) error {
 	if err := s.upload(ctx, files); err != nil {
 		return err
 	}
-	err = s.awaitSettled(ctx, "all that workers were told of is settled")
+	err = s.awaitSettled(ctx, "all delivered changes are settled")
 	if err == nil {
 		err = s.heal(ctx)
 	}
@@ -63,10 +63,10 @@ func (s *pipelineScenario) awaitSettled(ctx context.Context, line string) error 
 	s.screen.end()
 	switch {
 	case errors.Is(err, errTimeout):
-		s.screen.failed("not all is settled after %s", stepTimeout)
+		s.screen.failed("not all objects are settled after %s", stepTimeout)
 		return errUnsettled
 	case err == nil && len(s.report.Unsettled) > 0:
-		s.screen.failed("%s could not be done", plural(len(s.report.Unsettled), "object"))
+		s.screen.failed("%s failed", plural(len(s.report.Unsettled), "object"))
 	case err == nil:
 		s.screen.done("%s", line)
 	}
@@ -83,7 +83,7 @@ func (s *pipelineScenario) unsettled(ctx context.Context) (waiting, dead []strin
 	}
 	waiting, dead = rs.unfinished(time.Now())
 	if open > 0 {
-		waiting = append(waiting, fmt.Sprintf("%d notifications were not acknowledged; the last trouble with them: %v", open, failure))
+		waiting = append(waiting, fmt.Sprintf("%d notifications were not acknowledged; the last error: %v", open, failure))
 	}
 	return waiting, dead, nil
 }
@@ -100,7 +100,7 @@ func (s *pipelineScenario) checkOutputs(ctx context.Context) error {
 	}
 	s.report.Outputs = compare(inputs, outputs)
 	if v := &s.report.Outputs; len(v.Wrong) > 0 {
-		s.screen.failed("%d of %d outputs are right, and %d things are wrong", v.Right, v.Of, len(v.Wrong))
+		s.screen.failed("%d of %d outputs are right; %d checks failed", v.Right, v.Of, len(v.Wrong))
 	} else {
 		s.screen.done("%d of %d outputs are their input's grayscale, pixel by pixel, and there is no other", v.Right, v.Of)
 	}
@@ -119,7 +119,7 @@ func (s *pipelineScenario) completeReport(ctx context.Context) error {
 	}
 	r := s.report
 	for _, e := range again.Examples {
-		r.Unsettled = append(r.Unsettled, e.Object+": "+e.What+", after an audit has healed all")
+		r.Unsettled = append(r.Unsettled, e.Object+": "+e.What+", after the audit that repaired all objects")
 	}
 	r.Notifications = s.relay.Messages()
 	r.Effects.Duplicates, r.Effects.Stale = s.relay.rejected()

@@ -79,7 +79,7 @@ func printTable(w io.Writer, sections []section, summary string) error {
 
 func (r *PipelineReport) summary() string {
 	if !r.OK {
-		return "Not all is as it should be."
+		return "Some checks failed."
 	}
 	return fmt.Sprintf("All is right: %d of %d outputs are their input's grayscale, in %.1f s.",
 		r.Outputs.Right, r.Outputs.Of, r.Seconds)

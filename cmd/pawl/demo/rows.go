@@ -79,7 +79,7 @@ func (rs rows) newlyDead(known map[string]int64) (lines []string) {
 		}
 		known[key] = r.Lease.Fence
 		name := r.Object().String()
-		lines = append(lines, fmt.Sprintf("%s comes to nothing: %s", name, strings.TrimPrefix(r.LastError, name+": ")))
+		lines = append(lines, fmt.Sprintf("%s failed permanently: %s", name, strings.TrimPrefix(r.LastError, name+": ")))
 	}
 	return lines
 }

@@ -56,10 +56,10 @@ func TestNewlyDead(t *testing.T) {
 	}
 	check()
 	r.Dead, r.Lease.Fence, r.LastError = true, 7, "s3://photos/k: not a picture"
-	check("s3://photos/k comes to nothing: not a picture")
+	check("s3://photos/k failed permanently: not a picture")
 	check()
 	r.Lease.Fence, r.LastError = 8, "too large"
-	check("s3://photos/k comes to nothing: too large")
+	check("s3://photos/k failed permanently: too large")
 }
 
 func TestMismatchReason(t *testing.T) {

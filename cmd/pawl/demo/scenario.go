@@ -41,7 +41,7 @@ type Report interface {
 
 // ErrWrong is returned if a check of a demo fails. The wrapping error lists what is wrong,
 // and names the folder with the logs.
-var ErrWrong = errors.New("not all is as it should be")
+var ErrWrong = errors.New("a check failed")
 
 // grace is the time that workers have to shut down.
 const shutdownTimeout = 5 * time.Second
@@ -86,7 +86,7 @@ func runScenario(ctx context.Context, o Options, command []string, begin func(*d
 	}
 	dir, err := os.MkdirTemp("", "pawl-demo-")
 	if err != nil {
-		return fmt.Errorf("make a folder for the demo: %w", err)
+		return fmt.Errorf("create a folder for the demo: %w", err)
 	}
 	s := &demoRun{Options: o, dir: dir, token: rand.Text(), screen: &screen{out: o.Out, terminal: o.Terminal}}
 	s.fleet = newFleet(o.Binary, dir, s.token, command...)

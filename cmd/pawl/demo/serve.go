@@ -58,7 +58,7 @@ func checkLoopback(addr string) error {
 		return fmt.Errorf("cannot listen on %s: want host:port, such as 127.0.0.1:9100", event.Quote(addr))
 	}
 	if !isLoopback(host) {
-		return fmt.Errorf("the demo's object store believes everyone, so it does not listen on %s: use 127.0.0.1", event.Quote(addr))
+		return fmt.Errorf("the demo's object store accepts any credentials, so it does not listen on %s: use 127.0.0.1", event.Quote(addr))
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func localOnly(next http.Handler, pages bool) http.Handler {
 		origin := r.Header.Get("Origin")
 		foreign := origin != "" && !(pages && origin == "http://"+r.Host)
 		if foreign || err != nil || !isLoopback(host) {
-			http.Error(w, "the demo is not for other web pages", http.StatusForbidden)
+			http.Error(w, "the demo rejects requests of other web pages", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

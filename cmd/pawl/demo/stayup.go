@@ -11,15 +11,15 @@ import (
 const deadPoll = 500 * time.Millisecond
 
 const pipelineUsage = `
-Now you. Copy a picture in:
+Try it. Upload a picture:
 
   AWS_ACCESS_KEY_ID=%[1]s AWS_SECRET_ACCESS_KEY=%[1]s AWS_DEFAULT_REGION=%[2]s aws --endpoint-url %[3]s s3 cp cat.jpg s3://%[4]s/%[5]scat.jpg
 
-Its grayscale appears as s3://%[6]s/%[7]scat.jpg. What became of it, and why:
+Its grayscale appears as s3://%[6]s/%[7]scat.jpg. Show its state and history:
 
   %[10]s explain -c %[8]s s3://%[4]s/%[5]scat.jpg
 
-The ledger is %[9]s; the workers' logs lie beside it.
+The ledger is %[9]s; the workers' logs are next to it.
 Ctrl-C ends the demo and removes all of this.
 
 `
@@ -69,16 +69,16 @@ func (s *pipelineScenario) dropAnnouncements() {
 func (s *pipelineScenario) announce(c change) {
 	if c.bucket == inputBucket {
 		if !c.removed {
-			s.screen.failed("%s is left alone: %s", object(c.bucket, c.key), mismatchReason(c.key))
+			s.screen.failed("%s is ignored: %s", object(c.bucket, c.key), mismatchReason(c.key))
 		}
 		return
 	}
-	verb := "is there"
+	verb := "was created"
 	switch {
 	case c.removed:
-		verb = "is removed"
+		verb = "was removed"
 	case c.existed:
-		verb = "is new"
+		verb = "was replaced"
 	}
 	s.screen.done("%s %s", object(c.bucket, c.key), verb)
 }
@@ -87,12 +87,12 @@ func (s *pipelineScenario) announce(c change) {
 // "" if it does.
 func mismatchReason(key string) string {
 	if !strings.HasPrefix(key, inputPrefix) {
-		return "the pipeline wants keys that begin with " + inputPrefix
+		return "the pipeline matches keys that begin with " + inputPrefix
 	}
 	for _, suffix := range suffixes {
 		if strings.HasSuffix(key, suffix) {
 			return ""
 		}
 	}
-	return "the pipeline wants keys that end in one of " + strings.Join(suffixes, " ")
+	return "the pipeline matches keys that end in one of " + strings.Join(suffixes, " ")
 }

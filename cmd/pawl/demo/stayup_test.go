@@ -48,13 +48,13 @@ func TestStayUp(t *testing.T) {
 	if err := put(url+"/photos/in/my%20cat.png", picture(t)); err != nil {
 		t.Fatal(err)
 	}
-	lines.until(t, `✓ "s3://photos-out/gray/my cat.png" is there`)
+	lines.until(t, `✓ "s3://photos-out/gray/my cat.png" was created`)
 	if got := fetch(t, url+"/photos-out/gray/my%20cat.png"); color.GrayModel.Convert(color.RGBA{R: 200, A: 255}) != got {
 		t.Errorf("its pixels are %v", got)
 	}
 
 	for key, why := range map[string]string{
-		"in/notes.jpg": "comes to nothing: not a picture", "cat.jpg": "is left alone: the pipeline wants keys that begin with in/",
+		"in/notes.jpg": "failed permanently: not a picture", "cat.jpg": "is ignored: the pipeline matches keys that begin with in/",
 	} {
 		if err := put(url+"/photos/"+key, []byte("not a picture")); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func (s *outputLines) until(t *testing.T, text string) string {
 			return s.Text()
 		}
 	}
-	t.Fatalf("it never said %q, but\n%s", text, &s.all)
+	t.Fatalf("missing output %q in\n%s", text, &s.all)
 	return ""
 }
 

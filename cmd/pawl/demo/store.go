@@ -62,7 +62,7 @@ func newStore(onChange func(change), buckets ...string) (*store, error) {
 // PutObject implements [gofakes3.Backend]. Multipart uploads end here too.
 func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Reader, size int64, c *gofakes3.PutConditions) (gofakes3.PutObjectResult, error) {
 	if size > maxObject {
-		return gofakes3.PutObjectResult{}, gofakes3.ErrorMessage(gofakes3.ErrInvalidArgument, "the demo takes objects of up to 256 MiB")
+		return gofakes3.PutObjectResult{}, gofakes3.ErrorMessage(gofakes3.ErrInvalidArgument, "the demo stores objects of up to 256 MiB")
 	}
 	// A slow sender must not hold up the others: read first, then lock.
 	data, err := gofakes3.ReadAll(body, size)

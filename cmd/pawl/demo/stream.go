@@ -75,7 +75,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var out any
 	switch {
 	case !known:
-		err = fmt.Errorf("the demo's stream knows no %q", op)
+		err = fmt.Errorf("the demo's stream does not support %q", op)
 	case err == nil:
 		out, err = answer(&in)
 	}
@@ -119,7 +119,7 @@ func (s *stream) iterator(in *request) (any, error) {
 		}
 		return map[string]string{"ShardIterator": fmt.Sprintf("%d %d", i, at)}, nil
 	}
-	return nil, fmt.Errorf("no shard %q", in.ShardID)
+	return nil, fmt.Errorf("unknown shard %q", in.ShardID)
 }
 
 func (s *stream) records(in *request) (any, error) {
@@ -127,7 +127,7 @@ func (s *stream) records(in *request) (any, error) {
 	defer s.mu.Unlock()
 	var shard, at int
 	if _, err := fmt.Sscanf(in.ShardIterator, "%d %d", &shard, &at); err != nil || shard < 0 || shard >= streamShards || at < 0 || at > len(s.shards[shard]) {
-		return nil, fmt.Errorf("no place %q", in.ShardIterator)
+		return nil, fmt.Errorf("invalid iterator %q", in.ShardIterator)
 	}
 	const page = 200
 	ahead := s.shards[shard][at:]

@@ -18,7 +18,7 @@ import (
 func verifySigned(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("X-Amz-Signature") && !signatureValid(r, time.Now()) {
-			http.Error(w, "the request is not the one that was signed, or its time is over", http.StatusForbidden)
+			http.Error(w, "the request differs from the signed one, or its signature has expired", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -18,16 +18,16 @@ func NewDemoCommand(a *app.App) *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the main job on this machine, with nothing but this program",
-		Long: `Demo starts an object store in memory and two worker processes over one SQLite
-ledger. It uploads, overwrites and removes photographs that it draws itself, and
-carries the store's notifications to the workers as badly as they can be carried:
-some twice, some out of order, some late, some never. It kills a worker in
-mid-work and starts another. Then it compares every output with its input.
+		Short: "Run pipelines on this machine, with faults, and check the outputs",
+		Long: `Demo starts an object store in memory and two worker processes that share one
+SQLite ledger. It draws photographs, and uploads, overwrites and removes them. It
+delivers the store's notifications to the workers with faults: some twice, some out
+of order, some late, some never. It kills a worker in mid-work and starts another.
+Then it compares every output with its input.
 
-One seed decides what is uploaded when, and what happens to each notification.
+The seed determines the uploads, their times, and the faults of the notifications.
 
-Without --once it then stays up for pictures of your own, until Ctrl-C.`,
+Without --once, the demo then keeps running for your own pictures, until Ctrl-C.`,
 		Example: `  pawl demo
   pawl demo --once --seed 7`,
 		Args: app.NoArgs,
@@ -39,11 +39,11 @@ Without --once it then stays up for pictures of your own, until Ctrl-C.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.Once, "once", false, "end after the show: with 0 if all is right, 1 if not")
-	flags.Uint64Var(&o.Seed, "seed", 0, "play what this `number` stands for (default a random one)")
+	flags.BoolVar(&o.Once, "once", false, "exit after the checks, with 0 if all is right and 1 otherwise")
+	flags.Uint64Var(&o.Seed, "seed", 0, "`number` that determines the changes and the faults (default random)")
 	flags.StringVar(&o.Listen, "listen", "", "`address` of the object store, on this machine only (default a free port)")
 	app.DocumentExitCodes(cmd, `  0  all is right
-  1  not all is right, or the demo could not be shown
+  1  a check failed, or the demo could not run
   2  wrong usage
 `)
 	return cmd

@@ -30,7 +30,7 @@ const (
 )
 
 // errNotStarted is why a lock is lost to no harm.
-var errNotStarted = errors.New("the command had not been started: nothing was run")
+var errNotStarted = errors.New("the command was not started")
 
 // ended is the error of a command that one has run, and that did not succeed.
 type commandError struct {
@@ -48,7 +48,7 @@ func usageError(format string, args ...any) error {
 
 // misusedFlag is misuse for what cobra finds wrong.
 func flagUsageError(cmd *cobra.Command, err error) error {
-	return &app.Failure{Code: exitUsage, Err: app.FlagError(cmd, err), Hint: fmt.Sprintf("%q shows what there is", cmd.CommandPath()+" --help")}
+	return &app.Failure{Code: exitUsage, Err: app.FlagError(cmd, err), Hint: fmt.Sprintf("%q lists the flags", cmd.CommandPath()+" --help")}
 }
 
 // sysexit gives an error the exit code of a command that runs another one.
@@ -136,7 +136,7 @@ func splitArgs(cmd *cobra.Command, args []string) (object event.Object, command 
 	case dash < 0 && len(args) == 1, dash == len(args):
 		return object, nil, usageError("%s needs a command to run: want %s", cmd.CommandPath(), cmd.UseLine())
 	case dash != 1:
-		return object, nil, usageError("%s takes one object, and a command after --: want %s", cmd.CommandPath(), cmd.UseLine())
+		return object, nil, usageError("%s takes one object and a command after --: want %s", cmd.CommandPath(), cmd.UseLine())
 	}
 	object, err = oneObject(args[0])
 	return object, args[1:], err
@@ -149,7 +149,7 @@ func oneObject(arg string) (event.Object, error) {
 	case err != nil:
 		return event.Object{}, sysexit(err)
 	case all[0].VersionID != "":
-		return event.Object{}, usageError("%s is one version of an object: want s3://bucket/key", event.Quote(arg))
+		return event.Object{}, usageError("%s names one version of an object: want s3://bucket/key", event.Quote(arg))
 	}
 	return all[0], nil
 }

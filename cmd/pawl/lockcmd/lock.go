@@ -43,37 +43,38 @@ func NewLockCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock [flags] s3://bucket/key -- command [argument ...]",
 		Short: "Run a command while holding a lock on an object store",
-		Long: `Lock waits until it holds the lock whose lease is the object, runs the command, and
-releases the lock. There is no server and no database: the bucket is enough. The
-object is made when it is missing, and is never deleted. An object that is no
-lock is left as it is. While the store is unavailable it is waited for, too. A lock
-is not re-entrant: inside itself it waits for itself.
+		Long: `Lock waits until it holds the lock, runs the command, and releases the lock. The
+lock is a lease in the named object. Lock needs no server and no database, only the
+bucket. It creates the object if it is missing, and never deletes it. It does not
+change an object that is not a lock. While the store is unavailable, it retries. A
+lock is not re-entrant: a second "pawl lock" inside the command waits for the first.
 
-The lease is renewed while the command runs. The command's process group is ended
+Lock renews the lease while the command runs. The command's process group ends
 before the lease can expire, even if this process is stopped or killed, because a
 second process guards the group. When the command ends, Pawl kills the rest of the
 group before it releases the lock. Pawl kills the process group only. Processes
 that leave it (setsid, timeout without --foreground), or run as another user
-(sudo), keep running. Another "pawl lock" may be the command: it ends with this
-one.
+(sudo), keep running. The command may be another "pawl lock": it ends together
+with this one.
 
-Standard input, output and error are the command's own. The command runs like a
-background job: if it reads from the terminal, the terminal stops it. Give it
-another input, such as </dev/null. If you suspend this process (Ctrl-Z) for longer
-than the lease lasts, the command is ended. INT, TERM, HUP, QUIT, USR1 and USR2
-are forwarded to the command's process group; while the lock is waited for, they
-end the waiting. In the command's environment are
+The command uses standard input, output and error directly. It runs like a
+background job: if it reads from the terminal, the terminal stops it. Redirect its
+input, for example from /dev/null. If you suspend this process (Ctrl-Z) for longer
+than the lease lasts, the guard ends the command. Lock forwards INT, TERM, HUP,
+QUIT, USR1 and USR2 to the command's process group. While Lock waits for the lock,
+these signals end the wait. The command's environment contains
 
-  PAWL_LOCK_TOKEN     the fencing token: higher than that of every holder before
-  PAWL_LOCK_DEADLINE  when the lease ends that it began with (RFC 3339, UTC); it
-                      moves on with each renewal
+  PAWL_LOCK_TOKEN     the fencing token, higher than the token of every earlier
+                      holder
+  PAWL_LOCK_DEADLINE  the end of the lease at the start of the command (RFC 3339,
+                      UTC); each renewal extends the lease
 
-Nothing can keep a process from standing still at the wrong moment and going on
-later. Give the token to what is changed: see --fence of "pawl update".
+A process can pause at any time and continue after its lease has expired. Pass the
+token to the system that you change: see --fence of "pawl update".
 
-Before the first use of a bucket the store is asked whether it honours conditional
-writes, with a few requests below .pawl-doctor/ beside the object. The answer is
-kept in the user's cache folder for a week.`,
+Before the first use of a bucket, Lock checks that the store honors conditional
+writes. It sends a few requests below .pawl-doctor/ next to the object, and caches
+the result in the user's cache folder for a week.`,
 		Example: `  pawl lock s3://state/deploy -- ./deploy.sh
   pawl lock --wait 1m --reason "nightly backup" s3://state/backup -- restic backup /srv
   pawl lock --shared s3://state/index -- ./search
@@ -98,33 +99,34 @@ kept in the user's cache folder for a week.`,
 	return cmd
 }
 
-const lockExitCodes = `  N    that of the command; 128+N if it died of signal N
-   1   the command was ended because its guard ended, or nothing was run
-  64   wrong usage or configuration, no permission, the object is no lock, or the
-       store ignores preconditions, or its listings omit the objects that --shared
-       and --semaphore need: nothing was run
-  69   the object store is unavailable, for longer than --wait: nothing was run
-  75   the lock was not acquired in time, or was lost before the command was
+const lockExitCodes = `  N    exit code of the command; 128+N if signal N killed it
+   1   the command was ended because its guard had ended; or another failure, and
+       nothing was run
+  64   wrong usage or configuration, no permission, the object is not a lock, the
+       store ignores preconditions, or its listings omit objects that --shared and
+       --semaphore need: nothing was run
+  69   the object store was unavailable for longer than --wait: nothing was run
+  75   the lock was not acquired within --wait, or was lost before the command was
        started: nothing was run
-  76   the lock was lost while the command ran, which was ended
- 126   the command cannot be run
- 127   there is no such command
- 128+N signal N ended the waiting: nothing was run
+  76   the lock was lost while the command ran, and the command was ended
+ 126   the command cannot be executed
+ 127   the command was not found
+ 128+N signal N ended the wait: nothing was run
 `
 
 func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&o.config.TTL, "ttl", 30*time.Second,
-		"how long the lease lasts after each renewal: how long others wait for a holder that is gone (1s to 24h)")
-	flags.DurationVar(&o.wait, "wait", -1, "how long to wait for the lock, and for the store; 0 tries once, for 10s. Giving up takes some seconds more where the store is silent")
-	flags.Lookup("wait").DefValue = "without end"
-	flags.StringVar(&o.config.Reason, "reason", "", "`text` that tells others why the lock is held")
-	flags.StringVar(&o.config.ID, "id", "", "`name` that others know this lease by, for \"pawl lock release\": the number of a build, say")
-	flags.StringVar(&o.config.Owner, "owner", "", "`name` that tells others who holds it (default the user)")
-	flags.BoolVar(&o.shared, "shared", false, "share the lock with others who say so; it excludes those who do not")
-	flags.IntVar(&o.slots, "semaphore", 0, "let up to `n` hold the lock; all have to say the same n")
+		"duration of the lease after each renewal, 1s to 24h; after a crash, others wait this long")
+	flags.DurationVar(&o.wait, "wait", -1, "maximum `time` to wait for the lock and the store; 0 means one attempt of at most 10s. If the store does not answer, add some seconds")
+	flags.Lookup("wait").DefValue = "no limit"
+	flags.StringVar(&o.config.Reason, "reason", "", "`text` that others see as the reason for the lock")
+	flags.StringVar(&o.config.ID, "id", "", "`name` of this lease for \"pawl lock release\", for example a build number")
+	flags.StringVar(&o.config.Owner, "owner", "", "`name` of the holder that others see (default the user)")
+	flags.BoolVar(&o.shared, "shared", false, "share the lock with other --shared holders; it excludes holders without --shared")
+	flags.IntVar(&o.slots, "semaphore", 0, "let up to `n` commands hold the lock; all must use the same n")
 	flags.StringVar(&o.onLost, "on-lost", onLostTerminate,
-		"`what` to do with the command when the lock is lost: terminate (SIGTERM, soon SIGKILL) or kill (SIGKILL)")
+		"`action` on the command if the lock is lost: terminate (SIGTERM, soon SIGKILL) or kill (SIGKILL)")
 	app.AddStoreFlags(cmd, &o.endpoint)
 }
 
@@ -142,7 +144,7 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	case o.onLost != onLostTerminate && o.onLost != onLostKill:
 		return usageError("--on-lost %s: want %s or %s", event.Quote(o.onLost), onLostTerminate, onLostKill)
 	case o.shared && o.slots > 0:
-		return usageError("--shared and --semaphore exclude each other")
+		return usageError("--shared and --semaphore cannot be combined")
 	}
 	for _, text := range []struct {
 		flag, value string
@@ -150,9 +152,9 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	}{{"reason", o.config.Reason, lock.MaxText}, {"id", o.config.ID, lock.MaxID}, {"owner", o.config.Owner, lock.MaxText}} {
 		switch {
 		case len(text.value) > text.most:
-			return usageError("--%s has %d bytes: %d at most", text.flag, len(text.value), text.most)
+			return usageError("--%s has %d bytes: at most %d", text.flag, len(text.value), text.most)
 		case !utf8.ValidString(text.value):
-			return usageError("--%s %s: is not UTF-8", text.flag, event.Quote(text.value))
+			return usageError("--%s %s: want UTF-8", text.flag, event.Quote(text.value))
 		}
 	}
 	if !given("owner") {
@@ -164,13 +166,13 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 }
 
 // errWaited is why waiting for a lock ended.
-var errWaitTimeout = errors.New("it was not to be had in the time that --wait gives")
+var errWaitTimeout = errors.New("the lock was not acquired within --wait")
 
 // tryTime is what a single try may take.
 const tryTimeout = 10 * time.Second
 
 // errSilent is why a single try ended.
-var errNoAnswer = fmt.Errorf("%w: it has not answered in the %v that a try may take", bucket.ErrUnavailable, tryTimeout)
+var errNoAnswer = fmt.Errorf("%w: no answer within the %v of one attempt", bucket.ErrUnavailable, tryTimeout)
 
 // acquire gets the lock, and ends that by cancel when it is time. The lease
 // outlives the time that it may wait.
@@ -241,7 +243,7 @@ func (o *lockOptions) adviseLongerWait(err error) error {
 	if o.wait >= enough {
 		return err
 	}
-	return &app.Failure{Code: exitBusy, Err: err, Hint: fmt.Sprintf("if its holder is gone, wait for longer than its ttl: --wait %v", enough)}
+	return &app.Failure{Code: exitBusy, Err: err, Hint: fmt.Sprintf("if its holder has crashed, wait for longer than its ttl: --wait %v", enough)}
 }
 
 // listing is doctor's name of the feature, if its other holders are found by listing

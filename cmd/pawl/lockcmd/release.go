@@ -22,20 +22,21 @@ func newLockReleaseCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release s3://bucket/key {--token N | --id NAME}",
 		Short: "Release a lock by force, in the name of its holder",
-		Long: `Release releases a lock that is held under the token, as "pawl lock show" prints
-it, or by one that "pawl lock --id" has named. If its holder is not gone, it
-learns of that at its next renewal, and ends its command then: until then two may
-work at the same time. Its token is too old at once. With --token, the lease of a
-reader or of a slot is released by its own key; with --id, it is found by that of
-the lock.
+		Long: `Release releases a lock that is held under the given token, which "pawl lock show"
+prints, or by a holder with the given --id. If the holder is still running, it
+notices at its next renewal, and then ends its command. Until then, two holders may
+work at the same time; writes with --fence reject the old one at once. To release
+the lease of a reader or a slot, use its own key with --token, or the key of the
+lock with --id.
 
-A lock whose holder is gone needs no help: the next one enters after its ttl.`,
+If a holder has crashed, you need not release its lock: another process takes it
+over after its ttl.`,
 		Example: `  pawl lock release s3://state/deploy --token 1790000000000003
   pawl lock release s3://state/deploy --id "build $BUILD"`,
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if given := cmd.Flags().Changed; given("token") == given("id") || token < 1 && id == "" {
-				return usageError("say either --token N, as pawl lock show prints it, or --id NAME: the lock may have another holder by now")
+				return usageError("want either --token N, as pawl lock show prints it, or --id NAME, because the lock may have another holder by now")
 			}
 			return sysexit(runLockRelease(cmd.Context(), a, args[0], endpoint, token, id))
 		},
@@ -99,14 +100,14 @@ func findLease(ctx context.Context, a *app.App, endpoint string, o event.Object,
 	case found == 0:
 		return "", 0, missingLock(o)
 	case len(same) == 0:
-		return "", 0, app.Failed(fmt.Errorf("the lock %s is not held as %s", o, event.Quote(id)), "pawl lock show tells who holds it")
+		return "", 0, app.Failed(fmt.Errorf("the lock %s has no holder with the id %s", o, event.Quote(id)), "pawl lock show prints the holders")
 	case len(same) > 1:
-		return "", 0, usageError("the lock %s is held as %s by %d: release one of them, as %s",
+		return "", 0, usageError("the lock %s has %[3]d holders with the id %[2]s: release one of them, as %[4]s",
 			o, event.Quote(id), len(same), strings.Join(same, ", or "))
 	}
 	return key, token, nil
 }
 
 func missingLock(o event.Object) error {
-	return app.Failed(fmt.Errorf("the lock %s: %w: nobody has ever held it", o, bucket.ErrNotFound), "")
+	return app.Failed(fmt.Errorf("the lock %s: %w: the lock has never been held", o, bucket.ErrNotFound), "")
 }

@@ -15,7 +15,7 @@ import (
 // runLock refuses: without process groups nothing would end the command, and all
 // that it has started, when the lock is lost.
 func runLock(context.Context, *app.App, event.Object, []string, *lockOptions) error {
-	return usageError("pawl lock cannot run commands on %s: it could not end them when the lock is lost; use package lock of the library, or WSL", runtime.GOOS)
+	return usageError("pawl lock cannot run commands on %s, because it cannot end them if the lock is lost: use package lock of the library, or WSL", runtime.GOOS)
 }
 
 // GuardCommands returns nothing, because no command runs here.

@@ -100,9 +100,9 @@ func expiryCause(lease *lock.Lease, stall, ttl time.Duration) error {
 	case <-time.After(lossDelay):
 	}
 	if stall >= ttl/2 {
-		return fmt.Errorf("%w: this process stood still for %v", lock.ErrLost, stall.Round(time.Millisecond))
+		return fmt.Errorf("%w: this process was paused for %v", lock.ErrLost, stall.Round(time.Millisecond))
 	}
-	return fmt.Errorf("%w: the lease was over before the guard of the command heard that it was renewed", lock.ErrLost)
+	return fmt.Errorf("%w: the guard of the command learned of no renewal before the lease expired", lock.ErrLost)
 }
 
 // What bounds the release of a lock whose command has ended, or was ended because
@@ -115,7 +115,7 @@ const (
 // conclude releases the lock, and says what became of the command.
 func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supervise.Result, err error) error {
 	if !r.Gone {
-		fmt.Fprintf(a.Err, "pawl: %s: not released, because what is left of the command could not be killed: its lease runs out\n", object)
+		fmt.Fprintf(a.Err, "pawl: %s: lock not released, because processes of the command could not be killed; the lease will expire\n", object)
 	} else {
 		within := releaseTimeout
 		if errors.Is(err, lock.ErrLost) {
@@ -134,7 +134,7 @@ func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supe
 	}
 	switch {
 	case errors.Is(err, lock.ErrLost) && !errors.Is(err, errNotStarted):
-		return fmt.Errorf("%w; the command was ended, if it had not ended by itself", err)
+		return fmt.Errorf("%w; the command was ended if it was still running", err)
 	case err != nil:
 		return err
 	case r.Status.Signaled():
@@ -149,7 +149,7 @@ func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supe
 func GuardCommands(a *app.App) []*cobra.Command {
 	return []*cobra.Command{{
 		Use:    guardName,
-		Short:  "End a command when its lock is lost: started by pawl lock",
+		Short:  "End a command when its lock is lost (started by pawl lock)",
 		Hidden: true,
 		Args:   app.NoArgs,
 		RunE:   func(*cobra.Command, []string) error { return supervise.Guard(a.In, a.Out) },

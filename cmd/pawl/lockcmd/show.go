@@ -20,9 +20,9 @@ import (
 
 // lookExitCodes are those of the commands that look at locks.
 const readExitCodes = `  0  done
-  1  failed: there is no such lock, or it is held under another token
- 64  wrong usage or configuration, no permission, the object is no lock, or several
-     hold it by the name
+  1  failed: the lock does not exist, or is held under another token
+ 64  wrong usage or configuration, no permission, the object is not a lock, or
+     several holders have the same name
  69  the object store is unavailable
 `
 
@@ -31,12 +31,12 @@ func newLockLsCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls s3://bucket[/prefix]",
 		Short: "List the locks below a prefix",
-		Long: `List prints a line for each lease below the prefix: of a lock, of a reader
-(….readers/N), or of a semaphore's slot (….slots/N). An object that is no lease is listed as "not a lock", and a lease that
-cannot be read as "unknown". It takes a request for each object.
+		Long: `List prints a line for each lease below the prefix: a lock, a reader
+(….readers/N) or a slot of a semaphore (….slots/N). It shows other objects as "not a
+lock", and leases that it cannot read as "unknown". It sends one request per object.
 
-A lock whose holder is gone is held all the same, until somebody has watched it
-for its ttl and takes it over: when it was renewed last tells.`,
+If a holder has crashed, the lock stays held until a waiting process has watched it
+for its ttl and takes it over. RENEWED shows the time of the last renewal.`,
 		Example: `  pawl lock ls s3://state/
   pawl lock ls s3://state/locks/ --json`,
 		Args: oneArg,
@@ -195,12 +195,11 @@ func newLockShowCommand(a *app.App) *cobra.Command {
 	var endpoint string
 	cmd := &cobra.Command{
 		Use:   "show s3://bucket/key",
-		Short: "Say who holds a lock, since when and why",
-		Long: `Show prints what the lease of a lock says, and what the leases of its readers, of
-its slots and of those who wait in turn say.
+		Short: "Show who holds a lock, since when and why",
+		Long: `Show prints the lease of a lock, and the leases of its readers and slots.
 
-A lock whose holder is gone is held all the same, until somebody has watched it
-for its ttl and takes it over. When it was renewed last is what the store says.`,
+If a holder has crashed, the lock stays held until a waiting process has watched it
+for its ttl and takes it over. The time of the last renewal is by the store's clock.`,
 		Example: `  pawl lock show s3://state/deploy
   pawl lock show s3://state/deploy --json | jq -r 'select(.state == "held") | "\(.key) \(.token)"'`,
 		Args: oneArg,
@@ -295,7 +294,7 @@ func (l *lockJSON) text(now time.Time) string {
 		line("holder", l.holder())
 		line("reason", app.Printable(l.Reason))
 		line("renewed", at(l.Written))
-		line("ttl", fmt.Sprintf("%v: if its holder is gone it stays held until somebody has watched it for that long, and 5 %% more", ttl))
+		line("ttl", fmt.Sprintf("%v: if the holder has crashed, another process takes the lock over after it has watched it for this time plus 5 %%", ttl))
 	}
 	if l.Limit > 0 {
 		line("limit", fmt.Sprintf("one of %d slots", l.Limit))

@@ -44,4 +44,4 @@ func (c signalQueue) cancelAt(cancel context.CancelCauseFunc) (stop func()) {
 // signalled is the cause of a wait that a signal ended.
 type signalError struct{ os.Signal }
 
-func (s signalError) Error() string { return "ended by a signal: " + s.String() }
+func (s signalError) Error() string { return "interrupted by signal: " + s.String() }

@@ -35,33 +35,32 @@ func NewUpdateCommand(a *app.App) *cobra.Command {
 	var o updateOptions
 	cmd := &cobra.Command{
 		Use:   "update [flags] s3://bucket/key -- filter [argument ...]",
-		Short: "Change an object safely while others change it, too",
-		Long: `Update reads an object, gives it to a filter on standard input, and writes what
-the filter prints on standard output, if the object still is what was read.
-Otherwise it begins again: the filter runs once for each try, so it should do
-nothing but compute. An update is neither lost nor applied twice, as long as
-nobody deletes the object, and nothing is written when nothing has changed.
+		Short: "Change an object safely under concurrent changes",
+		Long: `Update reads an object, passes it to a filter on standard input, and writes the
+filter's standard output if the object has not changed in between. Otherwise it
+starts again. The filter runs once per attempt, so it should have no side effects.
+An update is neither lost nor applied twice, unless the object is deleted meanwhile.
+If the content is unchanged, Update writes nothing.
 
-The filter's standard error is passed through. If it fails, nothing is written,
-and its exit code is that of this command. It runs in a process group of its own.
-A signal to this command, such as Ctrl-C, ends that group. The filter has no
-terminal: it cannot ask for a password or be an editor. The object is held in
-memory, and may have 64 MiB. Metadata and content type stay, and Cache-Control,
-Content-Disposition,
--Encoding and -Language; what else an object has (tags, Expires, a redirect, a
-lock of the store's, its storage class) is that of a new one. Pawl's own metadata
-(pawl-update…) tell one's own write when an answer is lost.
+Update passes the filter's standard error through. If the filter fails, Update
+writes nothing and exits with the filter's exit code. The filter runs in its own
+process group. A signal to this command, such as Ctrl-C, ends that group. The
+filter has no terminal: it cannot ask for a password or be an editor. The object is
+held in memory, and may have up to 64 MiB. Update keeps the metadata, the content
+type, Cache-Control, Content-Disposition, Content-Encoding and Content-Language.
+It does not keep tags, Expires, a redirect, object locks and the storage class.
+Pawl's own metadata (pawl-update…) identifies its write if an answer is lost.
 
-A filter that prints nothing has failed, unless --allow-empty says otherwise. What
-holds JSON, by its content type or a name that ends in .json, is not overwritten by
-what is none.
+If the filter prints nothing, the update fails, unless you set --allow-empty. If
+the object holds JSON, by its content type or a name that ends in .json, output that
+is not JSON is rejected.
 
-While the store is unavailable it is asked again, for a minute.
+While the store is unavailable, Update retries for a minute.
 
-An answer that is lost, where contents come back to exactly what they were, can be
-taken for another's: let every update leave something new.
+If an answer is lost and the content returns to an earlier state, Update may take
+another writer's content for its own. Let every update write something new.
 
-With --json the result is printed: written, tries, size.`,
+--json prints the result: written, tries, size.`,
 		Example: `  pawl update s3://state/counter.json -- jq '.n += 1'
   pawl update --create s3://state/counter.json -- jq -s '.[0] | .n += 1'
   pawl update --create --content-type text/plain s3://state/log.txt -- sh -c 'cat; date'
@@ -79,10 +78,10 @@ With --json the result is printed: written, tries, size.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.config.Create, "create", false, "make the object if there is none: the filter then reads nothing")
-	flags.Int64Var(&o.config.Fence, "fence", 0, "fencing `token` of the lock that is held: refuse if the object, which keeps it, was updated under a higher one")
-	flags.IntVar(&o.config.Tries, "tries", 50, "how often to try, at most, while others are faster")
-	flags.StringVar(&o.contentType, "content-type", "", "content `type` to write (default that of the object)")
+	flags.BoolVar(&o.config.Create, "create", false, "create the object if it is missing; the filter then reads nothing")
+	flags.Int64Var(&o.config.Fence, "fence", 0, "fencing `token` of the lock that you hold; fail if the object was updated under a higher one")
+	flags.IntVar(&o.config.Tries, "tries", 50, "maximum number of attempts while others change the object")
+	flags.StringVar(&o.contentType, "content-type", "", "content `type` of the object (default unchanged)")
 	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "write an empty object if the filter prints nothing")
 	app.AddStoreFlags(cmd, &o.endpoint)
 	cmd.SetFlagErrorFunc(flagUsageError)
@@ -90,20 +89,20 @@ With --json the result is printed: written, tries, size.`,
 	return cmd
 }
 
-const updateExitCodes = `   0  written, or there was nothing to change
-   N  the filter failed with N, or 128+N by signal N: nothing was written
-   1  nothing was written for another reason: there is no such object, say
+const updateExitCodes = `   0  written, or unchanged
+   N  the filter failed with N, or with 128+N by signal N: nothing was written
+   1  nothing was written for another reason, for example a missing object
   64  wrong usage or configuration, no permission, too large, or the store ignores
       preconditions: nothing was written
   69  the object store is unavailable: nothing was written
-  74  it is not known whether it was written: the answer was lost, and then others
-      changed the object, the store went away, or a signal ended it; or it was
-      written, and only the result could not be printed: the error says which
-  75  others were faster every time: nothing was written
+  74  unknown whether the object was written: the answer was lost, and then others
+      changed the object, the store became unavailable, or a signal arrived; or the
+      object was written, and the result could not be printed
+  75  other writers changed the object during every attempt: nothing was written
   76  the object was updated under a higher fencing token: nothing was written
- 126  the filter cannot be run
- 127  there is no such filter
- 128+N signal N ended it: nothing was written
+ 126  the filter cannot be executed
+ 127  the filter was not found
+ 128+N signal N ended the update: nothing was written
 `
 
 func (o *updateOptions) check(cmd *cobra.Command) error {
@@ -161,7 +160,7 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 	done, err := b.Update(ctx, object.Key, change, o.config)
 	switch {
 	case errors.Is(err, bucket.ErrNotFound) && !o.config.Create && sysexitCode(err) == 0:
-		return app.Failed(err, "--create makes it: the filter then reads nothing")
+		return app.Failed(err, "--create creates it; the filter then reads nothing")
 	case err != nil:
 		return err
 	case a.JSON:
@@ -178,7 +177,7 @@ const storeTimeout = time.Minute
 func printUpdateResult(a *app.App, object event.Object, done *lock.Updated) error {
 	err := a.PrintJSON(updateJSON{done.Written, done.Tries, len(done.Content.Body)})
 	if err != nil && done.Written {
-		return &app.Failure{Code: exitUnsure, Err: fmt.Errorf("%s was written, and only the result is lost: %w", object, err)}
+		return &app.Failure{Code: exitUnsure, Err: fmt.Errorf("%s was written, but its result could not be printed: %w", object, err)}
 	}
 	return err
 }
@@ -216,19 +215,19 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	case err == nil:
 		return out.content.Bytes(), nil
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%s was ended, and nothing was written: %w", name, context.Cause(ctx))
+		return nil, fmt.Errorf("%s was ended; nothing was written: %w", name, context.Cause(ctx))
 	case out.full:
-		return nil, usageError("%s printed more than %d bytes, which is what an object may have here: nothing was written", name, lock.MaxUpdate)
+		return nil, usageError("%s printed more than %d bytes, the maximum for an update: nothing was written", name, lock.MaxUpdate)
 	case errors.Is(err, exec.ErrWaitDelay):
-		return nil, fmt.Errorf("%s left a process behind that holds its output open, and nothing was written: have it wait for that", name)
+		return nil, fmt.Errorf("%s left a process that holds its output open: let it wait for that process; nothing was written", name)
 	case !exited:
-		return nil, fmt.Errorf("%s failed, and nothing was written: %w", name, err)
+		return nil, fmt.Errorf("%s failed; nothing was written: %w", name, err)
 	}
 	code := exit.ExitCode()
 	if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		code = exitBySignal(s.Signal())
 	}
-	return nil, &commandError{code, fmt.Errorf("%s failed, and nothing was written: %w", name, err)}
+	return nil, &commandError{code, fmt.Errorf("%s failed; nothing was written: %w", name, err)}
 }
 
 // bounded is a buffer that takes no more than may be written.

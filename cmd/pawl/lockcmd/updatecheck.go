@@ -21,14 +21,14 @@ func (o *updateOptions) checkContent(object event.Object, filter string, was, ma
 	name := event.Quote(filter)
 	switch {
 	case len(made.Body) == 0 && !was.Exists && !o.allowEmpty:
-		return app.Failed(fmt.Errorf("%s printed nothing, and %s would be empty: there was no object yet, so it read nothing; nothing was written", name, object),
-			"have it make the first content of empty input, as jq -s '.[0] | .n += 1' does")
+		return app.Failed(fmt.Errorf("%s printed nothing, so %s would be empty; the object is missing, so the filter read nothing; nothing was written", name, object),
+			"let the filter create the first content from empty input, as jq -s '.[0] | .n += 1' does")
 	case len(made.Body) == 0 && len(was.Body) > 0 && !o.allowEmpty:
-		return app.Failed(fmt.Errorf("%s printed nothing, and %s would be empty: nothing was written", name, object),
-			"--allow-empty if it shall be empty")
+		return app.Failed(fmt.Errorf("%s printed nothing, so %s would be empty: nothing was written", name, object),
+			"use --allow-empty if the object should be empty")
 	case len(made.Body) > 0 && o.holdsJSON(object.Key, &made) && (len(was.Body) == 0 || isJSON(was.Body)) && !isJSON(made.Body):
-		return app.Failed(fmt.Errorf("%s printed what is not JSON, which %s holds: nothing was written", name, object),
-			"--content-type text/plain, say, if it shall hold something else")
+		return app.Failed(fmt.Errorf("%s printed output that is not JSON, but %s holds JSON: nothing was written", name, object),
+			"use --content-type, for example text/plain, to store something else")
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func TestPage(t *testing.T) {
 	p.drop(picture(t, hostile, 40, 30))
 	p.await(`document.querySelector("#new li img")?.naturalWidth === 40`)
 	p.is(`document.querySelector("#new .name").textContent`, hostile)
-	p.is(`document.getElementById("text").textContent`, hostile+" is there.")
+	p.is(`document.getElementById("text").textContent`, hostile+" is uploaded.")
 	p.is(`document.querySelector("#new img").alt`, hostile)
 
 	p.do(chromedp.Click(chromedp.CSS("#new li button")))

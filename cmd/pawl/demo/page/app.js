@@ -4,19 +4,19 @@ const page = 12; // files shown at a time
 const byId = (id) => document.getElementById(id);
 const shown = new Map(); // the elements of the files, by ID
 
-// The service keeps no names: this browser remembers those of its own files.
+// The service stores no names: this browser stores the names of the files that it uploaded.
 const names = {
   of: (file) => localStorage.getItem(`name ${file.fileId}`) || `Picture ${file.fileId.slice(-6)}`,
   keep: (file, name) => localStorage.setItem(`name ${file.fileId}`, name),
 };
 
-// session is a token and the entity that it is for.
+// session is a token and its entity.
 let session = null;
 
 async function begin() {
   if (!session || session.until < Date.now()) {
     const answer = await fetch("/token", {method: "POST"});
-    if (!answer.ok) throw new Error("the demo gives no token: load the page again");
+    if (!answer.ok) throw new Error("the demo issued no token: reload the page");
     session = {...await answer.json(), until: Date.now() + 5 * 60_000};
   }
   return session;
@@ -27,7 +27,7 @@ async function call(method, path) {
   return ask(token, method, path);
 }
 
-// say tells of what has happened. undo, if any, takes it back.
+// say shows a message. undo, if any, reverts the action.
 function say(text, {bad = false, undo = null} = {}) {
   byId("text").textContent = text;
   byId("notice").classList.toggle("bad", bad);
@@ -36,7 +36,7 @@ function say(text, {bad = false, undo = null} = {}) {
   if (undo) byId("undo").focus();
 }
 
-// attempt says what goes wrong.
+// attempt runs act, and shows its error.
 async function attempt(what, act) {
   try {
     await act();
@@ -47,13 +47,13 @@ async function attempt(what, act) {
 
 function element(tag, attributes, ...children) {
   const made = Object.assign(document.createElement(tag), attributes);
-  made.append(...children); // as text, whatever it is
+  made.append(...children); // as text, never as HTML
   return made;
 }
 
 const size = (bytes) => bytes < 1024 ? `${bytes} B` : bytes < 1 << 20 ? `${(bytes / 1024).toFixed(0)} KB` : `${(bytes / (1 << 20)).toFixed(1)} MB`;
 
-// card is a file in a list.
+// card returns the list element of a file.
 function card(file) {
   const name = names.of(file);
   const link = element("a", {href: file.downloadUrl, target: "_blank", rel: "noopener"});
@@ -83,7 +83,7 @@ const album = document.querySelector("#album .files");
 
 function hide(file) {
   const name = names.of(file);
-  return attempt(`${name} is not deleted`, async () => {
+  return attempt(`Cannot delete ${name}`, async () => {
     await call("DELETE", `/v1/files/${file.fileId}`);
     const old = shown.get(file.fileId);
     const list = old.parentElement, next = old.nextElementSibling;
@@ -96,12 +96,12 @@ function hide(file) {
 
 function bringBack(file, list, next) {
   const name = names.of(file);
-  return attempt(`${name} is not brought back`, async () => {
+  return attempt(`Cannot undelete ${name}`, async () => {
     const back = await call("POST", `/v1/files/${file.fileId}/undelete`);
     show(back, list);
     const made = shown.get(back.fileId);
     if (next?.isConnected) list.insertBefore(made, next);
-    say(`${name} is back.`);
+    say(`${name} is undeleted.`);
     made.querySelector("button").focus();
   });
 }
@@ -110,21 +110,21 @@ function send(file) {
   const bar = element("progress", {max: 1, value: 0, ariaLabel: `Upload of ${file.name}`});
   const line = element("li", {}, element("span", {}, file.name), bar);
   byId("sending").append(line);
-  return attempt(`${file.name} is not uploaded`, async () => {
+  return attempt(`Cannot upload ${file.name}`, async () => {
     try {
       const {token, entity} = await begin();
       const done = await upload(token, entity, file, (part) => { bar.value = part; });
       if (done.state !== "indexed") throw new Error(`it is ${done.state}`);
       names.keep(done, file.name);
       show(done, fresh, true);
-      say(`${file.name} is there.`);
+      say(`${file.name} is uploaded.`);
     } finally {
       line.remove();
     }
   });
 }
 
-// sendAll sends one file after the other.
+// sendAll uploads one file after the other.
 async function sendAll(files) {
   for (const file of [...files]) await send(file);
 }
@@ -132,7 +132,7 @@ async function sendAll(files) {
 let cursor = "";
 
 function more() {
-  return attempt("The album cannot be read", async () => {
+  return attempt("Cannot load the album", async () => {
     const {entity} = await begin();
     const found = await call("GET", `/v1/entities/${entity}/files?limit=${page}&after=${encodeURIComponent(cursor)}`);
     for (const file of found.files) show(file, album);
@@ -145,7 +145,7 @@ byId("more").onclick = more;
 byId("pick").onchange = (e) => sendAll(e.target.files).finally(() => { e.target.value = ""; });
 for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
   document.addEventListener(kind, (e) => {
-    e.preventDefault(); // the browser would show the file in place of the page
+    e.preventDefault(); // by default, the browser replaces the page by the file
     byId("drop").classList.toggle("over", kind === "dragenter" || kind === "dragover");
   });
 }
