@@ -13,23 +13,23 @@ import (
 
 // Config is the configuration of a lock. The zero Config has the defaults.
 type Config struct {
-	// TTL is how long a lease lasts after each renewal: how long others wait
-	// for a holder that is gone. It is renewed three times as often. Default
-	// 30 s, from [MinTTL] to [MaxTTL].
+	// TTL is the duration of the lease after each renewal, and the time for which a crashed holder
+	// blocks others. The lease is renewed after a third of it. Default 30 s, from [MinTTL] to
+	// [MaxTTL].
 	TTL time.Duration
-	// ID is what others know this holder by, the number of a build, say: in at
-	// most [MaxID] bytes of UTF-8. Two may have the same.
+	// ID is the holder's name for this lease, for example a build number: at most [MaxID] bytes of
+	// UTF-8. Several holders may have the same ID.
 	ID string
-	// Owner and Reason tell people who holds the lock and why, in at most
-	// [MaxText] bytes of UTF-8 each. They decide nothing.
+	// Owner and Reason describe the holder for people, in at most [MaxText] bytes of UTF-8 each.
+	// They have no effect.
 	Owner, Reason string
 }
 
-// What a Config may say; all else is [ErrConfig].
+// Limits of a Config. Other values are an [ErrConfig].
 const (
 	MinTTL = time.Second
 	MaxTTL = 24 * time.Hour
-	// MaxID bounds an id, in bytes.
+	// MaxID bounds an ID, in bytes.
 	MaxID = 128
 	// MaxText bounds an owner and a reason, in bytes each.
 	MaxText = 1 << 10
@@ -38,23 +38,23 @@ const (
 )
 
 var (
-	// ErrConfig: a lock or an update cannot be used like this.
+	// ErrConfig is returned for an invalid configuration or call.
 	ErrConfig = errors.New("invalid use")
-	// ErrHeld: another holder has the lock. The error is a *[HeldError].
+	// ErrHeld is returned if another holder has the lock. The error is a *[HeldError].
 	ErrHeld = errors.New("the lock is held")
-	// ErrSlow: the store takes longer to answer than a lease lasts.
+	// ErrSlow is returned if the store takes longer to answer than a lease lasts.
 	ErrSlow = errors.New("the store takes longer to answer than the lease lasts")
-	// ErrLost: another holder took the lease, or it was not renewed in time.
+	// ErrLost is returned if another holder took the lease over, or if it was not renewed in time.
 	ErrLost = errors.New("the lock was lost")
 )
 
-// HeldError says who holds a lock.
+// HeldError describes the current holder of a lock.
 type HeldError struct {
-	// Lock names it: s3://bucket/key, or register:name.
+	// Lock names the lock: s3://bucket/key, or register:name.
 	Lock   string
 	Record Record
-	// Limit is our semaphore's limit, set where the holder counts to another one:
-	// semaphores of different limits exclude each other.
+	// Limit is our semaphore's limit if the holder's limit differs, and otherwise 0. Semaphores
+	// with different limits exclude each other.
 	Limit int
 }
 
@@ -70,11 +70,10 @@ func (e *HeldError) Error() string {
 	return s
 }
 
-// Is reports that it is an ErrHeld.
+// Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// gaveUp adds the holder that was seen last, if any, to the error with which ctx
-// ended.
+// withCause adds the last seen holder, if any, to the error that ended ctx.
 func (e *HeldError) withCause(ctx context.Context, err error) error {
 	if e == nil || ctx.Err() == nil {
 		return err
@@ -82,7 +81,7 @@ func (e *HeldError) withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", e, err)
 }
 
-// holder names who holds the lock, for people.
+// describeHolder returns a description of the holder for people.
 func (r *Record) describeHolder() string {
 	s := "another process"
 	if r.Owner != "" {
@@ -101,7 +100,7 @@ func (r *Record) describeHolder() string {
 	return s
 }
 
-// holder returns the fields of a record that name the holder.
+// holderRecord returns a record with the fields that identify the holder.
 func (c Config) holderRecord() (Record, error) {
 	if c.TTL == 0 {
 		c.TTL = defaultTTL
@@ -119,7 +118,7 @@ func (c Config) holderRecord() (Record, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "" // it is only told to people
+		host = "" // it is for people only
 	}
 	return Record{ID: c.ID, Owner: c.Owner, Reason: c.Reason, Host: host, PID: os.Getpid(), TTL: c.TTL.Milliseconds()}, nil
 }

@@ -9,34 +9,35 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// contender is what a process knows about a lease that it wants: since when the record is
-// unchanged, and which of the process's own writes no goroutine holds the lease by.
+// contender is a process's knowledge of a lease that it wants: when it first saw the current
+// record, and which of its own writes give the lease to no goroutine.
 type contender struct {
 	leaseCell
-	holder Record // the fields that name this process as holder
+	holder Record // the fields that identify this process as the holder
 
 	mu      sync.Mutex
 	watch   watch
-	ignored map[string]bool // nonces
+	ignored map[string]bool // nonces of our own writes that no goroutine holds the lease by
 }
 
-// watch is since when a record is unchanged, on the watcher's clock.
+// watch is the time since which a record is unchanged, by the watcher's clock.
 type watch struct {
 	nonce string
 	since time.Time
 }
 
 const (
-	// rate bounds the difference between the rates of two clocks, in percent.
+	// clockTolerance bounds the difference between the rates of two clocks, in percent.
 	clockTolerance = 5
-	// maxLate bounds how often a lease is acquired whose answer comes too late.
+	// maxLateAnswers bounds the acquisitions in a row whose answer arrives after the lease has
+	// expired.
 	maxLateAnswers = 3
-	// cleanUpTimeout bounds the clean-up after an acquisition that was given up.
+	// cleanUpTimeout bounds the cleanup after a canceled acquisition.
 	cleanUpTimeout = 5 * time.Second
 )
 
-// expiry returns the time until the lease can be acquired, as far as this process can
-// know: 0 or less if it is free or expired.
+// expiry returns the time until the lease can be acquired, as far as this process knows. It is 0 or
+// less if the lease is free or expired.
 func (c *contender) expiry(now observation) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,8 +50,8 @@ func (c *contender) expiry(now observation) time.Duration {
 	return now.rec.ttl() + now.rec.ttl()*clockTolerance/100 - c.clock.Now().Sub(c.watch.since)
 }
 
-// tryAcquire writes our record if the lease is free or expired. Otherwise it returns the
-// time until expiry. It updates now to the version that it finds.
+// tryAcquire writes our record if the lease is free or expired. Otherwise it returns the time until
+// expiry. It updates now to the version that it finds.
 func (c *contender) tryAcquire(ctx context.Context, now *observation) (attempt, error) {
 	for late := 0; ; {
 		if left := c.expiry(*now); left > 0 {
@@ -80,7 +81,7 @@ func (c *contender) tryAcquire(ctx context.Context, now *observation) (attempt, 
 
 func (c *contender) heldBy(r *Record) *HeldError { return &HeldError{Lock: c.String(), Record: *r} }
 
-// claim is the record that makes this process the holder.
+// claim returns the record that makes this process the holder.
 func (c *contender) claim(now version) Record {
 	if !now.exists {
 		return first(&c.holder, c.nonce(), c.clock.Now())
@@ -88,9 +89,8 @@ func (c *contender) claim(now version) Record {
 	return now.rec.acquired(&c.holder, c.nonce(), c.clock.Now())
 }
 
-// expire releases an expired lease in the name of its holder, so that it cannot be
-// renewed. Otherwise it returns the time until expiry. It updates now to the version that
-// it finds.
+// expire releases an expired lease on behalf of its holder, so that the holder cannot renew it.
+// Otherwise it returns the time until expiry. It updates now to the version that it finds.
 func (c *contender) expire(ctx context.Context, now *observation) (time.Duration, error) {
 	for {
 		left := c.expiry(*now)
@@ -105,9 +105,9 @@ func (c *contender) expire(ctx context.Context, now *observation) (time.Duration
 	}
 }
 
-// cleanUpLateWrite releases the lease if the write of an acquisition that was given up has
-// landed. If the store does not answer, the lease stays until it expires, and only this
-// contender can acquire it before.
+// cleanUpLateWrite releases the lease if the write of a canceled acquisition has landed. If the
+// store does not answer, the lease stays until it expires, and only this contender can acquire it
+// earlier.
 func (c *contender) cleanUpLateWrite(ctx context.Context, w *leaseWrite) {
 	if !w.unclear {
 		return
@@ -116,11 +116,11 @@ func (c *contender) cleanUpLateWrite(ctx context.Context, w *leaseWrite) {
 	ctx, stop := c.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer stop()
 	if now, err := c.readOnce(ctx); err == nil && now.exists && now.rec.Nonce == w.next.Nonce {
-		_ = (&heldLease{contender: c, at: now.version}).release(ctx) // or the lease expires
+		_ = (&heldLease{contender: c, at: now.version}).release(ctx) // on failure, the lease expires
 	}
 }
 
-// ignore notes that no goroutine holds the lease by a nonce.
+// ignore records that no goroutine holds the lease by this nonce.
 func (c *contender) ignore(nonce string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,8 +130,8 @@ func (c *contender) ignore(nonce string) {
 	c.ignored[nonce] = true
 }
 
-// forgetIgnored forgets the ignored nonces, which cannot come back after a new
-// acquisition. It reports whether the replaced one was among them.
+// forgetIgnored clears the ignored nonces, which cannot return after a new acquisition. It reports
+// whether the replaced nonce was among them.
 func (c *contender) forgetIgnored(replaced string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,41 +1,35 @@
-// Package lock is mutual exclusion and safe updates on an object store alone,
-// for those who have a bucket and no database; and mutual exclusion on a register
-// of a ledger, [OnRegister], by the same protocol.
+// Package lock provides mutual exclusion and safe updates on an object store, without a database.
+// [OnRegister] provides mutual exclusion on a register of a ledger, with the same protocol.
 //
-// [Open] a bucket, which proves once that the store honours what the protocol
-// relies on. Then
+// [Open] checks once that the store supports the protocol, and returns a [Bucket]. Then
 //
 //   - a [Mutex] has one holder at a time,
-//   - a [Semaphore] has up to n,
+//   - a [Semaphore] has up to n holders,
 //   - an [RWMutex] has many readers or one writer,
-//   - [Mutex.Lead] keeps one of many processes as leader,
-//   - [Bucket.Update] reads an object, changes it and writes it, so that no
-//     update is lost or applied twice; [UpdateJSON] does for one that is JSON.
+//   - [Mutex.Lead] elects one of many processes as leader,
+//   - [Bucket.Update] reads, changes and writes an object, and no update is lost or applied twice; [UpdateJSON] does so for JSON.
 //
-// # What a lease is
+// # Leases
 //
-// A lock is a lease: an object, or a register, that says who holds it, for how long, and with
-// which fencing token. It is never deleted, so the token rises for ever: across
-// releases, steals and forced releases, and across an accidental deletion of the
-// object as well, as its first token is the time in microseconds.
+// A lock is a lease: an object or a register with the holder, the time to live and the fencing
+// token. It is never deleted, so the token always rises: across releases, takeovers and forced
+// releases. The first token of a new object is the time in microseconds, so the token also rises if
+// the object was deleted by accident.
 //
-// A holder renews its lease in the background. If it cannot, its context ends,
-// with a cause, before anybody else can enter. A waiter takes a lease over when
-// its object has not changed for its time to live, and 5 % more, on the waiter's
-// own clock: no two machines' clocks are compared. They may differ in rate by
-// 5 %.
+// A holder renews its lease in the background. If it cannot, its context ends with a cause before
+// another process can acquire the lock. A waiter takes over a lease whose object has not changed
+// for the time to live plus 5 %, by the waiter's own clock. Clocks of different machines are never
+// compared; their rates may differ by 5 %.
 //
-// # What it cannot do
+// # Limits
 //
-// A process can stand still at any instruction, and go on when its lease is long
-// over, before it can notice. No lock can prevent that. Give the token of the
-// lease to whatever is changed under it, and let that refuse a token that is
-// lower than one that it has seen: [Bucket.Update] does, with a Fence.
+// A process can pause at any instruction, and continue after its lease has expired, before it
+// notices. No lock can prevent that. Pass the lease's token to the system that you change, and let
+// it reject a token that is lower than one it has seen. [Bucket.Update] does so with a Fence.
 //
-// The token keeps rising after the lock's object was deleted only if the clock
-// of who makes it anew is not behind that of who made it first, by more than the
-// lock's age, and if no process stands still with the very first write in its
-// hands for longer than that. Whoever deletes the object of a lock, or releases
-// it by force, ends the exclusion for its present holder, which learns it at its
-// next renewal.
+// After the deletion of a lock's object, the token keeps rising only under two conditions. The
+// clock of the process that creates the object again is behind the clock of the first creator by
+// less than the lock's age. And no process pauses for longer than that before it sends the first
+// write. Deleting the object of a lock, or releasing it by force, ends the exclusion for the
+// current holder, which notices at its next renewal.
 package lock

@@ -14,26 +14,26 @@ import (
 	"github.com/pawlhq/pawl/internal/process"
 )
 
-// env is what the protocol needs from outside: a store, a clock, and randomness. The
-// simulation replaces it.
+// env is the environment of the protocol: a store, a clock and randomness. The simulation replaces
+// it.
 type env struct {
 	store bucket.Store
 	clock clock
 	nonce func() string
-	// jitter returns a random time in [0, d).
+	// jitter returns a random duration in [0, d).
 	jitter func(d time.Duration) time.Duration
-	// pace is the duration of the last write that was answered, in nanoseconds.
+	// lastWrite is the duration of the last answered write, in nanoseconds.
 	lastWrite atomic.Int64
 }
 
-// clock is the clock of one process. Clocks of two processes are never compared.
+// clock is the clock of one process. The protocol never compares clocks of two processes.
 type clock interface {
 	Now() time.Time
-	// Sleep waits, or returns the cause if ctx ends first.
+	// Sleep waits for d. It returns the cause if ctx ends first.
 	Sleep(ctx context.Context, d time.Duration) error
 	// Await waits until done is closed. It reports false if ctx ends first.
 	Await(ctx context.Context, done <-chan struct{}) bool
-	// Limit ends a context after d.
+	// Limit returns a context that ends after d.
 	Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
@@ -62,28 +62,27 @@ func (realClock) Limit(ctx context.Context, d time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, d)
 }
 
-// elapsed is the larger of what the monotonic and the wall clock measure, because the
-// monotonic clock stops while the machine sleeps.
+// elapsed returns the larger of the monotonic and the wall-clock difference, because the monotonic
+// clock stops while the machine sleeps.
 func elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// backoff is decorrelated jitter: each pause is random between the shortest one
-// and three times the one before.
-// https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+// backoff is decorrelated jitter: each pause is random between the shortest pause and three times
+// the previous pause. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
 type backoff struct {
 	*env
 	shortest, longest time.Duration
 	last              time.Duration
 }
 
-// The pauses of a waiter between two reads of a lease.
+// Bounds of a waiter's pause between two reads of a lease.
 const (
 	minPoll = 100 * time.Millisecond
 	maxPoll = 2 * time.Second
 )
 
-// retryPauses are the pauses after requests without a clear answer.
+// retryPauses returns the pauses after requests without a clear answer.
 func (e *env) retryPauses() *backoff {
 	return &backoff{env: e, shortest: 20 * time.Millisecond, longest: time.Second}
 }
@@ -95,7 +94,7 @@ func (b *backoff) next() time.Duration {
 }
 
 const (
-	// callTimeout bounds one request. A lease that is shorter bounds it by itself.
+	// callTimeout bounds one request. A shorter lease bounds it as well.
 	callTimeout = 10 * time.Second
 	// transferTimeout bounds the transfer of MaxUpdate bytes.
 	transferTimeout = 5 * time.Minute
@@ -103,15 +102,15 @@ const (
 	outageTimeout = time.Minute
 )
 
-// persist retries ask while the store is unavailable, until outageTimeout.
+// retryUnavailable repeats ask while the store is unavailable, for at most outageTimeout.
 func (e *env) retryUnavailable(ctx context.Context, ask func() error) error {
 	return e.retryUnavailableSince(ctx, e.clock.Now(), ask)
 }
 
-// persistSince is persist for a store that last answered at began.
+// retryUnavailableSince is retryUnavailable for a store whose last answer came at began.
 func (e *env) retryUnavailableSince(ctx context.Context, began time.Time, ask func() error) error {
 	pace := e.retryPace(began)
-	var before error // names a cause; that of a canceled call does not
+	var before error // the error before the context ended, which names the real cause
 	for {
 		err := ask()
 		switch {
@@ -129,7 +128,7 @@ func (e *env) retryUnavailableSince(ctx context.Context, began time.Time, ask fu
 	}
 }
 
-// pacing returns the Pace of a [cell.Write]: it pauses while the store gives no clear
+// retryPace returns the Pace function of a [cell.Write]: it pauses while the store gives no clear
 // answer, until outageTimeout after began.
 func (e *env) retryPace(began time.Time) func(context.Context, int, error) error {
 	pauses := e.retryPauses()

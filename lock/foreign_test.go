@@ -44,7 +44,7 @@ var invalidLeases = map[string]struct {
 	"no nonce":              {leaseText("0123456789abcdef", ""), ErrForeign, "nonce"},
 	"a long nonce":          {leaseText("0123456789abcdef", strings.Repeat("x", 65)), ErrForeign, "nonce"},
 	"no TTL":                {leaseText("30000", "0"), ErrForeign, "its ttl_ms is 0"},
-	"a TTL that is huge":        {leaseText("30000", "9007199254740993"), ErrForeign, "its ttl_ms is"},
+	"a TTL that is huge":    {leaseText("30000", "9007199254740993"), ErrForeign, "its ttl_ms is"},
 	"a limit that is huge":  {leaseText(`"token":7`, `"token":7,"limit":1001`), ErrForeign, "its limit is 1001"},
 	"too many bytes":        {leaseText("}", strings.Repeat(" ", maxRecord)+"}"), ErrForeign, "more than 32768 bytes"},
 }

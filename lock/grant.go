@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Lease is a lock that this process holds. It is renewed until its Release.
+// Lease is a lock that this process holds. It is renewed until Release.
 type Lease struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	stop   context.CancelFunc // of the renewals
-	done   chan struct{}      // the renewals have ended
+	stop   context.CancelFunc // stops the renewals
+	done   chan struct{}      // closed when the renewals have ended
 	token  int64
 	period time.Duration // from a write to the end of the context
 	// release releases the lock.
 	release func(ctx context.Context, h *heldLease, lost error) error
 
 	mu   sync.Mutex
-	held *heldLease // used by the renewals alone until done
-	sent time.Time  // that of held
+	held *heldLease // used only by the renewals until done is closed
+	sent time.Time  // sent of held
 	lost error
 }
 
-// grant begins to renew a lease that was acquired, unless err is not nil.
+// grant starts to renew an acquired lease, unless err is not nil.
 func grant(ctx context.Context, h *heldLease, err error) (*Lease, error) {
 	if err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func grant(ctx context.Context, h *heldLease, err error) (*Lease, error) {
 	return l, nil
 }
 
-// watch ends a lease whose renewal hangs, because the time-out of a request stops while
-// the machine sleeps. renewLoop notices everything else before, with a better message.
+// watch ends a lease whose renewal hangs, because the time-out of a request stops while the machine
+// sleeps. In all other cases renewLoop ends the lease earlier, with a better message.
 func (l *Lease) watch(ctx context.Context, c *contender, ttl time.Duration) {
 	for {
 		l.mu.Lock()
@@ -70,7 +70,7 @@ func (l *Lease) watch(ctx context.Context, c *contender, ttl time.Duration) {
 	}
 }
 
-// lose ends the lease. It keeps the first reason.
+// lose ends the lease. It keeps the first error.
 func (l *Lease) lose(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,29 +86,29 @@ func (l *Lease) renewed() {
 	l.sent = l.held.sent
 }
 
-// Token is the fencing token: higher than that of every holder before.
+// Token returns the fencing token. It is higher than the token of every earlier holder.
 func (l *Lease) Token() int64 { return l.token }
 
-// Context ends with the lease: with a cause that matches ErrLost if it is lost or
-// was not renewed in time, an eighth of its TTL before anybody else can enter, or
-// within a second after the machine has slept for longer than that.
-// It ends with the context that was given to Acquire, too, and with Release.
+// Context returns the context of the lease. It ends with a cause that matches ErrLost if the lease
+// is lost or was not renewed in time: an eighth of the TTL before another process can acquire the
+// lock, or within a second after a sleep of the machine that was longer than that. It also ends
+// with the context of Acquire, and with Release.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Deadline is when the context ends if no renewal succeeds any more. It moves on
-// with each renewal.
+// Deadline returns the time when the context ends if no further renewal succeeds. Each renewal
+// extends it.
 func (l *Lease) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sent.Add(l.period)
 }
 
-// Release releases the lock, with 1 request, and waits for the renewals to end. It
-// returns ErrLost if the lock had been lost before, or if the release took so long that
-// other processes came and went. After any other error no process can enter until the
-// lease expires. If another goroutine waits for the same Mutex, Release sends nothing, and
-// that goroutine notices a release by force since the last renewal. If ctx has ended
-// already, Release takes at most 5 seconds. A second Release returns an error.
+// Release releases the lock with 1 request, and waits until the renewals have ended. It returns
+// ErrLost if the lock was lost before, or if the release took so long that several other holders
+// followed. After any other error, no other process can acquire the lock until the lease expires.
+// If another goroutine waits for the same Mutex, Release sends no request, and that goroutine
+// notices a forced release since the last renewal. If ctx has already ended, Release takes at most
+// 5 seconds. A second Release returns an error.
 func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	<-l.done

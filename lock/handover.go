@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// turnQueue lets the goroutines that share a lock use it one after the other, in the order
-// of their arrival, so that one at a time sends requests to the store.
+// turnQueue lets goroutines that share a lock use it one after the other, in order of arrival, so
+// that only one of them sends requests to the store.
 type turnQueue struct {
 	mu      sync.Mutex
 	taken   bool
-	waiting []chan struct{} // each is closed when its turn comes
+	waiting []chan struct{} // each is closed when its turn starts
 }
 
 // waitTurn waits for the caller's turn. It reports false if ctx ends first.
@@ -36,7 +36,7 @@ func (t *turnQueue) waitTurn(ctx context.Context, c clock) bool {
 			return false
 		}
 	}
-	return true // the turn came in the same moment
+	return true // the turn started at the same moment
 }
 
 // tryTurn takes the turn if it is free.
@@ -48,7 +48,8 @@ func (t *turnQueue) tryTurn() bool {
 	return free
 }
 
-// handOver calls prepare and gives the turn to the next goroutine, if one waits.
+// handOver calls prepare and passes the turn to the next waiting goroutine. It reports false if no
+// goroutine waits.
 func (t *turnQueue) handOver(prepare func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +61,7 @@ func (t *turnQueue) handOver(prepare func()) bool {
 	return true
 }
 
-// pass gives the turn to the next goroutine, or frees it. The caller holds mu.
+// pass passes the turn to the next goroutine, or frees it. The caller holds mu.
 func (t *turnQueue) pass() {
 	if t.taken = len(t.waiting) > 0; t.taken {
 		close(t.waiting[0])
@@ -82,21 +83,21 @@ func (t *turnQueue) endTurn() {
 	t.pass()
 }
 
-// maxHandOvers bounds how often the goroutines of one process hand a lock on before other
-// processes get a chance.
+// maxHandOvers bounds the handovers between goroutines of one process before other processes can
+// acquire the lock.
 const maxHandOvers = 1000
 
-// stay is how long the goroutines of one process have kept a Mutex from other processes.
+// tenure describes the time for which one process has kept a Mutex from other processes.
 type tenure struct {
-	since      time.Time // when this process took it from another
+	since      time.Time // when this process acquired the lock from another one
 	handOvers  int
-	yieldNext  bool   // the next goroutine lets other processes go first
-	nonce      string // of the last release
+	yieldNext  bool   // the next goroutine waits for other processes first
+	nonce      string // nonce of the last release
 	releasedAt time.Time
 }
 
-// mayHandOver reports that the lock may stay in this process: for maxHandOvers and for
-// max(TTL, 20 s). The pause after it is a tenth of that at most. The caller holds mu.
+// mayHandOver reports whether the lock may stay in this process: for at most maxHandOvers, and for
+// at most max(TTL, 20 s). The pause after it is at most a tenth of that time. The caller holds mu.
 func (m *Mutex) mayHandOver() bool {
 	return m.tenure.handOvers < maxHandOvers && m.clock.Now().Sub(m.tenure.since) < max(m.holder.ttl(), 10*maxPoll)
 }
@@ -113,7 +114,7 @@ func (m *Mutex) enter(ctx context.Context, wait bool) (*heldLease, error) {
 	inherited, pause := m.beginTurn(wait)
 	h, err := m.acquireInTurn(ctx, wait, pause)
 	if err != nil {
-		if inherited.exists { // no other process could enter while we keep it
+		if inherited.exists { // no other process could acquire the lock while we keep it
 			m.heldAt(inherited).releaseBestEffort(ctx)
 		}
 		m.turns.endTurn()
@@ -133,8 +134,8 @@ func (m *Mutex) acquireInTurn(ctx context.Context, wait bool, pause time.Duratio
 	return m.acquire(ctx, wait, m.tryAcquire)
 }
 
-// beginTurn returns the held version that the goroutine before has left to this turn, if
-// any, and how long the turn must let other processes go first.
+// beginTurn returns the held version that the previous goroutine passed on, if any, and the time
+// for which this turn must let other processes go first.
 func (m *Mutex) beginTurn(wait bool) (inherited version, pause time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,13 +149,13 @@ func (m *Mutex) beginTurn(wait bool) (inherited version, pause time.Duration) {
 	return version{}, 0
 }
 
-// held is the lease as this Mutex holds it in a version.
+// heldAt returns the lease that this Mutex holds in a version.
 func (m *Mutex) heldAt(at version) *heldLease {
 	return &heldLease{contender: &m.contender, at: at, released: m.noteReleased}
 }
 
-// tryAcquire tries to acquire the lock once. It begins with the version that this Mutex
-// wrote last, if there is one, and saves a read.
+// tryAcquire tries once to acquire the lock. If this Mutex wrote the last known version, it starts
+// with that version and saves a read.
 func (m *Mutex) tryAcquire(ctx context.Context) (attempt, error) {
 	m.mu.Lock()
 	now := observation{m.cached, m.clock.Now()}
@@ -174,8 +175,8 @@ func (m *Mutex) tryAcquire(ctx context.Context) (attempt, error) {
 	return a, err
 }
 
-// noteAcquired begins a new stay, unless this process had the lock before, and released it
-// so recently that not every other process has seen it free.
+// noteAcquired starts a new tenure, unless this process held the lock before and released it so
+// recently that other processes may not have seen it free.
 func (m *Mutex) noteAcquired(h *heldLease) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,8 +187,7 @@ func (m *Mutex) noteAcquired(h *heldLease) {
 	}
 }
 
-// noteReleased remembers the released version, so that the next acquisition here needs no
-// read.
+// noteReleased stores the released version, so that the next acquisition here needs no read.
 func (m *Mutex) noteReleased(v version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,8 +195,8 @@ func (m *Mutex) noteReleased(v version) {
 	m.tenure.yieldNext = m.tenure.yieldNext || !m.mayHandOver()
 }
 
-// release ends a lease and its goroutine's turn. If another goroutine waits for its turn,
-// it inherits the lease as it stands.
+// release ends a lease and its goroutine's turn. If another goroutine waits for its turn, it
+// inherits the lease without a request.
 func (m *Mutex) release(ctx context.Context, h *heldLease, lost error) error {
 	m.mu.Lock()
 	stays := lost == nil && h.renewal == nil && h.remaining(m.clock.Now()) > 0 && m.mayHandOver()
@@ -215,7 +215,7 @@ func (m *Mutex) release(ctx context.Context, h *heldLease, lost error) error {
 	return err
 }
 
-// leave leaves a lease to the next goroutine.
+// passLease leaves a lease to the next goroutine.
 func (m *Mutex) passLease(h *heldLease) {
 	h.ignoreOwn()
 	m.mu.Lock()

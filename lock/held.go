@@ -10,44 +10,44 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// heldLease is a lease that a contender holds, or held. It is not safe for concurrent use.
+// heldLease is a lease that a contender holds or held. It is not safe for concurrent use.
 type heldLease struct {
 	*contender
-	at        version   // the version that the holder wrote last
-	sent      time.Time // no later than the time when that landed
+	at        version   // the holder's last write
+	sent      time.Time // a time before that write landed
 	replaced  string    // nonce of the version before the acquisition
 	inherited bool      // the acquisition replaced a write of the same contender
-	// renewal is a renewal of unknown outcome.
+	// renewal is a renewal whose outcome is unknown, or nil.
 	renewal *leaseWrite
 	// renewErr is the error of the last renewal.
 	renewErr error
-	// released is called when the release has landed, unless it is nil.
+	// released is called after the release has landed, if it is not nil.
 	released func(version)
 }
 
 // The parts of a lease, as fractions of its time to live.
 const (
-	renewAfter  = 3 // it is renewed after a third
-	cancelParts = 8 // its context ends an eighth before its end
+	renewAfter  = 3 // renew after a third
+	cancelParts = 8 // the context ends an eighth before the lease
 )
 
 func (h *heldLease) ttl() time.Duration { return h.at.rec.ttl() }
 
-// margin is how long before the lease can expire the context ends.
+// margin is the time between the end of the context and the end of the lease.
 func (h *heldLease) margin() time.Duration { return h.ttl() / cancelParts }
 
-// remaining is the time until the context must end.
+// remaining returns the time until the context must end.
 func (h *heldLease) remaining(now time.Time) time.Duration {
 	return h.ttl() - h.margin() - elapsed(h.sent, now)
 }
 
-// due is the time until the next renewal.
+// due returns the time until the next renewal.
 func (h *heldLease) due(now time.Time) time.Duration {
 	return h.ttl()/renewAfter - elapsed(h.sent, now)
 }
 
-// renewBestEffort renews the lease if that is due, for a waiter that holds it meanwhile.
-// It returns no error that the next renewal can mend.
+// renewBestEffort renews the lease if a renewal is due, for a waiter that holds the lease
+// meanwhile. It ignores errors that the next renewal can correct.
 func (h *heldLease) renewBestEffort(ctx context.Context) error {
 	now := h.clock.Now()
 	left := h.remaining(now)
@@ -63,8 +63,8 @@ func (h *heldLease) renewBestEffort(ctx context.Context) error {
 	return nil
 }
 
-// renewLoop renews the lease until ctx ends, which is no error, or the lease is lost. It
-// calls renewed after each renewal.
+// renewLoop renews the lease until ctx ends, which is not an error, or the lease is lost. It calls
+// renewed after each renewal.
 func (h *heldLease) renewLoop(ctx context.Context, renewed func()) error {
 	for {
 		now := h.clock.Now()
@@ -94,10 +94,11 @@ func (h *heldLease) renewLoop(ctx context.Context, renewed func()) error {
 	}
 }
 
-// clockPoll is the interval in which a holder reads its clocks.
+// clockPoll is the longest time between two reads of the holder's clocks.
 const clockPoll = time.Second
 
-// renew renews the lease. It continues a renewal of unknown outcome.
+// renew renews the lease. If the outcome of an earlier renewal is unknown, it continues that
+// renewal.
 func (h *heldLease) renew(ctx context.Context, within time.Duration) error {
 	ctx, stop := h.clock.Limit(ctx, within)
 	defer stop()
@@ -116,7 +117,7 @@ func (h *heldLease) renew(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// late is the error for a lease that was not renewed in time.
+// expiredError returns the error for a lease that was not renewed in time.
 func (h *heldLease) expiredError() error {
 	if h.renewErr == nil {
 		return fmt.Errorf("%s: %w: it was not renewed within its %v: this process was paused or blocked", h.contender, ErrLost, h.ttl())
@@ -134,10 +135,9 @@ func (h *heldLease) lostError(now version) error {
 	return fmt.Errorf("%s: %w to %s", h.contender, ErrLost, now.rec.describeHolder())
 }
 
-// release releases the lease. It returns ErrLost if the lease had been lost before. A
-// process that took the lease over waited for its end, so a lease that was held when the
-// release began was not lost by that. Later changes cannot be told from a release by
-// force.
+// release releases the lease. It returns ErrLost if the lease was lost before. A process that took
+// the lease over had waited for its expiry, so a lease that was valid at the start of the release
+// was not lost. Later changes look like a forced release.
 func (h *heldLease) release(ctx context.Context) error {
 	good := h.remaining(h.clock.Now()) > 0
 	for {
@@ -163,21 +163,21 @@ func (h *heldLease) release(ctx context.Context) error {
 	}
 }
 
-// takenOver reports that the present holder waited for this lease to end: the lease was
+// takenOver reports whether the current holder waited for this lease to expire: the lease was
 // neither released by force nor deleted in between.
 func (h *heldLease) takenOver(now *Record) bool {
 	ours := slices.Contains(now.Before, h.at.rec.Nonce) || h.renewal != nil && slices.Contains(now.Before, h.renewal.next.Nonce)
 	return ours && now.State == Held && now.Token == h.at.rec.Token+1
 }
 
-// releaseBestEffort releases a lease that is of no use. If that fails, the lease expires.
+// releaseBestEffort releases a lease that is not needed. On failure, the lease expires.
 func (h *heldLease) releaseBestEffort(ctx context.Context) {
 	ctx, stop := h.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer stop()
 	_ = h.release(ctx)
 }
 
-// ignoreOwn lets the same contender acquire the lease at once, as it stands.
+// ignoreOwn lets the same contender acquire the lease at once, without waiting for its expiry.
 func (h *heldLease) ignoreOwn() {
 	h.ignore(h.at.rec.Nonce)
 	if h.renewal != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// Lead waits until it holds the lock, and works as long as it does: it is the
-// leader of all that call it. The work's context ends with the lease. If the
-// lease is lost while it works, Lead waits for it again; otherwise it releases it,
-// and returns what work returned. It also returns when ctx ends, with its cause,
-// and what the store refuses; while it gives no answer Lead waits.
+// Lead waits until it holds the lock, and calls work. All callers of Lead with this lock elect one
+// leader at a time. The context of work ends with the lease. If the lease is lost during work, Lead
+// waits for the lock again. Otherwise it releases the lock and returns the error of work. It also
+// returns when ctx ends, with its cause, and after a permanent error of the store. While the store
+// is unavailable, it retries.
 //
-// Who leads is what [Bucket.Show] shows.
+// [Bucket.Show] returns the current leader.
 func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token int64) error) error {
 	for {
 		l, err := m.Acquire(ctx)
@@ -37,19 +37,19 @@ func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token i
 	}
 }
 
-// term is one time as the leader. It ends with the work, even if that panics, and
-// tells whether the lease was lost by then.
+// leadOnce calls work while it holds the lease, and releases the lease when work returns or panics.
+// It reports whether the lease was lost by then.
 func (m *Mutex) leadOnce(ctx context.Context, l *Lease, work func(ctx context.Context, token int64) error) (lost bool, err error) {
 	defer func() {
 		ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
 		defer stop()
-		_ = l.Release(ctx) // at worst its lease runs out
+		_ = l.Release(ctx) // on failure, the lease expires
 	}()
 	err = work(l.Context(), l.Token())
 	return errors.Is(context.Cause(l.Context()), ErrLost), err
 }
 
-// passing reports that a store may answer otherwise later.
+// isTransient reports whether the store may answer differently later.
 func isTransient(err error) bool {
 	for _, kind := range []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, ErrSlow} {
 		if errors.Is(err, kind) {

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// leaseCell is a lease, in an object or in a register. It keeps no state of its own:
-// each call reads the record, or replaces one version of it by the next.
+// leaseCell is a lease in an object or a register. It has no state: each call reads the record or
+// replaces one version.
 type leaseCell struct {
 	*env
 	cell cell.Cell
@@ -23,7 +23,7 @@ type leaseCell struct {
 // mediaType is the Content-Type of a lease object.
 const mediaType = "application/json"
 
-// object is the lease in an object.
+// object returns the lease in an object.
 func (e *env) object(name, key string) leaseCell {
 	ref := event.Object{Bucket: name, Key: key}
 	return leaseCell{e, &bucket.Cell{Store: e.store, Ref: ref, ContentType: mediaType, Max: maxRecord}, ref}
@@ -31,17 +31,17 @@ func (e *env) object(name, key string) leaseCell {
 
 func (l *leaseCell) String() string { return l.cell.String() }
 
-// version is the state of a lease, as it was read or written.
+// version is the state of a lease, as read or written.
 type version struct {
 	exists bool
-	etag   string // or the version of its register
+	etag   string // for a register, its version
 	rec    Record
 }
 
-// free reports that no process holds the lease.
+// free reports whether the lease has no holder.
 func (v *version) free() bool { return !v.exists || v.rec.State == Released }
 
-// sighting is a version of a lease, and when the answer came that showed it.
+// observation is a version of a lease with the arrival time of the answer.
 type observation struct {
 	version
 	at time.Time
@@ -59,7 +59,7 @@ func (l *leaseCell) readOnce(ctx context.Context) (observation, error) {
 	return observation{v, l.clock.Now()}, err
 }
 
-// read reads the lease. It waits for a store that is unavailable.
+// read reads the lease. It retries while the store is unavailable.
 func (l *leaseCell) read(ctx context.Context) (now observation, err error) {
 	err = l.retryUnavailable(ctx, func() error {
 		now, err = l.readOnce(ctx)
@@ -71,7 +71,7 @@ func (l *leaseCell) read(ctx context.Context) (now observation, err error) {
 	return now, nil
 }
 
-// parse returns the lease that a value holds.
+// parse decodes the lease in a value.
 func (l *leaseCell) parse(v cell.Value) (version, error) {
 	switch {
 	case v.Version == "":
@@ -86,15 +86,13 @@ func (l *leaseCell) parse(v cell.Value) (version, error) {
 	return version{exists: true, etag: v.Version, rec: rec}, nil
 }
 
-// classify returns the outcome of a write with this nonce, which was sent on the condition
-// that the object is base, from the version that is stored now.
+// classify returns the outcome of a write with this nonce, which was sent on the condition that the
+// object is base. now is the version that is stored now.
 //
-// It compares nonces, because the ETag that comes with a read may be that of the object
-// before.
+// It compares nonces, because a read may return the ETag of the previous version.
 //
-// A lost write stays lost: each version has an ETag of its own, which never comes back,
-// so that a late copy finds its condition broken. A copy of the very first write can
-// land later only if the object was deleted.
+// A lost write stays lost: every version has a unique ETag, so a late copy of the write fails its
+// condition. A copy of the very first write can land later only if the object was deleted.
 func classify(now, base version, nonce string) cell.Outcome {
 	switch {
 	case now.exists && now.rec.Nonce == nonce:
@@ -116,7 +114,7 @@ func (l *leaseCell) show(ctx context.Context) (observation, error) {
 	return now, err
 }
 
-// forceRelease releases the lease in the name of the holder of a token.
+// forceRelease releases the lease on behalf of the holder with this token.
 func (l *leaseCell) forceRelease(ctx context.Context, token int64) (Record, error) {
 	now, err := l.show(ctx)
 	for err == nil {
@@ -133,10 +131,10 @@ func (l *leaseCell) forceRelease(ctx context.Context, token int64) (Record, erro
 		if r.outcome != cell.Lost {
 			return r.rec, nil
 		}
-		now = r.observation // another process has renewed it, or taken it over
+		now = r.observation // another process has renewed it or taken it over
 	}
 	return Record{}, fmt.Errorf("release the lock %s: %w", l, err)
 }
 
-// permanent reports that a store refused a request, and will refuse it again.
+// permanent reports whether the store refused a request permanently.
 func permanent(err error) bool { return errors.Is(err, cell.ErrRefused) }

@@ -9,35 +9,35 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// The names of an update's metadata. They are carried forward with the user's.
+// Names of an update's metadata. Updates carry them forward with the user's metadata.
 const (
-	metaCount = "pawl-update"     // how many updates the object has seen
-	metaIDs   = "pawl-update-ids" // of the last of them, the newest first
-	metaFence = "pawl-lock-token" // the highest fencing token of an update
+	metaCount = "pawl-update"     // number of updates of the object
+	metaIDs   = "pawl-update-ids" // ids of the last updates, newest first
+	metaFence = "pawl-lock-token" // highest fencing token of an update
 )
 
 const (
-	// maxIDs ids take 815 bytes of what a store allows. Fewer than minIDs would
-	// leave too many updates unsure.
+	// maxIDs ids take 815 bytes of the metadata. With fewer than minIDs, too many updates would be
+	// unsure.
 	maxIDs, minIDs = 48, 8
-	// idSize is 64 random bits in hex.
+	// idSize is the length of 64 random bits in hex.
 	idSize = 16
-	// maxMetadata is what an object's metadata may take in bytes, the names with
-	// their prefix. https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html
+	// maxMetadata bounds the metadata of an object in bytes, including the prefixes of the names.
+	// https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html
 	maxMetadata    = 2 << 10
 	metadataPrefix = "x-amz-meta-"
 )
 
-// lineage is what the metadata of an object say of its updates.
+// lineage is the update history in the metadata of an object.
 type lineage struct {
-	count int64 // 0: it was not written by an update
+	count int64 // 0: the object was not written by an update
 	ids   []string
 	fence int64
 }
 
 func lineageOf(metadata map[string]string) lineage {
 	var l lineage
-	l.fence, _ = strconv.ParseInt(metadata[metaFence], 10, 64) // 0 if it is no number
+	l.fence, _ = strconv.ParseInt(metadata[metaFence], 10, 64) // 0 if it is not a number
 	count, err := strconv.ParseInt(metadata[metaCount], 10, 64)
 	ids := strings.Split(metadata[metaIDs], ",")
 	if err != nil || count < 1 || ids[0] == "" || int64(len(ids)) > count {
@@ -47,21 +47,20 @@ func lineageOf(metadata map[string]string) lineage {
 	return l
 }
 
-// with is the lineage after one more update.
+// with returns the lineage after one more update.
 func (l lineage) with(id string, fence int64) lineage {
 	ids := slices.Concat([]string{id}, l.ids)
 	return lineage{l.count + 1, ids[:min(len(ids), maxIDs)], max(l.fence, fence)}
 }
 
-// follows reports that a later lineage goes on from an earlier one, as far as it
-// still holds it.
+// follows reports whether a later lineage continues an earlier one, as far as its ids reach back.
 func (l lineage) follows(base lineage) bool {
-	at := l.count - base.count // where the newest of base must be
+	at := l.count - base.count // index of the newest id of base
 	return base.count == 0 || at >= int64(len(l.ids)) || l.ids[at] == base.ids[0]
 }
 
-// metadata is the user's, with the lineage: as many of its ids as fit. It returns
-// false if too few do.
+// metadata returns the user's metadata with the lineage, including as many ids as fit. It reports
+// false if fewer than minIDs fit.
 func (l lineage) metadata(users map[string]string) (map[string]string, bool) {
 	m := userMetadata(users)
 	m[metaCount] = strconv.FormatInt(l.count, 10)
@@ -77,7 +76,7 @@ func (l lineage) metadata(users map[string]string) (map[string]string, bool) {
 	return m, fit >= minIDs
 }
 
-// ownMetadata is a copy of the user's own metadata.
+// userMetadata returns a copy of the user's own metadata.
 func userMetadata(metadata map[string]string) map[string]string {
 	m := make(map[string]string, len(metadata)+3)
 	maps.Copy(m, metadata)
@@ -94,14 +93,14 @@ type snapshot struct {
 	lineage
 }
 
-// judge tells the outcome of an update that was sent on the condition that the
-// object is base, from what is there now.
+// classifyUpdate returns the outcome of an update that was sent on the condition that the object is
+// base. now is the current object.
 //
-// It is not known if the lineage has grown beyond what it holds. Where it was
-// broken, by another program that does not carry it forward, or by a deletion, a
-// refusal by the store is believed; without one it is not known either.
+// The outcome is unknown if the lineage has grown beyond its ids. If another program or a deletion
+// broke the lineage, a refusal by the store is believed; without a refusal, the outcome is unknown
+// as well.
 func classifyUpdate(now, base snapshot, id string, refused bool) (f cell.Outcome, known bool) {
-	place := now.count - base.count - 1 // of this update among the ids, if it landed
+	place := now.count - base.count - 1 // index of this update among the ids, if it landed
 	switch {
 	case len(now.ids) > 0 && now.ids[0] == id:
 		return cell.Landed, true
@@ -112,11 +111,11 @@ func classifyUpdate(now, base snapshot, id string, refused bool) (f cell.Outcome
 	case now.count == 0 || place < 0 || base.exists && base.count == 0 || !now.follows(base.lineage):
 		return cell.Lost, refused
 	}
-	// Then another's is in its place, and after it comes what was the newest of base.
+	// Another update has its place, if the ids reach back to the newest update of base.
 	return cell.Lost, place+min(base.count, 1) < int64(len(now.ids))
 }
 
-// is reports that nothing has changed.
+// equals reports whether the object is unchanged.
 func (s snapshot) equals(base snapshot) bool {
 	return s.exists == base.exists && s.etag == base.etag && s.count == base.count && slices.Equal(s.ids, base.ids)
 }

@@ -9,22 +9,21 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Status is one lease object.
+// Status is one lease object of a listing.
 type Status struct {
 	Key string
-	// Record is what it says. It is empty with an Err.
+	// Record is the content of the object. It is empty if Err is set.
 	Record Record
-	// Written is when the store has it that the object was written last: by an
-	// acquisition, a renewal or a release.
+	// Written is the store's time of the last write: an acquisition, a renewal or a release.
 	Written time.Time
-	// Err matches ErrForeign for an object that is no lease, and ErrNewer for one
-	// of a newer Pawl. Any other says why the object could not be read:
-	// bucket.ErrDenied, say, or bucket.ErrUnavailable.
+	// Err matches ErrForeign if the object is not a lease, and ErrNewer if a newer Pawl wrote it.
+	// Any other error, for example bucket.ErrDenied or bucket.ErrUnavailable, is the reason why the
+	// object could not be read.
 	Err error
 }
 
-// List yields the objects below a prefix, in key order, with what each says as a
-// lease. An error of the listing ends it; that of one object is in its Status.
+// List yields the objects below a prefix with their records, in key order. An error of the listing
+// ends the sequence. An error of one object is in its Status.
 func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		for info, err := range b.store.List(ctx, b.name, prefix, "") {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// State is what a lease object says of its lock.
+// State is the state of a lock in its lease object.
 type State string
 
 // The states of a lock.
@@ -25,71 +25,70 @@ const (
 // Record is the content of a lease object.
 type Record struct {
 	State State `json:"state"`
-	// Token is the fencing token: it rises with every acquisition and every
-	// forced release.
+	// Token is the fencing token. It rises with every acquisition and every forced release.
 	Token int64 `json:"token"`
-	// Nonce is fresh in every write, 128 random bits: it tells our writes
-	// from all others, and gives each an ETag of its own.
+	// Nonce is 128 random bits, new in every write. It identifies the write and makes its ETag
+	// unique.
 	Nonce string `json:"nonce"`
-	// ID is what the holder calls this lease: the number of a build, say.
+	// ID is the holder's name for this lease, for example a build number.
 	ID string `json:"id,omitempty"`
-	// Owner, Host, PID and Reason say who holds it, or held it last, and why.
+	// Owner, Host, PID and Reason describe the current or the last holder.
 	Owner  string `json:"owner,omitempty"`
 	Host   string `json:"host,omitempty"`
 	PID    int    `json:"pid,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// TTL is how long the lease lasts after each write, in milliseconds.
+	// TTL is the duration of the lease after each write, in milliseconds.
 	TTL int64 `json:"ttl_ms"`
-	// Since is when it was acquired or released, by the clock of who did, in UTC.
-	// It is for people: nothing compares it.
+	// Since is the time of the acquisition or release by the writer's clock, in UTC. It is for
+	// people; the protocol does not compare it.
 	Since time.Time `json:"since"`
-	// Limit is how many may hold the semaphore that this is a slot of.
+	// Limit is the limit of the semaphore of this slot; 0 if the lease is not a slot.
 	Limit int `json:"limit,omitempty"`
-	// Before are the nonces of the writes before, the newest first.
+	// Before holds the nonces of the previous writes, newest first.
 	Before []string `json:"prev_nonces,omitempty"`
 }
 
-// format stands in every lease object. Its number rises when an older Pawl must
-// not touch what a newer one wrote.
+// format is the format of every lease object. Its number rises when an older Pawl must not change
+// the object.
 const (
 	format       = "pawl-lock/1"
 	formatFamily = "pawl-lock/"
 )
 
-// wire is a Record as it is stored.
+// wire is the stored form of a Record.
 type wire struct {
 	Format string `json:"format"`
 	Record
 }
 
 const (
-	// maxBefore is how many nonces are carried forward: one for each acquisition,
-	// renewal and release.
+	// maxBefore bounds the nonces that are carried forward: one for each acquisition, renewal and
+	// release.
 	maxBefore = 64
-	// maxRecord bounds what is read of an object, in bytes.
+	// maxRecord bounds the size of a lease object that is read, in bytes.
 	maxRecord = 32 << 10
 	// maxNonce bounds a nonce, in bytes.
 	maxNonce = 64
 )
 
-// What is found in the place of a lease.
+// Errors about the content of a lease object.
 var (
-	// ErrForeign: the object is no lease of Pawl. It is left as it is.
+	// ErrForeign is returned if the object is not a lease of Pawl. Pawl does not change it.
 	ErrForeign = errors.New("the object is not a lock")
-	// ErrNewer: a newer Pawl wrote the lease, in a format unknown to this one.
+	// ErrNewer is returned if a newer Pawl wrote the lease, in a format unknown to this version.
 	ErrNewer = errors.New("the lock was written by a newer version of Pawl: update this one")
 )
 
 func (r *Record) encode() []byte {
 	b, err := json.Marshal(wire{Format: format, Record: *r})
 	if err != nil {
-		panic(err) // there is nothing in it that cannot be JSON
+		panic(err) // every field can be encoded
 	}
 	return append(b, '\n')
 }
 
-// decode reads a lease object. It is strict, so that an object that is no lease is
-// never overwritten.
+// decode parses a lease object. It is strict, so that Pawl never overwrites an object that is not a
+// lease.
 func decode(b []byte) (Record, error) {
 	var head struct {
 		Format string `json:"format"`
@@ -113,12 +112,12 @@ func decode(b []byte) (Record, error) {
 	return w.Record, nil
 }
 
-// check returns an error for what no Pawl writes.
+// check returns an error if no Pawl writes such a record.
 func (r *Record) check() error {
 	switch {
 	case r.State != Held && r.State != Released:
 		return fmt.Errorf("its state is %s", event.Quote(string(r.State)))
-	case r.Token < 1 || r.Token >= 1<<62: // the next ones must not overflow
+	case r.Token < 1 || r.Token >= 1<<62: // a later token must not overflow
 		return fmt.Errorf("its token is %d", r.Token)
 	case len(r.Nonce) < 8 || len(r.Nonce) > maxNonce:
 		return errors.New("its nonce has a wrong length")
@@ -136,7 +135,7 @@ func (r *Record) check() error {
 
 func (r *Record) ttl() time.Duration { return time.Duration(r.TTL) * time.Millisecond }
 
-// next is the record of the write after r: a fresh nonce, and r's own carried
+// next returns the record of the write after r: with a new nonce, and with r's nonce carried
 // forward.
 func (r *Record) next(nonce string) Record {
 	n := *r
@@ -146,9 +145,9 @@ func (r *Record) next(nonce string) Record {
 	return n
 }
 
-// first is the record of a lock that has no object: the holder's. Its token is
-// the time in microseconds, which no earlier object of the key has reached: a
-// lock is not taken a million times a second.
+// first returns the record of a holder for a lock without an object. Its token is the time in
+// microseconds, which is above every token of an earlier object at the key, because a lock is not
+// acquired a million times a second.
 func first(holder *Record, nonce string, now time.Time) Record {
 	n := *holder
 	n.State, n.Nonce, n.Since = Held, nonce, now.UTC()
@@ -156,7 +155,7 @@ func first(holder *Record, nonce string, now time.Time) Record {
 	return n
 }
 
-// acquired is the record after a holder has acquired the lock.
+// acquired returns the record after a holder has acquired the lock.
 func (r *Record) acquired(holder *Record, nonce string, now time.Time) Record {
 	was := r.next(nonce)
 	n := *holder
@@ -165,18 +164,18 @@ func (r *Record) acquired(holder *Record, nonce string, now time.Time) Record {
 	return n
 }
 
-// renewed is the record after its holder has renewed it.
+// renewed returns the record after its holder has renewed it.
 func (r *Record) renewed(nonce string) Record { return r.next(nonce) }
 
-// released is the record after its holder has released it.
+// released returns the record after its holder has released it.
 func (r *Record) released(nonce string, now time.Time) Record {
 	n := r.next(nonce)
 	n.State, n.Since = Released, now.UTC()
 	return n
 }
 
-// forced returns the record after a release by force: the token rises, so that
-// whatever the old holder still does can be refused.
+// forced returns the record after a forced release. The token rises, so that later writes of the
+// old holder can be rejected.
 func (r *Record) forced(nonce string, now time.Time) Record {
 	n := r.released(nonce, now)
 	n.Token++

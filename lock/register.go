@@ -8,13 +8,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// OnRegister returns the lock whose lease is a register of a ledger: the same
-// protocol as on an object, for those who share a ledger and no bucket. It costs a
-// read and a write where that costs a GET and a PUT.
+// OnRegister returns the lock whose lease is a register of a ledger, for processes that share a
+// ledger and no bucket. The protocol is the same as on an object. A read and a write of the
+// register replace GET and PUT.
 //
-// The lock is as available as its ledger. A file of SQLite stays locked while a
-// process stands still in the middle of any write to it: then no holder can enter
-// until that process goes on or ends.
+// The lock is as available as its ledger. A SQLite file stays locked while a process is paused in
+// the middle of a write to it: no process can acquire the lock until that process continues or
+// ends.
 func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 	err := ledger.CheckRegister(name, nil)
 	var holder Record
@@ -33,10 +33,9 @@ func (e *env) onRegister(r ledger.Registers, name string, holder Record) *Mutex 
 	return &Mutex{contender: contender{leaseCell: leaseCell{env: e, cell: ledger.Cell(r, name)}, holder: holder}}
 }
 
-// Observe notes the value of the lock's register that a listing has returned just now,
-// and returns the time until TryAcquire can take the lock: 0 if the lock is free. One
-// listing thus watches many locks: a later TryAcquire counts the time since the first
-// Observe that saw the lease as it still is.
+// Observe notes the value of the lock's register from a listing, and returns the time until
+// TryAcquire can acquire the lock: 0 if the lock is free. One listing can therefore watch many locks: a
+// later TryAcquire counts the time since the first Observe that saw the current lease.
 func (m *Mutex) Observe(r ledger.Register) (time.Duration, error) {
 	v, err := m.parse(cell.Value{Version: r.Version, Body: r.Value})
 	if err != nil {
@@ -46,7 +45,7 @@ func (m *Mutex) Observe(r ledger.Register) (time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.cached.rec.State == Released && m.cached.etag != v.etag {
-		m.cached = version{} // TryAcquire would begin with it, and forget the watched lease
+		m.cached = version{} // TryAcquire would start with it and forget the watched lease
 	}
 	return max(0, left), nil
 }

@@ -11,21 +11,20 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// RWMutex is held by one writer or by any number of readers, up to [MaxSlots]. It
-// is safe for concurrent use.
+// RWMutex is held by one writer or by up to [MaxSlots] readers. It is safe for concurrent use.
 //
-// A writer holds the lease of the key itself, the writer lease, and then waits until no
-// reader is left. A reader holds a lease below key + ".readers/", and then reads the writer
-// lease: if it is held, the reader withdraws. At least one of a reader and a writer that
-// come at the same time sees the other. So writers go first, and the store's listings must
-// show all earlier writes.
+// A writer acquires the lease of the key itself, the writer lease, and then waits until there is no
+// reader. A reader acquires a lease below key + ".readers/", and then reads the writer lease: if it
+// is held, the reader withdraws. If a reader and a writer arrive at the same time, at least one of
+// them sees the other. Therefore writers have priority, and the store's listings must show all earlier
+// writes.
 type RWMutex struct {
 	writer  *Mutex
 	readers *slots
 }
 
-// RWMutex returns the readers and writer lock whose writer lease is the object key, which
-// must be as that of [Bucket.Mutex].
+// RWMutex returns the readers-writer lock whose writer lease is the object key. The key has the
+// same restrictions as in [Bucket.Mutex].
 func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 	holder, err := b.checkedHolder(key, c)
 	if err != nil {
@@ -36,27 +35,27 @@ func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 	}, nil
 }
 
-// Lock waits until it is the only holder, as [Mutex.Acquire] does. Beyond that it
-// takes a LIST, and a GET for each reader that comes or goes while it waits.
+// Lock waits until it is the only holder. It works like [Mutex.Acquire], and also sends a LIST, and
+// a GET for each reader lease that changes while it waits.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
 	h, err := m.lock(ctx, true)
 	return grant(ctx, h, err)
 }
 
-// TryLock is Lock without waiting, as [Mutex.TryAcquire].
+// TryLock is Lock without waiting, like [Mutex.TryAcquire].
 func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
 	h, err := m.lock(ctx, false)
 	return grant(ctx, h, err)
 }
 
-// RLock waits until there is no writer. It takes a GET of the writer lease, a LIST, a GET
-// for each reader that came or went since this RWMutex has looked, a PUT of its own
-// lease, and another GET of the writer lease.
+// RLock waits until there is no writer. It sends a GET of the writer lease, a LIST, a GET for each
+// reader lease that changed since this RWMutex last read it, a PUT of its own lease, and another
+// GET of the writer lease.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
 	return m.readers.lease(ctx, true, m.tryRLock)
 }
 
-// TryRLock is RLock without waiting, as [Mutex.TryAcquire].
+// TryRLock is RLock without waiting, like [Mutex.TryAcquire].
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 	return m.readers.lease(ctx, false, m.tryRLock)
 }
@@ -83,8 +82,8 @@ func (m *RWMutex) lock(ctx context.Context, wait bool) (*heldLease, error) {
 	}
 }
 
-// tryAlone grants the writer lease if no reader is left. It renews the lease meanwhile, and
-// notes when the store last answered who reads.
+// tryAlone returns the writer lease if there is no reader. It renews the lease meanwhile, and sets
+// answered to the time of the store's last answer about readers.
 func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Time) (a attempt, err error) {
 	err = m.writer.retryUnavailableSince(ctx, *answered, func() error {
 		if err := h.renewBestEffort(ctx); err != nil {
@@ -105,9 +104,9 @@ func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Tim
 	return attempt{held: h}, nil
 }
 
-// remainingReaders returns one of the readers that are left, and the time until the first
-// of their leases expires. It releases expired leases, so that they cannot be renewed, and
-// renews the writer lease between reads.
+// remainingReaders returns one of the remaining readers, and the time until the first of their
+// leases expires. It releases expired leases, so that they cannot be renewed, and renews the writer
+// lease between reads.
 func (m *RWMutex) remainingReaders(ctx context.Context, writer *heldLease) (attempt, error) {
 	if !m.readers.turns.waitTurn(ctx, m.readers.clock) {
 		return attempt{}, fmt.Errorf("wait for the readers of %s: %w", m.writer, context.Cause(ctx))
@@ -131,8 +130,8 @@ func (m *RWMutex) remainingReaders(ctx context.Context, writer *heldLease) (atte
 	return a, nil
 }
 
-// tryRLock acquires a reader's lease if no writer holds the lock, and withdraws if one
-// does by then.
+// tryRLock acquires a reader's lease if no writer holds the lock. It withdraws if a writer has
+// acquired the lock meanwhile.
 func (m *RWMutex) tryRLock(ctx context.Context) (attempt, error) {
 	now, err := m.writer.read(ctx)
 	if err != nil {

@@ -7,14 +7,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Semaphore lets up to n hold it at a time. Each holder has one of n leases,
-// below key + ".slots/". It is safe for concurrent use.
+// Semaphore is held by up to n holders at a time. Each holder has one of n leases below key +
+// ".slots/". It is safe for concurrent use.
 type Semaphore struct{ slots *slots }
 
-// Semaphore returns the semaphore of up to n holders, from 1 to [MaxSlots]. All
-// must use the same n: whoever finds a holder with another is refused. The key is as
-// in [Bucket.Mutex]. A token is that of a slot, and no higher than that of the other
-// slots' holders.
+// Semaphore returns the semaphore of up to n holders, from 1 to [MaxSlots]. All processes must use
+// the same n: while a holder with another n is present, acquisitions fail. The key has the same
+// restrictions as in [Bucket.Mutex]. Tokens rise for each slot, not across slots.
 func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 	holder, err := b.checkedHolder(key, c)
 	if err == nil && (n < 1 || n > MaxSlots) {
@@ -27,14 +26,14 @@ func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 	return &Semaphore{b.slots(key+".slots/", n, holder)}, nil
 }
 
-// Acquire waits until it holds the semaphore, as [Mutex.Acquire] does. It takes a
-// LIST, a GET for each slot whose lease has changed since this Semaphore looked at
-// it, and a PUT; while it waits about 45 LISTs a minute, and a GET for every change.
+// Acquire waits until it holds the semaphore, like [Mutex.Acquire]. It sends a LIST, a GET for each
+// slot whose lease has changed since this Semaphore last read it, and a PUT. While it waits, it
+// sends about 45 LISTs a minute, and a GET for every change.
 func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
 	return s.slots.lease(ctx, true, s.slots.tryAcquire)
 }
 
-// TryAcquire is Acquire without waiting, as [Mutex.TryAcquire].
+// TryAcquire is Acquire without waiting, like [Mutex.TryAcquire].
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
 	return s.slots.lease(ctx, false, s.slots.tryAcquire)
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// MaxSlots is how many may hold a semaphore, or read at the same time.
+// MaxSlots bounds the concurrent holders of a semaphore, and the concurrent readers.
 const MaxSlots = 1000
 
-// slots are numbered leases below one prefix, each held by one at a time.
+// slots are numbered leases below one prefix. Each has one holder at a time.
 type slots struct {
 	*env
-	name   string // the bucket's
+	name   string // of the bucket
 	prefix string
-	n      int // how many there may be
+	n      int // maximum number of slots
 	holder Record
 
 	turns turnQueue
-	known map[string]*slot // by key; used in the goroutine's turn
+	known map[string]*slot // by key; used only by the goroutine whose turn it is
 }
 
-// slot is one of them, and its last sighting.
+// slot is one slot, and its last observation.
 type slot struct {
 	contender
 	now observation
@@ -40,7 +40,7 @@ func (b *Bucket) slots(prefix string, n int, holder Record) *slots {
 
 func (s *slots) String() string { return event.Quote("s3://" + s.name + "/" + s.prefix) }
 
-// slot returns the slot of a number.
+// slot returns the slot with number i.
 func (s *slots) slot(i int) *slot {
 	key := fmt.Sprintf("%s%04d", s.prefix, i)
 	one := s.known[key]
@@ -51,8 +51,8 @@ func (s *slots) slot(i int) *slot {
 	return one
 }
 
-// list returns the existing slots, with 1 request, and with 1 more for each slot that has
-// changed since it was read last. It calls meanwhile before each of these.
+// list returns the existing slots. It sends 1 request, and 1 more for each slot that has changed
+// since it was last read. It calls meanwhile before each of these.
 func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error) (map[int]*slot, error) {
 	found, err := s.listing(ctx)
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error)
 	return there, nil
 }
 
-// listing lists the objects of the slots: so few that it takes no longer than another
-// request.
+// listing lists the objects of the slots. There are at most MaxSlots of them, so callTimeout is
+// enough.
 func (s *slots) listing(ctx context.Context) (found []bucket.Info, err error) {
 	ctx, stop := s.clock.Limit(ctx, callTimeout)
 	defer stop()
@@ -92,8 +92,8 @@ func (s *slots) listing(ctx context.Context) (found []bucket.Info, err error) {
 	return found, nil
 }
 
-// otherLimit returns the holder of a slot that has another limit, and the time until its
-// lease expires. It releases expired leases.
+// otherLimit returns the holder of a slot with another limit, and the time until its lease expires.
+// It releases expired leases.
 func (s *slots) otherLimit(ctx context.Context, there map[int]*slot) (attempt, error) {
 	for _, i := range slices.Sorted(maps.Keys(there)) {
 		one := there[i]
@@ -111,7 +111,7 @@ func (s *slots) otherLimit(ctx context.Context, there map[int]*slot) (attempt, e
 	return attempt{}, nil
 }
 
-// tryAcquire acquires any slot that is free.
+// tryAcquire acquires any free slot.
 func (s *slots) tryAcquire(ctx context.Context) (attempt, error) {
 	if !s.turns.waitTurn(ctx, s.clock) {
 		return attempt{}, fmt.Errorf("wait for a slot of %s: %w", s, context.Cause(ctx))
@@ -140,12 +140,12 @@ func (s *slots) tryAcquire(ctx context.Context) (attempt, error) {
 	return full, nil
 }
 
-// maxFresh bounds the missing slots that are tried: more than other processes acquire
-// meanwhile.
+// maxMissingTried bounds the missing slots that are tried. It exceeds the number of slots that
+// other processes acquire meanwhile.
 const maxMissingTried = 64
 
-// order returns the numbers to try: existing slots, and then missing ones. It begins at a
-// random one of each, or all processes would try the same slots.
+// order returns the numbers of the slots to try: existing slots first, then missing ones. Each
+// group starts at a random slot, so that processes do not all try the same slots.
 func (s *slots) order(there map[int]*slot) []int {
 	var old, fresh []int
 	for i := range s.n {
@@ -158,7 +158,7 @@ func (s *slots) order(there map[int]*slot) []int {
 	return append(s.rotated(old), s.rotated(fresh)...)
 }
 
-// turned rotates the numbers by a random distance.
+// rotated rotates the numbers by a random distance.
 func (s *slots) rotated(numbers []int) []int {
 	n := len(numbers)
 	if n == 0 {

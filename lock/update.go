@@ -14,82 +14,78 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Content is what an update reads, and what it writes.
+// Content is the content that an update reads and writes.
 type Content struct {
-	// Exists is false if there is no object yet. It says nothing of what is
-	// written.
+	// Exists is false if the object is missing. It has no effect on the write.
 	Exists      bool
 	Body        []byte
 	ContentType string
 	Headers     bucket.Headers
-	// Metadata is the user's own. Pawl's is not in it.
+	// Metadata is the user's own metadata, without Pawl's.
 	Metadata map[string]string
 }
 
-// UpdateConfig says how an object is updated. The zero UpdateConfig is good.
+// UpdateConfig configures an update. The zero UpdateConfig is valid.
 type UpdateConfig struct {
-	// Create begins with an empty Content where there is no object. Without it
-	// that is a [bucket.ErrNotFound].
+	// Create starts with an empty Content if the object is missing. Otherwise a missing object is a
+	// [bucket.ErrNotFound].
 	Create bool
-	// Fence is the token of the lease under which the object is updated. The
-	// update is refused if the object was updated under a higher one, which must
-	// have changed its bytes. The highest is kept with the object: it is lost if
-	// the object is deleted, or written by other means.
+	// Fence is the token of the lease under which the object is updated; 0 means none. The update
+	// fails if an earlier update under a higher token changed the bytes of the object. The highest
+	// token is stored with the object. It is lost if the object is deleted or
+	// written without Pawl.
 	Fence int64
-	// Tries is how often the object is read and changed, at most, while others
-	// change it. Default 50.
+	// Tries bounds the attempts while other writers change the object. Default 50.
 	Tries int
 }
 
 const (
 	defaultTries = 50
-	// MaxUpdate is how large an object may be to be updated, in bytes.
+	// MaxUpdate bounds the size of an updated object, in bytes.
 	MaxUpdate = 64 << 20
 )
 
 var (
-	// ErrContended: others changed the object every time. Nothing was written.
-	ErrContended = errors.New("other writers changed the object during every attempt")
-	// ErrFenced: the object was updated under a higher fencing token. Nothing
+	// ErrContended is returned if other writers changed the object during every attempt. Nothing
 	// was written.
+	ErrContended = errors.New("other writers changed the object during every attempt")
+	// ErrFenced is returned if the object was updated under a higher fencing token. Nothing was
+	// written.
 	ErrFenced = errors.New("the fencing token is too old")
-	// ErrUnsure: it cannot be known whether the update was applied.
+	// ErrUnsure is returned if it is unknown whether the update was applied.
 	ErrUnsure = errors.New("unknown whether the update was applied: inspect the object")
 )
 
-// Updated is what became of an update.
+// Updated is the result of an update.
 type Updated struct {
-	// Written is false if the change left everything as it was: then nothing
-	// was sent.
+	// Written is false if the change left the content unchanged. Then nothing was sent.
 	Written bool
-	// Tries is how often the object was read and changed.
+	// Tries is the number of attempts.
 	Tries int
-	// Content is what the change returned.
+	// Content is the result of the change.
 	Content Content
 }
 
-// Update reads an object, changes it, and writes it if it still is what was read;
-// otherwise it begins again. So change may run several times. An update is never
-// lost or applied twice, whatever becomes of its requests: the metadata of the
-// object carry the ids of the last 48 updates, or as many as fit, which tell one's
-// own. Where the answer to one that creates the object is lost, it is applied again
-// if the object is deleted meanwhile.
+// Update reads an object, changes it, and writes it if it is unchanged since the read. Otherwise it
+// starts again, so change may run several times. An update is never lost or applied twice, even if
+// answers are lost: the metadata of the object hold the ids of the last 48 updates, or as many as
+// fit, and an update recognizes its own id. There is one exception: if the answer to an update that
+// creates the object is lost, and the object is deleted meanwhile, the update is applied again.
 //
-// It takes 2 requests, a GET and a PUT, and none to write what has not changed,
-// unless the Fence is higher than that of the updates before.
-// What change returns as an error is returned as it is, and nothing is written.
+// Update sends 2 requests, a GET and a PUT. It does not write an unchanged content, unless the
+// Fence is higher than that of all earlier updates. An error of change is returned unchanged, and
+// nothing is written.
 //
-// The object is held in memory. An ETag is of the bytes alone. So where bytes stay
-// as they are, or come back exactly, one who read them before can still write over
-// what else was updated: over metadata, or a higher Fence. And an answer that gets
-// lost just then can be taken for another's. Let every update leave something new in
-// the bytes: a number, or the token.
+// The object is held in memory. An ETag depends on the bytes only. Therefore, if an update leaves the bytes
+// unchanged, or restores earlier bytes, a writer that read the object before can still overwrite
+// the update's metadata or its higher Fence. If an answer is lost at that moment, another writer's
+// update can be taken for this one. Let every update write something new, such as a number or the
+// token.
 func (b *Bucket) Update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), c UpdateConfig) (Updated, error) {
 	return b.update(ctx, key, change, nil, c)
 }
 
-// update is Update. It respells a content whose bytes are the same as before, where
-// respell is set.
+// update is Update. If encodeFence is set, it changes a content whose bytes are the same as before.
 func (b *Bucket) update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), respell func([]byte, int64) []byte, c UpdateConfig) (Updated, error) {
 	switch {
 	case c.Tries < 0:
@@ -103,14 +99,14 @@ func (b *Bucket) update(ctx context.Context, key string, change func(context.Con
 	return u.run(ctx)
 }
 
-// update is one under way.
+// update is the state of one call of Update.
 type update struct {
 	*env
 	ref    event.Object
 	config UpdateConfig
 	change func(context.Context, Content) (Content, error)
-	// respell returns bytes that mean the same, and differ from those of a lower
-	// fence. It may be nil.
+	// encodeFence returns bytes with the same meaning that differ from those of a lower fence. It
+	// may be nil.
 	encodeFence func(body []byte, fence int64) []byte
 }
 
@@ -153,9 +149,8 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 	}
 }
 
-// attempt writes the new content, unless the change took so long that others may
-// have updated the object many times: then it looks first, for the lineage must
-// not outgrow what it holds between the write and the look that follows.
+// attempt writes the new content. If the change took long, it reads the object first, because other
+// writers may have updated it so often that the ids do not reach back.
 func (u *update) attempt(ctx context.Context, base snapshot, next Content, began time.Time) (cell.Outcome, snapshot, Content, error) {
 	if elapsed(began, u.clock.Now()) > slowChange {
 		now, then, err := u.read(ctx)
@@ -167,18 +162,18 @@ func (u *update) attempt(ctx context.Context, base snapshot, next Content, began
 }
 
 const (
-	// A try that was lost is followed by a pause between nothing and a window
-	// that doubles with every try: full jitter.
+	// Bounds of the pause after a lost attempt. The pause is random between 0 and a window that
+	// doubles with every attempt (full jitter).
 	minRetryPause, maxRetryPause = 10 * time.Millisecond, time.Second
-	// stale is the pause after which what was read before it is read again.
+	// rereadAfter is the pause after which the object is read again.
 	rereadAfter = 20 * time.Millisecond
-	// slow is a change that takes longer than this.
+	// slowChange is the duration of a change after which the object is read again before the write.
 	slowChange = 250 * time.Millisecond
-	// quick is how many bytes the slowest line carries within callTimeout.
+	// smallBody is the number of bytes that a slow connection sends within callTimeout.
 	smallBody = 64 << 10
 )
 
-// read reads the object, or nothing.
+// read reads the object. A missing object is an empty snapshot.
 func (u *update) read(ctx context.Context) (snapshot, Content, error) {
 	now, content, err := u.readRetrying(ctx)
 	if err != nil {
@@ -187,7 +182,7 @@ func (u *update) read(ctx context.Context) (snapshot, Content, error) {
 	return now, content, u.checkAllowed(now)
 }
 
-// allowed returns an error if the object may not be updated.
+// checkAllowed returns an error if the object must not be updated.
 func (u *update) checkAllowed(now snapshot) error {
 	switch {
 	case !now.exists && !u.config.Create:
@@ -199,7 +194,7 @@ func (u *update) checkAllowed(now snapshot) error {
 	return nil
 }
 
-// look reads the object, again and again if the store does not answer.
+// readRetrying reads the object. It retries while the store is unavailable.
 func (u *update) readRetrying(ctx context.Context) (now snapshot, content Content, err error) {
 	err = u.retryUnavailable(ctx, func() error {
 		now, content, err = u.fetch(ctx)
@@ -233,7 +228,7 @@ func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
 	return now, Content{Exists: true, Body: body, ContentType: info.ContentType, Headers: info.Headers, Metadata: userMetadata(info.Metadata)}, nil
 }
 
-// changed is what the change makes of the content.
+// applyChange returns the changed content.
 func (u *update) applyChange(ctx context.Context, base snapshot, was Content) (Content, error) {
 	mine := was
 	mine.Body, mine.Metadata = bytes.Clone(was.Body), maps.Clone(was.Metadata)
@@ -252,10 +247,10 @@ func same(a, b Content) bool {
 	return a.Exists && b.Exists && bytes.Equal(a.Body, b.Body) && a.ContentType == b.ContentType && a.Headers == b.Headers && maps.Equal(a.Metadata, b.Metadata)
 }
 
-// write sends the new content by the rules of [cell.Write], and returns what is
-// there instead if it is Lost. No refusal is believed without a look, but in one
-// case: where the object has no lineage that could tell, the update is Lost if all
-// requests were refused, and otherwise ErrUnsure. Judge says what a look means.
+// write sends the new content by the rules of [cell.Write]. If the update is Lost, it also returns
+// the current object. It believes no refusal without a read, with one exception: if the object has
+// no lineage, the update is Lost if all requests were refused, and otherwise ErrUnsure. See
+// classifyUpdate.
 func (u *update) write(ctx context.Context, base snapshot, next Content) (f cell.Outcome, now snapshot, then Content, err error) {
 	id := u.nonce()[:idSize]
 	metadata, fits := base.with(id, u.config.Fence).metadata(next.Metadata)

@@ -238,7 +238,7 @@ func TestUnsureUpdate(t *testing.T) {
 	for name, more := range map[string]func(b *bubble){
 		"overwritten by another program": func(b *bubble) { b.put("k", "mine", nil) },
 		"deleted":                        func(b *bubble) { b.remove("k") },
-		"deleted and created again":       func(b *bubble) { b.remove("k"); b.put("k", "", nil); b.appendByOther(4) },
+		"deleted and created again":      func(b *bubble) { b.remove("k"); b.put("k", "", nil); b.appendByOther(4) },
 		"beyond its lineage":             func(b *bubble) { b.appendByOther(maxIDs + 1) },
 	} {
 		t.Run(name, func(t *testing.T) {

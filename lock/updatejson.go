@@ -15,17 +15,16 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// UpdateJSON is [Bucket.Update] for an object that is one value of JSON. The change
-// gets what is there, or a zero T. What a T has no place for is never dropped: an
-// object with a field that T does not have, in exactly that spelling, or twice, is
-// an [ErrConfig]. In an any, numbers are [json.Number], so that large ones stay
-// what they are; a float64 rounds them. A null is a zero value.
+// UpdateJSON is [Bucket.Update] for an object that holds one JSON value. change gets the decoded
+// value, or a zero T if the object is missing. UpdateJSON never drops data: it returns an
+// [ErrConfig] if the object has a field that T does not have with exactly that name, or has a field
+// twice. In an any, numbers are [json.Number], so that large numbers are exact; a float64 rounds
+// them. A null decodes to a zero value.
 //
-// If the value stays the same nothing is written; otherwise it is written anew, as
-// package encoding/json would without escapes for HTML, and without the spaces that
-// it had. But a json.Number is a number wherever it stands, and no name. Where the
-// value is the same and the Fence is higher, white space at the end tells the Fence,
-// so that the bytes differ. The Content of a new object has the type
+// If the value is unchanged, nothing is written. Otherwise it is encoded again, as by package
+// encoding/json without HTML escapes, and without the original white space. A json.Number is always
+// encoded as a number, never as a string. If the value is unchanged and the Fence is higher, white
+// space at the end encodes the Fence, so that the bytes differ. A new object has the content type
 // application/json.
 func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(ctx context.Context, value *T) error, c UpdateConfig) (Updated, error) {
 	ref := event.Object{Bucket: b.name, Key: key}
@@ -58,9 +57,8 @@ func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(c
 	}, encodeFence, c)
 }
 
-// respelled is the same JSON, with the fence in the space at its end: a blank for
-// each bit that is 0, and a tab for each that is 1. As fences rise, no bytes that
-// are spelled like this come back.
+// encodeFence returns the same JSON with the fence encoded in white space at its end: a blank for
+// each 0 bit, and a tab for each 1 bit. Fences rise, so these bytes never repeat.
 func encodeFence(b []byte, fence int64) []byte {
 	b = append(bytes.TrimRight(b, " \t\r\n"), '\n')
 	for _, bit := range strconv.FormatInt(fence, 2) {
@@ -69,7 +67,7 @@ func encodeFence(b []byte, fence int64) []byte {
 	return append(b, '\n')
 }
 
-// number is a json.Number, which is no text here. An empty one is 0.
+// number encodes and decodes a json.Number as a number, not as a string. An empty one is 0.
 var number = jsonv2.JoinOptions(
 	jsonv2.WithMarshalers(jsonv2.MarshalToFunc(func(e *jsontext.Encoder, n json.Number) error {
 		return e.WriteValue(jsontext.Value(cmp.Or(n, "0")))
@@ -91,7 +89,7 @@ var number = jsonv2.JoinOptions(
 		}),
 		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, value *any) error {
 			if d.PeekKind() != '0' {
-				return errors.ErrUnsupported // by this function
+				return errors.ErrUnsupported // not handled here
 			}
 			n, err := d.ReadValue()
 			*value = json.Number(n)
@@ -99,8 +97,8 @@ var number = jsonv2.JoinOptions(
 		}))),
 )
 
-// jsonFormat is how values are read and written alike: as package encoding/json does,
-// but strictly, and with the methods of a type wherever its value stands.
+// jsonFormat configures encoding and decoding: like package encoding/json, but strict, and methods
+// of a type apply to its value everywhere.
 var jsonFormat = jsonv2.JoinOptions(number,
 	jsonv2.RejectUnknownMembers(true), jsonv2.Deterministic(true),
 	jsonv2.FormatNilMapAsNull(true), jsonv2.FormatNilSliceAsNull(true),
@@ -113,7 +111,7 @@ func decodeJSON[T any](b []byte) (value T, err error) {
 	return value, err
 }
 
-// encodeJSON returns an error for what it could not read again.
+// encodeJSON returns the JSON of a value. It returns an error if the JSON cannot be decoded again.
 func encodeJSON[T any](value *T) ([]byte, error) {
 	b, err := jsonv2.Marshal(value, jsonFormat)
 	if err == nil {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// attempt is the result of one attempt to acquire a lock: the lease, or its present holder
-// and the time after which the next attempt can succeed.
+// attempt is the result of one attempt to acquire a lock: the lease, or its current holder and the
+// time until the next attempt can succeed.
 type attempt struct {
 	held  *heldLease
 	busy  *HeldError
 	retry time.Duration
 }
 
-// acquire is the wait loop of all locks. It repeats try until that returns a lease or an
-// error. Without wait it tries once.
+// acquire is the wait loop of all locks. It repeats try until try returns a lease or an error. If
+// wait is false, it tries once.
 func (e *env) acquire(ctx context.Context, wait bool, try func(context.Context) (attempt, error)) (*heldLease, error) {
 	pauses := &backoff{env: e, shortest: minPoll, longest: maxPoll}
 	var busy *HeldError
@@ -36,7 +36,7 @@ func (e *env) acquire(ctx context.Context, wait bool, try func(context.Context) 
 	}
 }
 
-// lease acquires a lock, and renews its lease from then on.
+// lease acquires a lock and starts to renew its lease.
 func (e *env) lease(ctx context.Context, wait bool, try func(context.Context) (attempt, error)) (*Lease, error) {
 	h, err := e.acquire(ctx, wait, try)
 	return grant(ctx, h, err)

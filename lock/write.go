@@ -8,27 +8,27 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// leaseWrite sends one record of a lease, by the rules of [cell.Write]. It trusts no
-// refusal: it reads the lease, and classify decides.
+// leaseWrite sends one record of a lease, by the rules of [cell.Write]. It trusts no refusal: it
+// reads the lease, and classify decides.
 //
-// A lease runs from before its write was sent. A read that shows that the write has not
-// landed moves that time to before the read.
+// A lease counts from before its write was sent. If a read shows that the write has not landed, the
+// lease counts from before that read.
 type leaseWrite struct {
 	*leaseCell
 	sending cell.Write
-	base    version // the version that it replaces
+	base    version // the version to replace
 	next    Record
 	body    []byte
-	// sent is no later than the time when the write landed.
+	// sent is a time before the write landed.
 	sent time.Time
-	// unclear: the last run ended without a result, so a copy may still land.
+	// unclear means that the last run ended without an outcome, so a copy may still land.
 	unclear bool
 	// bound is the time-out of the last request.
 	bound  time.Duration
 	result writeResult
 }
 
-// writeResult is the outcome of a write, and the lease as the last answer showed it.
+// writeResult is the outcome of a write, and the lease in the last answer.
 type writeResult struct {
 	outcome cell.Outcome
 	observation
@@ -40,8 +40,8 @@ func (l *leaseCell) write(base version, next Record) *leaseWrite {
 	return w
 }
 
-// run sends the write until its outcome is known. It returns an error if ctx ends before
-// that, or if the store refuses the write permanently. It can be called again.
+// run sends the write until its outcome is known. It returns an error if ctx ends first, or if the
+// store refuses the write permanently. It can be called again.
 func (w *leaseWrite) run(ctx context.Context) (writeResult, error) {
 	if w.sent.IsZero() {
 		w.sent = w.clock.Now()
@@ -56,7 +56,7 @@ func (w *leaseWrite) run(ctx context.Context) (writeResult, error) {
 	return w.result, nil
 }
 
-// send writes once, on the condition that the lease still is base.
+// send writes once, on the condition that the lease is still base.
 func (w *leaseWrite) send(ctx context.Context) error {
 	ctx, stop := w.limit(ctx)
 	defer stop()
@@ -70,7 +70,7 @@ func (w *leaseWrite) send(ctx context.Context) error {
 	return err
 }
 
-// look reads the lease and classifies it. If the write has not landed, the next request
+// look reads the lease and classifies the write. If the write has not landed, the next request
 // replaces the version that was read.
 func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Outcome, error) {
 	var asked time.Time
@@ -91,10 +91,10 @@ func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Outcome, erro
 	return outcome, nil
 }
 
-// limit bounds one request: the first by clamp(TTL/8, 1 s, 2 s), and each further one by
-// twice the bound before, up to callTimeout. A request that is never answered therefore
-// leaves time to read and to send again, in a lease of 3 seconds or more. A slow store
-// gets at least twice the duration of the last write.
+// limit bounds one request. The first time-out is clamp(TTL/8, 1 s, 2 s), and each further one is
+// twice the previous one, up to callTimeout. After a request without an answer, a lease of 3
+// seconds or more leaves time to read and to send again. A slow store gets at least twice the
+// duration of the last write.
 func (w *leaseWrite) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	first := min(max(w.next.ttl()/8, time.Second), 2*time.Second)
 	w.bound = min(max(2*w.bound, first, time.Duration(2*w.lastWrite.Load())), callTimeout)
