@@ -9,21 +9,21 @@ import (
 
 // Errors of stores. An error that matches none of them is treated as ErrUnclear.
 var (
-	// ErrUnclear: the change may have landed, may land later, or may never land. Load the
-	// record and compare: the change's own nonce shows that it landed.
+	// ErrUnclear: the change may have landed, may land later, or may never land. To find
+	// out, load the record: if it has the nonce of the change, the change landed.
 	ErrUnclear = errors.New("unclear answer from the store")
-	// ErrThrottled: the change certainly did not land, and may be sent again later.
+	// ErrThrottled: the change did not land, and may be sent again later.
 	ErrThrottled = errors.New("the store is overloaded")
-	// ErrRejected: the change never lands. Sending it again would fail forever.
+	// ErrRejected: the change never lands, and a retry always fails.
 	ErrRejected = errors.New("the store rejects this record")
-	// ErrUnusable: the store cannot be opened, or used any longer, as it is: read-only,
-	// locked, damaged, of another format, or gone. No retry helps. The wrapping error
-	// says what is wrong and what to do. Changes under way may have landed.
+	// ErrUnusable: the store cannot be opened or used, because it is read-only, locked,
+	// damaged, of another format, or gone. A retry does not help. The wrapping error has
+	// the reason and the remedy. Changes in progress may have landed.
 	ErrUnusable = errors.New("database unusable")
 )
 
-// Check returns an error that matches [ErrRejected] for a change that no driver accepts:
-// one whose names or body exceed the traits, or whose body is not UTF-8 or has a NUL.
+// Check returns an error that matches [ErrRejected] if no driver accepts the change: if
+// its names or body exceed the traits, or its body is not UTF-8 or has a NUL byte.
 func (t *Traits) Check(c *Change) error {
 	if c.Key.Space == "" || c.Key.Name == "" {
 		return fmt.Errorf("%w: the space or the name is empty", ErrRejected)
@@ -46,8 +46,8 @@ func (t *Traits) Check(c *Change) error {
 	return nil
 }
 
-// CheckAll checks the changes of an Apply, which is rejected as a whole: it returns the
-// first error of [Traits.Check], or one for more changes than [Traits] allow.
+// CheckAll checks the changes of an Apply. It returns the first error of [Traits.Check],
+// or an error if there are more changes than [Traits] allow.
 func (t *Traits) CheckAll(changes []Change) error {
 	if n := len(changes); n > t.Apply {
 		return fmt.Errorf("%w: %d changes in one call, want at most %d", ErrRejected, n, t.Apply)

@@ -30,7 +30,7 @@ const separator = "\x00\x01"
 
 var errName = errors.New("the name has a 00 byte without 01 or FF after it")
 
-// Split returns the parts of a name that Join made.
+// Split returns the parts of a name from Join.
 func Split(name string) ([]string, error) {
 	parts := strings.Split(name, separator)
 	for i, p := range parts {
@@ -42,8 +42,8 @@ func Split(name string) ([]string, error) {
 	return parts, nil
 }
 
-// End returns the first name after all names that begin with prefix, for the Before of
-// a [Range]. It is empty, which is no bound, if there is none.
+// End returns the first name after all names that begin with prefix, for the Before of a
+// [Range]. It returns "" (no bound) if there is no such name.
 func End(prefix string) string {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] < 0xff {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Key names a record.
+// Key identifies a record.
 type Key struct {
-	Space string // the unit of order, and of Due; at least one byte
+	Space string // the unit of order and of Due; at least one byte
 	Name  string // at least one byte; any bytes, ordered byte by byte
 }
 
@@ -19,9 +19,9 @@ func (k Key) Compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Space, o.Space), cmp.Compare(k.Name, o.Name))
 }
 
-// Nonce is what compare-and-swap compares: 128 random bits, new in every write. A
-// counter would restart when a deleted record comes back, and a swap from a stale cache
-// would then succeed. The zero Nonce stands for "no record".
+// Nonce is the value that compare-and-swap compares: 128 random bits, new in every write.
+// A counter would restart after a deletion, and a swap from a stale cache would then
+// succeed. The zero Nonce means "no record".
 type Nonce [16]byte
 
 // NewNonce returns a fresh random nonce.
@@ -30,14 +30,14 @@ func NewNonce() (n Nonce) {
 	return n
 }
 
-// IsZero reports that the nonce stands for "no record".
+// IsZero reports whether the nonce means "no record".
 func (n Nonce) IsZero() bool { return n == Nonce{} }
 
-// Record is what a store keeps.
+// Record is the unit of storage.
 type Record struct {
 	Key
 	Nonce Nonce     // never zero
-	Due   time.Time // the zero time: never due. A store keeps whole milliseconds, in UTC
+	Due   time.Time // zero: never due. A store keeps whole milliseconds, in UTC
 	Body  string    // UTF-8 without NUL, at most Traits.Body bytes
 }
 
@@ -55,14 +55,15 @@ type Change struct {
 // Outcome is the answer to one Change.
 type Outcome struct {
 	Applied bool
-	// Refused: the record did not have the expected nonce. In an Apply that another
-	// change stopped, a change is neither applied nor refused.
+	// Refused: the record did not have the expected nonce. If another change stops an
+	// Apply, a change is neither applied nor refused.
 	Refused bool
-	// Current is the record that refused the change; nil with Refused: there is none.
-	// It may have the expected nonce, if the record changed twice: send again.
+	// Current is the record that refused the change. If Refused is true and Current is
+	// nil, there is no record. If Current has the expected nonce, the record changed
+	// twice, and the change can be sent again.
 	Current *Record
-	// Err: the change has no answer, or will never have one. See the errors of this
-	// package.
+	// Err is one of the errors of this package if the change has no clear answer or was
+	// rejected.
 	Err error
 }
 
@@ -77,8 +78,8 @@ type DueRange struct {
 	Space  string
 	After  Place     // exclusive; the zero Place is the beginning
 	Before time.Time // inclusive: the latest time
-	Skip   int       // records to leave out first, so that workers can share a backlog
-	Limit  int       // the most records to return, at least 1
+	Skip   int       // records to skip, so that workers can share a backlog
+	Limit  int       // maximum number of records, at least 1
 }
 
 // Range selects records of a space by name.
@@ -87,72 +88,71 @@ type Range struct {
 	After  string // exclusive lower bound; empty: no bound
 	Before string // exclusive upper bound; empty: no bound
 	Newest bool   // in descending order of names
-	Limit  int    // the most records to return; 0: all
+	Limit  int    // maximum number of records; 0: no limit
 }
 
-// Store is a batch compare-and-swap of records. It is safe for concurrent use, also by
-// several processes.
+// Store is a batch compare-and-swap of records. It is safe for concurrent use by several
+// goroutines and processes.
 //
-// A driver never repeats a conditional write by itself after an ambiguous answer,
-// because the repetition would be refused by its own first copy.
+// A driver must not repeat a conditional write after an ambiguous answer, because the
+// first write would refuse the repetition.
 type Store interface {
 	Traits() Traits
-	// Swap makes each change alone, in any order: outcome i answers change i. The keys
-	// must be distinct, and there are at most Traits.Batch of them. An error of the
-	// call is the error of every change.
+	// Swap makes each change independently, in any order. Outcome i answers change i. The
+	// keys must be distinct, and there must be at most Traits.Batch changes. An error of
+	// the call applies to every change.
 	Swap(ctx context.Context, changes []Change) ([]Outcome, error)
-	// Apply makes all changes or none. The keys must be distinct, and there are at most
-	// Traits.Apply of them. At least one change is refused where none is applied and
-	// there is no error. An error of the call is the error of every change.
+	// Apply makes all changes or none. The keys must be distinct, and there must be at
+	// most Traits.Apply changes. If nothing is applied and there is no error, at least one
+	// change is refused. An error of the call applies to every change.
 	Apply(ctx context.Context, changes []Change) ([]Outcome, error)
-	// Load returns the records that exist of keys, in any order.
+	// Load returns the existing records of keys, in any order.
 	Load(ctx context.Context, keys []Key) ([]Record, error)
-	// Due returns due records in the order of (Due, Name). Fewer than the limit mean
-	// that there are no more.
+	// Due returns due records in the order of (Due, Name). A result with fewer records
+	// than the limit is the last one.
 	Due(ctx context.Context, r DueRange) ([]Record, error)
-	// Scan yields the records of a range in the order of names. A record that exists
-	// throughout is yielded once; one that is written meanwhile once or not at all. The
+	// Scan yields the records of a range in the order of names. It yields a record that
+	// exists throughout once, and a record that is written meanwhile at most once. The
 	// loop's body may call the store. An error ends the scan.
 	Scan(ctx context.Context, r Range) iter.Seq2[Record, error]
-	// Close releases what the store holds. No call may follow or be under way.
+	// Close releases the store's resources. No call may follow or be in progress.
 	Close() error
 }
 
-// Tx is a transaction of the user's own, in the database of a store. What it writes is
-// committed together with the user's writes.
+// Tx is a user's transaction in the database of a store. Its changes are committed
+// together with the user's writes.
 type Tx interface {
-	// Lock returns the record of a key, or nil, and keeps others from changing it until
-	// the transaction ends.
+	// Lock returns the record of a key, or nil, and prevents changes by other clients
+	// until the transaction ends.
 	Lock(ctx context.Context, k Key) (*Record, error)
 	// Put replaces a record that Lock returned.
 	Put(ctx context.Context, r Record) error
 }
 
-// Traits declare what a store does and how much it takes. Package storetest holds a
-// driver to them.
+// Traits declare the properties and limits of a store. Package storetest checks them.
 type Traits struct {
-	// Volatile: the store may forget when its process ends. A message must not be
-	// acknowledged because of what it answered.
+	// Volatile: the store may lose its content when its process ends. A message must not
+	// be acknowledged because of its answers.
 	Volatile bool
 	// Local: the store is in this process or in a file, so processes on other machines
 	// cannot share it.
 	Local bool
 	// Partial: an Outcome of Swap may have an Err other than ErrRejected. Otherwise an
-	// answer is an answer to all changes of the batch.
+	// answer without an error answers all changes of the batch.
 	Partial bool
-	// DueLag and ScanLag are how old the state can be that Due and Scan show.
+	// DueLag and ScanLag are the maximum staleness of Due and Scan.
 	DueLag, ScanLag time.Duration
-	// Transactions: the store can join a transaction of the user. See [Tx].
+	// Transactions: the store supports [Tx].
 	Transactions bool
 
 	Batch int // changes of one Swap
-	Swaps int // calls of Swap that are worth having under way at once
-	Apply int // changes of one Apply; 0: the store has no Apply
+	Swaps int // useful number of concurrent Swaps
+	Apply int // changes of one Apply; 0: no Apply
 	Body  int // bytes of a body
 	Name  int // bytes of a space and a name together
 }
 
-// Limits that every driver of this module supports, except where its Traits say less.
+// Limits that every driver of this module supports, unless its Traits have lower ones.
 const (
 	MaxBody  = 256 << 10
 	MaxName  = 2048

@@ -1,4 +1,4 @@
-// Package memory keeps records in memory, for tests and trials. It forgets when its
+// Package memory keeps records in memory, for tests and trials. They are lost when the
 // process ends.
 package memory
 
@@ -161,7 +161,7 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, erro
 	return found, nil
 }
 
-// page is how many records of a scan are read at once.
+// page is the number of records that a scan reads at once.
 const page = 256
 
 // Scan implements [store.Store].
@@ -193,7 +193,7 @@ func (s *Store) page(ctx context.Context, r store.Range) ([]store.Record, error)
 		s.byName.Ascend(&store.Record{Key: store.Key{Space: r.Space, Name: r.After}}, take)
 	case r.Before != "":
 		s.byName.Descend(&store.Record{Key: store.Key{Space: r.Space, Name: r.Before}}, take)
-	default: // the bound is the first name of the next space, which is left out
+	default: // start at the first name of the next space, and skip it
 		first := &store.Record{Key: store.Key{Space: r.Space + "\x00"}}
 		s.byName.Descend(first, func(next *store.Record) bool { return next.Key == first.Key || take(next) })
 	}

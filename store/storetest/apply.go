@@ -16,8 +16,9 @@ var applyTests = []test{
 	{name: "LostAnswer", run: testApplyLost, needs: applies},
 }
 
-// changes makes n changes of records in several spaces: insertions, updates, and
-// deletions. After them, the store has want and not gone; before, it has before.
+// changes returns n changes of records in several spaces: insertions, updates and
+// deletions. The store has the records before first; afterwards it has want, and none of
+// gone.
 func (f *fixture) changes(n int) (changes []store.Change, before, want []*store.Record, gone []store.Key) {
 	f.Helper()
 	for i := range n {
@@ -49,7 +50,7 @@ func testApplyAll(f *fixture) {
 	f.absent(gone...)
 }
 
-// One refused change stops all others, wherever it is.
+// One refused change stops all others, at any position.
 func testApplyNone(f *fixture) {
 	changes, before, _, _ := f.changes(min(f.traits.Apply, 8))
 	for i := range changes {
@@ -60,7 +61,7 @@ func testApplyNone(f *fixture) {
 				by = r
 			}
 		}
-		wrong[i].Expect = f.nonce() // an insertion becomes an update of nothing
+		wrong[i].Expect = f.nonce() // an insertion becomes an update of a missing record
 		for j, o := range f.apply(wrong...) {
 			switch {
 			case i == j:
@@ -131,7 +132,7 @@ func testApplyLost(f *fixture) {
 		if (fault == None || fault == Half) != (err == nil) {
 			f.Fatalf("%s: error %v", fault, err)
 		}
-		for range 2 { // the change of Late lands behind the first Load
+		for range 2 { // the change of Late lands after the first Load
 			found, err := load(f.ctx, faulty, a.Key, b.Key)
 			if err != nil || len(found) == 1 {
 				f.Fatalf("%s: %d records of 2, error %v", fault, len(found), err)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/store/storetest"
 )
 
-// judge returns, for each change, whether the records before the call meet it.
+// judge reports, for each change, whether the current records meet its expectation.
 func judge(ctx context.Context, s *memory.Store, changes []store.Change) []bool {
 	met := make([]bool, len(changes))
 	for i, c := range changes {
@@ -150,7 +150,7 @@ func readThenApply(ctx context.Context, s *memory.Store, changes []store.Change)
 	return ignoreNonce(ctx, s, changes)
 }
 
-// sometimes returns a call every fourth of which is f's.
+// sometimes returns a call that calls f every fourth time.
 func sometimes(f writing) writing {
 	var calls atomic.Int64
 	return func(ctx context.Context, s *memory.Store, changes []store.Change) ([]store.Outcome, error) {
@@ -161,7 +161,7 @@ func sometimes(f writing) writing {
 	}
 }
 
-// loseApplied answers as Swap would, and does nothing.
+// loseApplied answers as Swap does, without making the changes.
 func loseApplied(ctx context.Context, s *memory.Store, changes []store.Change) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(changes))
 	for i, met := range judge(ctx, s, changes) {
@@ -176,7 +176,7 @@ func loseApplied(ctx context.Context, s *memory.Store, changes []store.Change) (
 	return out, nil
 }
 
-// applyRefused answers as Swap does, and then makes all changes.
+// applyRefused answers as Swap does, and then makes even the refused changes.
 func applyRefused(ctx context.Context, s *memory.Store, changes []store.Change) ([]store.Outcome, error) {
 	out, err := s.Swap(ctx, changes)
 	if err != nil {
@@ -186,7 +186,8 @@ func applyRefused(ctx context.Context, s *memory.Store, changes []store.Change) 
 	return out, err
 }
 
-// renaming makes a driver that confuses the names which rename maps to one.
+// renaming returns a driver that treats names as equal if rename maps them to the same
+// name.
 func renaming(rename func(string) string) func() *driver {
 	return func() *driver {
 		return &driver{
@@ -223,7 +224,7 @@ func renaming(rename func(string) string) func() *driver {
 	}
 }
 
-// rewriting makes a driver that changes the records that it is given.
+// rewriting returns a driver that modifies the records that it stores.
 func rewriting(edit func(*store.Record)) func() *driver {
 	return swapping(func(ctx context.Context, s *memory.Store, changes []store.Change) ([]store.Outcome, error) {
 		changes = slices.Clone(changes)
@@ -262,7 +263,7 @@ func scanning(edit func(*store.Range)) func() *driver {
 	}
 }
 
-// scanTwice yields the last record again.
+// scanTwice yields the last record twice.
 func scanTwice(ctx context.Context, s *memory.Store, r store.Range) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		var last *store.Record
@@ -285,7 +286,7 @@ func changeTraits() *driver {
 	}}
 }
 
-// few makes a driver whose batches are small.
+// few returns a driver with small batches.
 func few(batch, apply int) func() *driver {
 	return func() *driver {
 		d := declaring(func(t *store.Traits) { t.Batch, t.Apply = batch, apply })()
@@ -302,10 +303,10 @@ func few(batch, apply int) func() *driver {
 
 func withTx() *driver { return declaring(func(t *store.Traits) { t.Transactions = true })() }
 
-// txs makes transactions over a store in memory: what they wrote is applied at the commit,
-// if no record changed since it was locked.
+// txs runs transactions over a store in memory. A commit applies the writes of a
+// transaction if no locked record has changed.
 type txs struct {
-	blind bool // overwrites changes that others made meanwhile
+	blind bool // overwrites changes by others
 	eager bool // writes before the commit
 }
 

@@ -20,7 +20,7 @@ var dueTests = []test{
 	{name: "Drain", run: testDueDrain},
 }
 
-// due fails the test unless Due returns the records wanted, in their order.
+// due fails the test unless Due returns the wanted records, in order.
 func (f *fixture) due(r store.DueRange, want ...*store.Record) {
 	f.Helper()
 	f.eventually(f.traits.DueLag, func() string {
@@ -35,15 +35,15 @@ func (f *fixture) due(r store.DueRange, want ...*store.Record) {
 	})
 }
 
-// at makes a record that is due d after t0.
+// at returns a record that is due d after t0.
 func (f *fixture) at(name string, d time.Duration) *store.Record {
 	r := f.record(name)
 	r.Due = t0.Add(d)
 	return r
 }
 
-// A record due at Before is due; one that is due a millisecond later is not, and one
-// without a time never is.
+// A record that is due at Before is returned. A record that is due a millisecond later, or
+// never, is not.
 func testDueExactly(f *fixture) {
 	r, never := f.at("k", time.Minute), f.record("never")
 	never.Due = time.Time{}
@@ -70,8 +70,7 @@ func testDueMilliseconds(f *fixture) {
 	f.due(store.DueRange{Space: space, Before: t0, Limit: 1}, &want)
 }
 
-// Due orders by time, then by name, also if the order of names, of texts, or of
-// insertions differs.
+// Due orders by time, then by name, even if names, texts or insertions have another order.
 func testDueOrder(f *fixture) {
 	var want []*store.Record
 	for i, d := range []time.Duration{
@@ -80,7 +79,7 @@ func testDueOrder(f *fixture) {
 	} {
 		want = append(want, f.at(fmt.Sprintf("%c", 'z'-i), d))
 	}
-	want[4], want[5] = want[5], want[4] // due at one instant
+	want[4], want[5] = want[5], want[4] // due at the same instant
 	end := f.record("dead")
 	end.Due = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)
 	want = append(want, end)
@@ -97,7 +96,7 @@ func testDueOrder(f *fixture) {
 	}
 }
 
-// dueWith returns the records after want[i] that are due at its instant.
+// dueWith returns the records after want[i] that are due at the same instant.
 func dueWith(want []*store.Record, i int) (same []*store.Record) {
 	for _, r := range want[i+1:] {
 		if r.Due.Equal(want[i].Due) {
@@ -107,8 +106,8 @@ func dueWith(want []*store.Record, i int) (same []*store.Record) {
 	return same
 }
 
-// Many records are due at one instant. Pages by (Due, Name) return each once, in order.
-// Each page but the last is full.
+// Many records are due at the same instant. Pages by (Due, Name) return each once, in
+// order. Each page except the last is full.
 func testDuePages(f *fixture) {
 	const n = 1100
 	want := make([]*store.Record, n)
@@ -120,7 +119,7 @@ func testDuePages(f *fixture) {
 	for _, limit := range []int{1000, 550, 100, 73} {
 		f.eventually(f.traits.DueLag, func() string { return f.pageDue(limit, want) })
 	}
-	// After need not name a record.
+	// After need not be the name of a record.
 	at := store.Place{Due: t0, Name: want[10].Name + "\x00"}
 	f.due(store.DueRange{Space: space, After: at, Before: t0, Limit: 5}, want[11:16]...)
 	f.due(store.DueRange{Space: space, After: at, Before: t0, Skip: 100, Limit: 5}, want[111:116]...)
@@ -163,7 +162,7 @@ func testDueOneSpace(f *fixture) {
 	f.due(store.DueRange{Space: "none", Before: t0, Limit: 10})
 }
 
-// A change moves a record in the order, takes it out, or puts it back.
+// A change moves a record in the order, removes it, or adds it again.
 func testDueFollows(f *fixture) {
 	a, b := f.at("a", time.Second), f.at("b", 2*time.Second)
 	f.put(a, b)
@@ -193,7 +192,7 @@ func testDueFollows(f *fixture) {
 	f.due(all, a, b)
 }
 
-// A caller that repeats its first page, and makes the records not due, meets each.
+// A caller that repeats the first page, and makes its records not due, gets every record.
 func testDueDrain(f *fixture) {
 	const n, limit = 300, 70
 	left := map[string]*store.Record{}

@@ -10,28 +10,28 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ErrLost is the error that [Faulty] returns in place of an answer.
+// ErrLost is the error that [Faulty] returns instead of an answer.
 var ErrLost = fmt.Errorf("storetest: the answer was lost: %w", store.ErrUnclear)
 
 // errThrottled is the error of [Throttled].
 var errThrottled = fmt.Errorf("storetest: %w", store.ErrThrottled)
 
-// Fault is what happens to one call of Swap or Apply.
+// Fault is a fault of one call of Swap or Apply.
 type Fault uint8
 
-// The faults. The call returns ErrLost, except with None, Half, and Throttled.
+// Faults. A call returns ErrLost, except with None, Half and Throttled.
 const (
 	None      Fault = iota
-	Lost            // made; only the answer is lost
-	Unsent          // never made
-	Torn            // the first half of a Swap is made; an Apply is made
-	Late            // made after the next Load: the caller reads too early
-	Later           // made after the next Swap or Apply: behind a repetition
-	Half            // made; the outcomes of the second half of a Swap, or all of an Apply, are ErrLost
-	Throttled       // never made; the error is store.ErrThrottled
+	Lost            // executed; only the answer is lost
+	Unsent          // never executed
+	Torn            // the first half of a Swap is executed; an Apply is executed
+	Late            // executed after the next Load: the caller reads too early
+	Later           // executed after the next Swap or Apply: after a repetition
+	Half            // executed; the outcomes of the second half of a Swap, or all of an Apply, are ErrLost
+	Throttled       // never executed; the error is store.ErrThrottled
 )
 
-// Faults lists every fault.
+// Faults lists all faults.
 var Faults = []Fault{None, Lost, Unsent, Torn, Late, Later, Half, Throttled}
 
 // String returns the fault's name.
@@ -39,8 +39,8 @@ func (f Fault) String() string {
 	return [...]string{"none", "lost", "unsent", "torn", "late", "later", "half", "throttled"}[f]
 }
 
-// Faulty is a store that loses answers by a plan, as a network does: after a timeout, the
-// client does not know whether its change landed or will land later. It is safe for
+// Faulty is a store that loses answers according to a plan. As after a network timeout,
+// the caller does not know whether its change landed or will land later. It is safe for
 // concurrent use.
 type Faulty struct {
 	store.Store
@@ -52,18 +52,18 @@ type Faulty struct {
 	pending []pending
 }
 
-// pending is a call that is made later.
+// pending is a call that is executed later.
 type pending struct {
 	fault   Fault
 	call    call
 	changes []store.Change
 }
 
-// call is Swap or Apply of the store.
+// call is the store's Swap or Apply.
 type call func(context.Context, []store.Change) ([]store.Outcome, error)
 
-// NewFaulty wraps a store. It asks plan for the fault of each Swap and Apply, by their
-// number from 0. Calls of plan do not overlap.
+// NewFaulty wraps a store. It calls plan for the fault of each Swap and Apply, with the
+// number of the call from 0. Calls of plan do not overlap.
 func NewFaulty(s store.Store, plan func(call int) Fault) *Faulty {
 	return &Faulty{Store: s, plan: plan}
 }
@@ -75,31 +75,32 @@ func (f *Faulty) Blind(n int) {
 	f.blind = n
 }
 
-// Calls returns how often Swap and Apply were called.
+// Calls returns the number of calls of Swap and Apply.
 func (f *Faulty) Calls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls
 }
 
-// Traits are the store's, with Partial.
+// Traits returns the store's traits, with Partial.
 func (f *Faulty) Traits() store.Traits {
 	t := f.Store.Traits()
 	t.Partial = true
 	return t
 }
 
-// Swap is the store's Swap under the fault of the plan.
+// Swap calls the store's Swap with the planned fault.
 func (f *Faulty) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	return f.write(ctx, f.Store.Swap, changes, (len(changes)+1)/2, len(changes)/2)
 }
 
-// Apply is the store's Apply under the fault of the plan.
+// Apply calls the store's Apply with the planned fault.
 func (f *Faulty) Apply(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	return f.write(ctx, f.Store.Apply, changes, len(changes), 0)
 }
 
-// write makes a call. Torn cuts it after torn changes, and Half after half outcomes.
+// write makes a call. torn is the number of changes that Torn makes, half the number of
+// outcomes that Half returns.
 func (f *Faulty) write(ctx context.Context, do call, changes []store.Change, torn, half int) ([]store.Outcome, error) {
 	f.mu.Lock()
 	fault := f.plan(f.calls)
@@ -137,7 +138,7 @@ func (f *Faulty) inject(ctx context.Context, fault Fault, do call, changes []sto
 	return nil, ErrLost
 }
 
-// Load is the store's. Late changes are made after it.
+// Load calls the store's Load, and then executes Late calls.
 func (f *Faulty) Load(ctx context.Context, keys []store.Key) ([]store.Record, error) {
 	f.mu.Lock()
 	blind := f.blind > 0
@@ -168,13 +169,13 @@ func (f *Faulty) take(fault Fault) (land []pending) {
 func (f *Faulty) land(ctx context.Context, land []pending) error {
 	for _, p := range land {
 		if _, err := p.call(ctx, p.changes); err != nil {
-			return ErrLost // ErrThrottled would be the answer to another call
+			return ErrLost // ErrThrottled would belong to another call
 		}
 	}
 	return nil
 }
 
-// keep copies changes that land after the caller may reuse its records.
+// keep copies changes that are executed later, because the caller may reuse its records.
 func keep(changes []store.Change) []store.Change {
 	kept := slices.Clone(changes)
 	for i := range kept {

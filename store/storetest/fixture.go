@@ -15,13 +15,13 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// t0 is when records are due unless a test says otherwise.
+// t0 is the default due time of records.
 var t0 = time.Date(2026, time.March, 1, 12, 0, 0, 123e6, time.UTC)
 
-// space holds the records of most tests.
+// space is the space of records in most tests.
 const space = "row/p"
 
-// fixture is one test with a store of its own.
+// fixture is one test with its own store.
 type fixture struct {
 	*testing.T
 	maker
@@ -39,7 +39,7 @@ func newFixture(t *testing.T, h *Harness) *fixture {
 	return f
 }
 
-// handle opens one more handle, which is closed when the test ends.
+// handle opens another handle, and closes it at the end of the test.
 func (f *fixture) handle() store.Store {
 	f.Helper()
 	s, err := f.open()
@@ -62,7 +62,7 @@ func (f *fixture) handles() [2]store.Store {
 	return [2]store.Store{f.store, f.handle()}
 }
 
-// eventually repeats check until it returns no complaint, at most for the lag.
+// eventually repeats check until it returns "", at most for the lag.
 func (f *fixture) eventually(lag time.Duration, check func() string) {
 	f.Helper()
 	const checks = 20
@@ -95,7 +95,7 @@ func unthrottled(ctx context.Context, call func() ([]store.Outcome, error)) ([]s
 	}
 }
 
-// send swaps changes, in batches that the store takes. It repeats throttled changes.
+// send swaps changes in batches, and repeats throttled changes.
 func send(ctx context.Context, s store.Store, changes []store.Change) ([]store.Outcome, error) {
 	out := make([]store.Outcome, 0, len(changes))
 	for batch := range slices.Chunk(changes, s.Traits().Batch) {
@@ -161,7 +161,8 @@ func (f *fixture) applied(out ...store.Outcome) {
 	}
 }
 
-// refused fails the test unless the record by refused the change; nil: no record did.
+// refused fails the test unless the record by refused the change. nil: a missing record
+// refused it.
 func (f *fixture) refused(o store.Outcome, by *store.Record) {
 	f.Helper()
 	if o.Err != nil || o.Applied || !o.Refused || !equal(o.Current, by) {
@@ -179,7 +180,7 @@ func describe(o *store.Outcome) string {
 	return "refused by " + show(o.Current)
 }
 
-// load returns the records of keys that exist, by key.
+// load returns the existing records of keys, by key.
 func load(ctx context.Context, s store.Store, keys ...store.Key) (map[store.Key]*store.Record, error) {
 	records, err := s.Load(ctx, keys)
 	if err != nil {
@@ -262,7 +263,7 @@ func show(r *store.Record) string {
 	return fmt.Sprintf("{%s %s, nonce %x, due %v, body %s}", short(r.Space), short(r.Name), r.Nonce, r.Due, short(r.Body))
 }
 
-// maker makes records and nonces, the same in every run of one test.
+// maker generates records and nonces, the same in every run of a test.
 type maker struct{ random *rand.ChaCha8 }
 
 func newMaker(seed string) maker {
@@ -276,12 +277,12 @@ func (m *maker) nonce() (n store.Nonce) {
 	return n
 }
 
-// record makes a record that is due at t0.
+// record returns a record that is due at t0.
 func (m *maker) record(name string) *store.Record {
 	return &store.Record{Key: key(name), Nonce: m.nonce(), Due: t0, Body: "1"}
 }
 
-// next makes the record that follows r: its body counts one more.
+// next returns the next version of r, with its body incremented.
 func (m *maker) next(r *store.Record) *store.Record {
 	n := *r
 	n.Nonce, n.Body = m.nonce(), strconv.Itoa(count(r)+1)
@@ -290,7 +291,7 @@ func (m *maker) next(r *store.Record) *store.Record {
 
 // count returns the number in a record's body.
 func count(r *store.Record) int {
-	n, _ := strconv.Atoi(r.Body) // other bodies do not count
+	n, _ := strconv.Atoi(r.Body) // other bodies count as 0
 	return n
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Each key is a register: a change replaces what it expects or is refused by what is
-// there, and a read returns what is there. Several clients use a few keys at once, answers
-// get lost, and the calls on each key must still be linearizable.
+// Each key is a register: a change replaces the expected record or is refused by the
+// current one, and a read returns the current record. Several clients use a few keys
+// concurrently, answers get lost, and the calls on each key must be linearizable.
 var linearTests = []test{
 	{name: "Swap", run: func(f *fixture) { f.linear(false) }},
 	{name: "SwapAndApply", run: func(f *fixture) { f.linear(true) }, needs: applies},
@@ -28,8 +28,8 @@ const (
 	linearKeys      = 3
 )
 
-// linear plays histories, each with its own seed and keys, and reads at the end through
-// each handle.
+// linear runs histories, each with its own seed and keys, and finally reads through each
+// handle.
 func (f *fixture) linear(apply bool) {
 	first, handles := linearizable.Seed(f), f.handles()
 	for n := range linearHistories {
@@ -63,10 +63,10 @@ type client struct {
 	prefix string
 	made   int // values
 	keys   []store.Key
-	seen   map[store.Key][]string // values, the newest last
+	seen   map[store.Key][]string // values, newest last
 }
 
-// newClient makes a client of the n-th history.
+// newClient returns a client of history n.
 func newClient(id, n int, seed uint64, s store.Store, apply bool, h *linearizable.History) *client {
 	c := &client{
 		id: id, apply: apply, history: h,
@@ -86,7 +86,7 @@ func newClient(id, n int, seed uint64, s store.Store, apply bool, h *linearizabl
 	return c
 }
 
-// run makes the client's calls. It cancels some of them.
+// run makes the client's calls, and cancels some of them.
 func (c *client) run(ctx context.Context) (err error) {
 	traits := c.store.Traits()
 	for i := 0; i < linearCalls && err == nil; i++ {
@@ -97,7 +97,7 @@ func (c *client) run(ctx context.Context) (err error) {
 		}
 		switch n := c.random.IntN(8); {
 		case n < 2:
-			_ = c.load(ctx) // a read that failed saw nothing
+			_ = c.load(ctx) // a failed read returned nothing
 		case n == 2 && traits.DueLag == 0:
 			c.due(ctx)
 		case n == 3 && traits.ScanLag == 0:
@@ -107,15 +107,15 @@ func (c *client) run(ctx context.Context) (err error) {
 		}
 		cancel()
 		wg.Wait()
-		runtime.Gosched() // calls in memory are too short to overlap by themselves
+		runtime.Gosched() // calls in memory are too short to overlap otherwise
 	}
 	return err
 }
 
-// aim is the intention of a client for one key: to replace expect by next.
+// aim is a client's intended change of one key, from expect to next.
 type aim struct{ expect, next string }
 
-// recordOf makes the record of a value, which is its nonce and its body.
+// recordOf returns the record of a value, which determines its nonce and its body.
 func recordOf(k store.Key, value string) *store.Record {
 	return &store.Record{Key: k, Nonce: nonceOf(value), Due: t0, Body: value}
 }
@@ -125,7 +125,7 @@ func nonceOf(value string) (n store.Nonce) {
 	return n
 }
 
-// valueOf names the value of a record; nil: "".
+// valueOf returns the value of a record, "" for nil.
 func valueOf(r *store.Record) string {
 	switch {
 	case r == nil:
@@ -136,7 +136,8 @@ func valueOf(r *store.Record) string {
 	return r.Body
 }
 
-// aim draws an intention for a key. It mostly expects the value seen last.
+// aim draws an intended change of a key. It mostly expects the last value that it has
+// seen.
 func (c *client) aim(k store.Key) aim {
 	seen := c.seen[k]
 	a := aim{expect: seen[len(seen)-1]}
@@ -150,7 +151,7 @@ func (c *client) aim(k store.Key) aim {
 	return a
 }
 
-// change changes one or more keys by Swap or Apply.
+// change changes one or more keys with Swap or Apply.
 func (c *client) change(ctx context.Context) error {
 	n := 1 + c.random.IntN(len(c.keys))
 	call, most := c.store.Swap, c.store.Traits().Batch
@@ -187,7 +188,7 @@ func (c *client) change(ctx context.Context) error {
 // learn records the answer to one change.
 func (c *client) learn(k store.Key, a aim, o *store.Outcome, from, to time.Duration) {
 	switch {
-	case errors.Is(o.Err, store.ErrThrottled): // it certainly did not land
+	case errors.Is(o.Err, store.ErrThrottled): // the change did not land
 	case o.Err != nil:
 		c.add(k, from, to, linearizable.Unknown(a.expect, a.next))
 		if c.random.IntN(2) == 0 {
@@ -221,7 +222,7 @@ func (c *client) scan(ctx context.Context) {
 	c.read(from, records, err)
 }
 
-// read records the result of a read of all keys. A read that failed saw nothing.
+// read records the result of a read of all keys. A failed read has no result.
 func (c *client) read(from time.Duration, records []store.Record, err error) {
 	to := c.history.Now()
 	if err != nil {

@@ -15,8 +15,7 @@ var nameTests = []test{
 	{name: "PartsStayApart", run: testPartsStayApart},
 }
 
-// awkward lists names that a collation, an encoding, or a path may confuse. All are
-// different.
+// awkward lists distinct names that a collation, an encoding or a path may treat as equal.
 var awkward = []string{
 	"a", "A", "aa", "a ", " a", "a\x00", "a\x00a", "a\x01", "a\n", "a\r\n", "a\t", "z", "Z", "é", "e\u0301", "É", "\xff", "\xff\xff",
 	"\xfe", "\x00", "\x00\x00", "\x80", "\xc3", "\xc3\x28", "\xed\xa0\x80", "\uFFFD", "0", "00", "01", "1", "10", "2", "-1", "1e1", "ß", "ss", "SS",

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// past remembers the records of some Swaps ago.
+// past keeps the records as of some Swaps ago.
 type past struct {
 	mu    sync.Mutex
 	swaps int
@@ -25,14 +25,14 @@ func (p *past) age(ctx context.Context, s *memory.Store, changes []store.Change)
 	}
 	if p.swaps++; p.swaps%4 == 0 {
 		p.old = map[store.Key]store.Record{}
-		found, _ := s.Load(ctx, p.keys) // a canceled call remembers nothing
+		found, _ := s.Load(ctx, p.keys) // a cancelled call keeps nothing
 		for _, r := range found {
 			p.old[r.Key] = r
 		}
 	}
 }
 
-// loadOld answers every fourth Load from the past, like a replica that lags.
+// loadOld answers every fourth Load with old records, like a lagging replica.
 func loadOld() *driver {
 	p := &past{}
 	return &driver{
@@ -56,7 +56,7 @@ func loadOld() *driver {
 	}
 }
 
-// compareOld compares with the past, and writes over the present.
+// compareOld compares with old records, and overwrites the current ones.
 func compareOld() *driver {
 	p := &past{}
 	return &driver{swap: func(ctx context.Context, s *memory.Store, changes []store.Change) ([]store.Outcome, error) {

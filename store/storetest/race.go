@@ -20,7 +20,7 @@ var raceTests = []test{
 
 const racers = 8
 
-// race runs one function for each racer, on two handles. Each has its own maker.
+// race runs one function for each racer, on two handles. Each racer has its own maker.
 func (f *fixture) race(run func(i int, s store.Store, m *maker) error) {
 	f.Helper()
 	handles := f.handles()
@@ -39,7 +39,7 @@ func (f *fixture) race(run func(i int, s store.Store, m *maker) error) {
 }
 
 // modify repeats a change until it is applied. edit returns the change of the current
-// record, which is nil if there is none.
+// record, or of nil if there is none.
 func modify(ctx context.Context, s store.Store, k store.Key, edit func(*store.Record) store.Change) error {
 	found, err := load(ctx, s, k)
 	if err != nil {
@@ -98,7 +98,7 @@ func testRaceIncrements(f *fixture) {
 	}
 }
 
-// One racer inserts the record, and it refuses all others.
+// One racer inserts the record, and the record refuses all others.
 func testRaceInsert(f *fixture) {
 	const rounds = 10
 	var mu sync.Mutex
@@ -138,7 +138,7 @@ func testRaceInsert(f *fixture) {
 	}
 }
 
-// A record that is inserted and deleted again and again is so in turn.
+// Racers insert and delete a record repeatedly. The insertions and deletions alternate.
 func testRaceInsertAndDelete(f *fixture) {
 	const each = 20
 	var balance [racers]int
@@ -170,7 +170,7 @@ func testRaceInsertAndDelete(f *fixture) {
 	}
 }
 
-// Batches that share keys, in any order, neither block each other nor tear.
+// Batches that share keys, in any order, neither block each other nor apply partially.
 func testRaceBatches(f *fixture) {
 	const n, each = 20, 8
 	names, keys := make([]string, n), make([]store.Key, n)
@@ -253,8 +253,8 @@ func testRaceHotRecord(f *fixture) {
 	}
 }
 
-// Applys that name the same records in different orders do not deadlock, and each changes
-// all of them.
+// Applys with the same records in different orders do not deadlock, and each changes all
+// of them.
 func testRaceCrossing(f *fixture) {
 	const each = 10
 	names := []string{"a", "b", "c", "d"}[:min(4, f.traits.Apply)]

@@ -31,7 +31,7 @@ func scan(ctx context.Context, s store.Store, r store.Range) (records []store.Re
 	return records, nil
 }
 
-// scans fails the test unless Scan yields the records wanted, in their order.
+// scans fails the test unless Scan yields the wanted records, in order.
 func (f *fixture) scans(r store.Range, want ...*store.Record) {
 	f.Helper()
 	f.eventually(f.traits.ScanLag, func() string {
@@ -46,7 +46,7 @@ func (f *fixture) scans(r store.Range, want ...*store.Record) {
 	})
 }
 
-// within returns the records of a range, of records in the order of their names.
+// within returns the records of a range from records in the order of their names.
 func within(records []*store.Record, r store.Range) (in []*store.Record) {
 	for _, record := range records {
 		if record.Space == r.Space && record.Name > r.After && (r.Before == "" || record.Name < r.Before) {
@@ -80,8 +80,8 @@ func (f *fixture) grid() []*store.Record {
 	return records
 }
 
-// All combinations of bounds, whether a record has their name or not, and limits, in both
-// directions.
+// Tests all combinations of bounds and limits, in both directions. A bound may be the name
+// of a record or not.
 func testScanRanges(f *fixture) {
 	f.scans(store.Range{Space: "p"})
 	records := f.grid()
@@ -123,7 +123,7 @@ func testScanMany(f *fixture) {
 	}
 }
 
-// A loop that ends early leaves nothing behind that other calls wait for.
+// A loop that ends early leaves no lock behind.
 func testScanBreak(f *fixture) {
 	records := f.grid()
 	for range 100 {
@@ -173,7 +173,7 @@ func testScanWhileWriting(f *fixture) {
 	}
 }
 
-// writeAround changes the record met and the last one, and inserts one beside each.
+// writeAround changes the current record and the last one, and inserts one beside each.
 func (f *fixture) writeAround(met *store.Record, ahead []*store.Record) {
 	f.Helper()
 	last := len(ahead) - 1
@@ -184,7 +184,7 @@ func (f *fixture) writeAround(met *store.Record, ahead []*store.Record) {
 	ahead[last] = far
 }
 
-// Scans may be nested, and calls be made in them.
+// Scans may be nested, and may contain other calls.
 func testScanNested(f *fixture) {
 	records := within(f.grid(), store.Range{Space: "p"})
 	f.scans(store.Range{Space: "p"}, records...)
@@ -210,8 +210,8 @@ func testScanNested(f *fixture) {
 	}
 }
 
-// A canceled scan returns an error, because the caller would otherwise take the remaining
-// records for absent.
+// A cancelled scan returns an error. Otherwise the caller would treat the remaining
+// records as absent.
 func testScanCancelled(f *fixture) {
 	var records []*store.Record
 	for i := range 1200 {

@@ -16,28 +16,29 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Harness makes the stores that the suite tests.
+// Harness creates the stores for the suite.
 type Harness struct {
-	// New makes an empty place for records and returns a function that opens a handle on
-	// it. Run calls New once for each test, and tests run in parallel. New releases its
-	// own resources with t.Cleanup; the suite closes all handles before that.
+	// New creates an empty database and returns a function that opens a handle on it. Run
+	// calls New once for each test, and tests run in parallel. New releases its resources
+	// with t.Cleanup; the suite closes all handles before.
 	New func(t *testing.T) Open
-	// Shared: several handles may be open at once, like those of several processes.
+	// Shared: several handles may be open at the same time, like those of several
+	// processes.
 	Shared bool
-	// Within runs f in a transaction of the user in the database of s. It commits if f
-	// returns nil, and otherwise rolls back and returns the error of f. It is required
-	// if the Traits of the store declare Transactions.
+	// Within runs f in a user's transaction in the database of s. It commits if f returns
+	// nil. Otherwise it rolls back and returns the error of f. It is required if the
+	// store's Traits declare Transactions.
 	Within func(ctx context.Context, s store.Store, f func(store.Tx) error) error
-	// Pass lets time pass by the clock of the store, for stores whose Due or Scan lags.
-	// Nil: the suite waits in real time.
+	// Pass advances the store's clock, for stores whose Due or Scan lags. Nil: the suite
+	// waits in real time.
 	Pass func(ctx context.Context, d time.Duration)
 }
 
-// Open opens a handle on a place for records.
+// Open opens a handle on a database.
 type Open func() (store.Store, error)
 
-// Run runs the suite. It holds the store to its [store.Traits] and leaves out the tests
-// of abilities that neither the traits nor the harness declare.
+// Run runs the suite. It checks the store's [store.Traits], and skips tests of abilities
+// that neither the traits nor the harness declare.
 func Run(t *testing.T, h Harness) {
 	for _, c := range concerns {
 		t.Run(c.name, func(t *testing.T) {
@@ -53,7 +54,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// concerns lists the suite: one file for each, except that durable.go has the last three.
+// concerns lists the parts of the suite. Each has its own file, except the last three in
+// durable.go.
 var concerns = []struct {
 	name  string
 	tests []test
@@ -76,7 +78,7 @@ var concerns = []struct {
 type test struct {
 	name  string
 	run   func(*fixture)
-	needs func(*fixture) bool // nil: nothing
+	needs func(*fixture) bool // nil: no requirement
 }
 
 func shared(f *fixture) bool       { return f.harness.Shared }

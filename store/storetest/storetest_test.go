@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/store/storetest"
 )
 
-// driver is a store in memory, some calls of which are replaced.
+// driver is a store in memory with some calls replaced.
 type driver struct {
 	*memory.Store
 	traits func(store.Traits) store.Traits
@@ -69,11 +69,10 @@ func (d *driver) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record
 	return d.Store.Scan(ctx, r)
 }
 
-// mutantEnv names the mutant on which a child process runs the suite.
+// mutantEnv is the environment variable with the mutant that a child process tests.
 const mutantEnv = "STORETEST_MUTANT"
 
-// Each of these drivers is wrong in one way, and fails the part of the suite that is
-// named.
+// Each of these drivers has one fault, and fails the named part of the suite.
 func TestMutants(t *testing.T) {
 	if name := os.Getenv(mutantEnv); name != "" {
 		m := mutants[name]
@@ -188,7 +187,7 @@ var mutants = map[string]mutant{
 	"declares an endless limit": {caughtBy: "Traits", driver: declaring(func(t *store.Traits) { t.Body = 1 << 40 })},
 }
 
-// Drivers that promise less than the memory driver, and keep that promise, pass.
+// Drivers that declare less than the memory driver, correctly, pass.
 func TestTraits(t *testing.T) {
 	for name, driver := range map[string]func() *driver{
 		"small batches": few(7, 2),
@@ -210,7 +209,7 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// The names of faults are printed by failing tests.
+// Failing tests print the names of faults.
 func TestFaultNames(t *testing.T) {
 	var names []string
 	for _, f := range storetest.Faults {

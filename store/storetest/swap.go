@@ -46,7 +46,7 @@ func testUpdate(f *fixture) {
 	}
 }
 
-// The refusal returns the current record, so that the caller needs no read.
+// The refusal has the current record, so that the caller needs no read.
 func testStaleNonce(f *fixture) {
 	r1 := f.record("k")
 	r2 := f.next(r1)
@@ -80,7 +80,7 @@ func testDeleteRefused(f *fixture) {
 	f.stored(r)
 }
 
-// A cached copy of a record that was deleted and created again must not pass.
+// A stale copy of a record that was deleted and created again must be refused.
 func testRecreated(f *fixture) {
 	r := f.record("k")
 	f.put(r)
@@ -91,7 +91,7 @@ func testRecreated(f *fixture) {
 	f.refused(f.swap(remove(r))[0], again)
 }
 
-// All bits of a nonce count.
+// All bits of a nonce are compared.
 func testNonceBytes(f *fixture) {
 	var nonces []store.Nonce
 	for _, b := range []byte{1, ' ', '\'', 0x80, 0xff} {
@@ -128,7 +128,7 @@ func testEmpty(f *fixture) {
 	}
 }
 
-// One refused change stops no other.
+// A refused change does not affect the others.
 func testEachAlone(f *fixture) {
 	a, b, c := f.record("a"), f.record("b"), f.record("c")
 	f.put(a, b, c)
@@ -149,7 +149,7 @@ func testEachAlone(f *fixture) {
 	f.absent(key("none"), c.Key, key("e"))
 }
 
-// One Swap takes Traits.Batch changes.
+// One Swap accepts Traits.Batch changes.
 func testFull(f *fixture) {
 	changes := make([]store.Change, f.traits.Batch)
 	for i := range changes {
@@ -162,7 +162,7 @@ func testFull(f *fixture) {
 	f.applied(out...)
 }
 
-// A thousand changes, in no order, half of them refused.
+// A thousand changes in random order, of which half are refused.
 func testThousand(f *fixture) {
 	const n = 1000
 	records, changes := make([]*store.Record, n), make([]store.Change, n)
@@ -187,7 +187,7 @@ func testThousand(f *fixture) {
 	f.stored(records...)
 }
 
-// The caller may reuse what it gave, and change what it got.
+// The caller may reuse its arguments, and modify the results.
 func testOwn(f *fixture) {
 	given := f.record("k")
 	want := *given
@@ -206,8 +206,8 @@ func testOwn(f *fixture) {
 	f.stored(&want)
 }
 
-// A caller that lost the answer learns from the record's nonce whether its change
-// landed. A repetition of a change that landed is refused by the first copy.
+// After a lost answer, the record's nonce shows whether the change landed. If it landed, a
+// repetition is refused.
 func testLostAnswer(f *fixture) {
 	for _, fault := range Faults {
 		faulty := NewFaulty(f.store, func(call int) Fault {
@@ -219,14 +219,14 @@ func testLostAnswer(f *fixture) {
 		r := f.record(fault.String())
 		out, err := faulty.Swap(f.ctx, []store.Change{insert(r)})
 		landed := err == nil && out[0].Applied
-		for range 2 { // the change of Late lands behind the first Load
+		for range 2 { // the change of Late lands after the first Load
 			found, err := load(f.ctx, faulty, r.Key)
 			if err != nil {
 				f.Fatal(err)
 			}
 			landed = landed || equal(found[r.Key], r)
 		}
-		if fault == Later { // it lands behind the next call
+		if fault == Later { // it lands after the next call
 			f.absent(r.Key)
 			f.refusedOrApplied(faulty, r)
 			continue
@@ -244,7 +244,7 @@ func testLostAnswer(f *fixture) {
 	}
 }
 
-// refusedOrApplied sends a change of which an earlier copy may land first.
+// refusedOrApplied repeats a change whose first copy may land before.
 func (f *fixture) refusedOrApplied(s store.Store, r *store.Record) {
 	f.Helper()
 	out, err := s.Swap(f.ctx, []store.Change{insert(r)})
