@@ -16,11 +16,11 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// messenger delivers events when their time has come, and is told of raises.
+// messenger delivers events at their times, and observes raises.
 type messenger struct {
 	mu     sync.Mutex
 	due    map[time.Time][]event.Event
-	raised map[string]int // by audits, by key
+	raised map[string]int // raised by audits, by key
 	audits int
 }
 
@@ -61,10 +61,9 @@ func (m *messenger) Observe(r engine.Notice) {
 	}
 }
 
-// TestAuditBesideTraffic changes objects for an hour, and delivers notifications
-// late, twice or not at all, while one audit follows the other. What was delivered
-// they do not raise, what was lost they raise once, and each version has its effect
-// once.
+// TestAuditBesideTraffic changes objects for an hour while audits run one after the other.
+// Notifications arrive late, twice or never. The audits raise each lost change once and no
+// other, and each version has its effect once.
 func TestAuditBesideTraffic(t *testing.T) {
 	inTime(t, func(s *site) {
 		t := s.t
@@ -137,7 +136,7 @@ func TestAuditBesideTraffic(t *testing.T) {
 	})
 }
 
-// TestAuditSchedule has Run audit by itself, and end in order.
+// TestAuditSchedule checks that Run runs scheduled audits, and shuts down.
 func TestAuditSchedule(t *testing.T) {
 	inTime(t, func(s *site) {
 		t := s.t

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// message is a source of one message. Its Run ends when the message is answered,
-// which Pawl does in any case, and at the latest when it is shut down.
+// message is a source of one message. Its Run returns when the message is answered, at the
+// latest at shutdown.
 type message struct {
 	payload string
 	outcome source.Outcome
@@ -36,7 +36,7 @@ func (m *message) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// load works at the second attempt.
+// load succeeds at the second attempt.
 func load(_ context.Context, t *pawl.Task) error {
 	fmt.Println("loading", t.Object, "attempt", t.Attempt)
 	if t.Attempt == 1 {
@@ -45,7 +45,7 @@ func load(_ context.Context, t *pawl.Task) error {
 	return nil
 }
 
-// handle is called once for each message, in a process that may end right after.
+// handle is called once for each message, in a process that may end afterwards.
 func handle(ctx context.Context, records store.Store, payload string) (source.Outcome, error) {
 	m := &message{payload: payload}
 	p, err := pawl.New(pawl.Config{
@@ -62,9 +62,9 @@ func handle(ctx context.Context, records store.Store, payload string) (source.Ou
 	return m.outcome, err
 }
 
-// A program that lives for one message never sweeps, and acknowledges what is
-// settled: the queue gives the message again until it is. Its ledger outlives it;
-// here memory does for one.
+// A program that processes one message never sweeps, and acknowledges only settled
+// messages. The queue redelivers a message until then. The ledger must outlive the
+// program; this example uses one in memory.
 func Example_noSweep() {
 	records := memory.New()
 	for done := false; !done; {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// What the store says about an upload. Notifications come twice, now and then.
+// A notification of an upload, which the store may send twice.
 const notification = `{"Records": [{
 	"eventVersion": "2.1", "eventSource": "aws:s3", "eventTime": "2026-03-14T15:09:26Z", "eventName": "ObjectCreated:Put",
 	"s3": {"bucket": {"name": "notes"}, "object": {"key": "hello.txt", "size": 12, "sequencer": "0061F5BD3C1A2B4D5E"}}}]}`
@@ -42,9 +42,8 @@ func shout(ctx context.Context, t *pawl.Task) error {
 	return err
 }
 
-// For each note in one bucket, this program keeps a louder one in another. With
-// s3bucket, sqlite and webhooksource it does so for a real store, and
-// across crashes.
+// This program writes each note of one bucket to another bucket, in capital letters. With
+// s3bucket, sqlite and webhooksource it works with a real store, and survives crashes.
 func Example() {
 	ctx := context.Background()
 	objects := membucket.New(time.Now, []string{"notes", "shouted"})

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// invoked configures a Pawl for an invocation that may take so long.
+// invoked configures a Pawl for an invocation of the given duration.
 func invoked(store *memory.Store, d time.Duration) func(*pawl.Config) {
 	return func(c *pawl.Config) {
 		c.Ledger, c.Deadline = durable{store}, time.Now().Add(d)
@@ -35,8 +35,8 @@ func (s *site) row(store *memory.Store, key string) ledger.Row {
 	return rows[0]
 }
 
-// A handler that needs too long is cancelled two seconds before the deadline. It has used
-// an attempt because it had half of the time.
+// A slow handler is cancelled two seconds before the deadline. It uses up an attempt,
+// because it had half of the time.
 func TestDeadlineCancelsHandlers(t *testing.T) {
 	for name, c := range map[string]struct {
 		begins   time.Duration
@@ -71,7 +71,7 @@ func TestDeadlineCancelsHandlers(t *testing.T) {
 	}
 }
 
-// later is a source that begins after a while.
+// later is a source that starts after a delay.
 type later struct {
 	after time.Duration
 	*list
@@ -99,7 +99,7 @@ func TestNoHandlerStartsInTheLastQuarter(t *testing.T) {
 	})
 }
 
-// What is stored and acknowledged, a sweep brings.
+// A sweep processes events that were acknowledged when the ledger had them.
 func TestSweepProcessesDueRows(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()
@@ -124,7 +124,7 @@ func TestSweepProcessesDueRows(t *testing.T) {
 	})
 }
 
-// A ledger that cannot be read has not been swept.
+// A sweep is incomplete if the ledger cannot be read.
 func TestSweepIsIncompleteWithoutAnswer(t *testing.T) {
 	inTime(t, func(s *site) {
 		p := s.pawl(upper, toUp, func(c *pawl.Config) {
@@ -183,7 +183,8 @@ func (s slowLists) List(ctx context.Context, name, prefix, after string) iter.Se
 	}
 }
 
-// An audit that the deadline interrupts is no error, and the next one continues it.
+// If the deadline interrupts an audit, there is no error, and the next call continues the
+// audit.
 func TestAuditContinuesAcrossInvocations(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()
@@ -243,7 +244,7 @@ func TestAuditIfDue(t *testing.T) {
 	})
 }
 
-// A quarantined object that hangs holds up the others of a sweep for one TTL.
+// A quarantined object that hangs delays the others of a sweep by one TTL.
 func TestQuarantineEndsWithinAnInvocation(t *testing.T) {
 	inTime(t, func(s *site) {
 		store, policy := memory.New(), ledger.DefaultPolicy()

@@ -49,7 +49,7 @@ type site struct {
 	changes int
 }
 
-// inTime runs a test in virtual time. It fails if a goroutine is left.
+// inTime runs a test in virtual time. It fails if a goroutine still runs at the end.
 func inTime(t *testing.T, f func(s *site)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func inTime(t *testing.T, f func(s *site)) {
 
 func (s *site) since() time.Duration { return time.Since(s.began) }
 
-// put writes an input, and returns what the store says about it.
+// put writes an input, and returns its event.
 func (s *site) put(key, content string) event.Event {
 	s.t.Helper()
 	ref := event.Object{Bucket: "in", Key: key}
@@ -121,8 +121,7 @@ func from(sources ...pawl.Source) func(*pawl.Config) {
 
 var toUp = &pawl.Output{Bucket: "out", Prefix: "up/"}
 
-// list is a source that brings events, each in a delivery of its own, and ends
-// when all are answered.
+// list is a source that delivers each event separately, and ends when all are answered.
 type list struct {
 	events []event.Event
 
@@ -150,7 +149,7 @@ func (l *list) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// failing is a source that breaks after a while.
+// failing is a source that fails after a delay.
 type failing struct {
 	after time.Duration
 	err   error
@@ -165,16 +164,16 @@ func (f failing) Run(ctx context.Context, _ source.Sink) error {
 	}
 }
 
-// endless is a source that runs until its context ends, and notes why it did.
+// endless is a source that runs until its context ends, and records the cause.
 type endless struct{ cause error }
 
 func (e *endless) Run(ctx context.Context, _ source.Sink) error {
 	<-ctx.Done()
 	e.cause = context.Cause(ctx)
-	return errors.New("interrupted") // of no interest: it was told to end
+	return errors.New("interrupted") // ignored, because it was cancelled
 }
 
-// durable is a ledger that says nothing about forgetting.
+// durable is a ledger that does not declare itself volatile.
 type durable struct{ store.Store }
 
 func (d durable) Traits() store.Traits {

@@ -110,7 +110,7 @@ func TestOutputKey(t *testing.T) {
 	}
 }
 
-// name draws short texts of letters that have a meaning, so that they collide.
+// name draws short texts from few letters, so that they collide.
 func name(letters string) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		return string(rapid.SliceOfN(rapid.SampledFrom([]byte(letters)), 0, 5).Draw(t, "letters"))
@@ -157,8 +157,8 @@ func TestDifferentInputsHaveDifferentOutputs(t *testing.T) {
 	})
 }
 
-// Pipelines that are accepted side by side never write the same output, and
-// none is fed with what it wrote, by whatever way.
+// Pipelines that are accepted together never write the same output, and none processes its
+// own output, directly or through others.
 func TestAcceptedPipelinesNeverShareOutputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ps := []Pipeline{drawPipeline(t, "p"), drawPipeline(t, "q"), drawPipeline(t, "r")}
@@ -194,7 +194,7 @@ func TestAcceptedPipelinesNeverShareOutputs(t *testing.T) {
 	})
 }
 
-// Two matches meet exactly if an object matches both.
+// Two matches overlap if and only if some object matches both.
 func TestMatchesOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) Match {

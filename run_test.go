@@ -40,8 +40,7 @@ func TestRunSettlesEverything(t *testing.T) {
 	})
 }
 
-// The sources have ended, but the work has not: what fails is tried again until
-// it is settled or dead.
+// After the sources have ended, Run retries failed objects until they are settled or dead.
 func TestRunWaitsForRetries(t *testing.T) {
 	inTime(t, func(s *site) {
 		tries := 0
@@ -68,23 +67,23 @@ func TestRunWaitsForRetries(t *testing.T) {
 	})
 }
 
-// told is a source that tells when it runs.
-type told struct {
+// signalling is a source that signals when it runs.
+type signalling struct {
 	*list
 	begun chan struct{}
 }
 
-func (s *told) Run(ctx context.Context, sink source.Sink) error {
+func (s *signalling) Run(ctx context.Context, sink source.Sink) error {
 	close(s.begun)
 	return s.list.Run(ctx, sink)
 }
 
-// A store may wait for a source to listen, before it can be looked at.
+// Some stores can be checked only after a source listens.
 func TestCheckRunsBeforeProcessing(t *testing.T) {
 	wrong := errors.New("no such bucket")
 	for _, verdict := range []error{nil, wrong} {
 		inTime(t, func(s *site) {
-			events, handled := &told{&list{events: []event.Event{s.put("docs/a", "x")}}, make(chan struct{})}, false
+			events, handled := &signalling{&list{events: []event.Event{s.put("docs/a", "x")}}, make(chan struct{})}, false
 			p := s.pawl(func(ctx context.Context, task *pawl.Task) error {
 				handled = true
 				return upper(ctx, task)
@@ -118,7 +117,7 @@ func TestRunReturnsTheErrorOfTheFirstSourceThatFails(t *testing.T) {
 			t.Errorf("ended after %s with %v", s.since(), err)
 		}
 		if !errors.Is(other.cause, broken) {
-			t.Errorf("the other source was told to end by %v", other.cause)
+			t.Errorf("the other source was signalling to end by %v", other.cause)
 		}
 	})
 }
@@ -134,7 +133,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// The context may end while the sources have ended and the work has not.
+// The context may end after the sources have ended and before all objects are settled.
 func TestRunReleasesRunningAttempts(t *testing.T) {
 	inTime(t, func(s *site) {
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
@@ -158,7 +157,7 @@ func TestRunReleasesRunningAttempts(t *testing.T) {
 	})
 }
 
-// Without a source it sweeps: another worker's expired lease, say.
+// Without a source, Run sweeps, and takes over another worker's expired lease.
 func TestRunWithoutSourcesSweeps(t *testing.T) {
 	inTime(t, func(s *site) {
 		e := s.put("docs/a", "x")
@@ -184,8 +183,8 @@ func TestRunWithoutSourcesSweeps(t *testing.T) {
 	})
 }
 
-// A message is acknowledged when the ledger has it; on the word of a ledger
-// that forgets, only when there is nothing left to do.
+// A message is acknowledged when the ledger has its events. With a volatile ledger it is
+// acknowledged when its objects are settled.
 func TestAck(t *testing.T) {
 	const work = time.Minute
 	for name, c := range map[string]struct {
@@ -215,7 +214,7 @@ func TestAck(t *testing.T) {
 	}
 }
 
-// Without sweeps what is not settled at once is handed back, and Run ends.
+// Without sweeps, Run returns messages that are not settled at once, and ends.
 func TestRunWithoutSweepsReturnsUnsettledMessages(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()
@@ -248,26 +247,26 @@ func TestRunWithoutSweepsReturnsUnsettledMessages(t *testing.T) {
 	})
 }
 
-// tally counts the facts that a Pawl reports.
+// tally counts notices by kind.
 type tally map[engine.Kind]int
 
 func (c tally) Observe(r pawl.Notice) { c[r.Kind]++ }
 
 func TestObserver(t *testing.T) {
 	inTime(t, func(s *site) {
-		told := tally{}
+		signalling := tally{}
 		events := &list{events: []event.Event{s.put("docs/a", "x"), s.put("docs/b", "x")}}
-		p := s.pawl(upper, toUp, from(events), func(c *pawl.Config) { c.Observer = told })
+		p := s.pawl(upper, toUp, from(events), func(c *pawl.Config) { c.Observer = signalling })
 		if err := p.Run(s.t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if told[engine.Committed] != 2 || told[engine.Raised] != 2 || told[engine.Acknowledged] != 2 {
-			t.Errorf("told %v", told)
+		if signalling[engine.Committed] != 2 || signalling[engine.Raised] != 2 || signalling[engine.Acknowledged] != 2 {
+			t.Errorf("signalling %v", signalling)
 		}
 	})
 }
 
-// What a pipeline asks for reaches the worker.
+// The options of a pipeline reach the worker.
 func TestEachVersionHasItsOwnOutput(t *testing.T) {
 	inTime(t, func(s *site) {
 		kept := event.Object{Bucket: "kept", Key: "a.txt"}
@@ -278,7 +277,7 @@ func TestEachVersionHasItsOwnOutput(t *testing.T) {
 			events.events = append(events.events, s.created(kept))
 			kept.VersionID = ""
 		}
-		slices.Reverse(events.events) // no order across versions
+		slices.Reverse(events.events) // versions have no order
 		p := s.pawl(upper, &pawl.Output{Bucket: "out", Suffix: ".up"}, from(events), func(c *pawl.Config) {
 			c.Pipelines[0].Match = pawl.Match{Bucket: "kept"}
 			c.Pipelines[0].EachVersion = true

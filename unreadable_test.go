@@ -20,8 +20,8 @@ import (
 	pawlsqlite "github.com/pawlhq/pawl/store/sqlite"
 )
 
-// Rows that a newer Pawl wrote, with values unknown to this one, stand among
-// 10,000 others, and before them: all others settle, and the odd ones are told of.
+// Rows of a newer Pawl with unknown values are due before 10,000 other rows. All others
+// settle, and the unreadable ones are reported.
 func TestRowsOfNewerPawlVersion(t *testing.T) {
 	const rows, every = 10_000, 250
 	path := filepath.Join(t.TempDir(), "pawl.db")
@@ -35,7 +35,7 @@ func TestRowsOfNewerPawlVersion(t *testing.T) {
 		}
 	}()
 	fillLedger(t, ledger.NewRows(records), rows)
-	makeOdd(t, path, every)
+	makeUnreadable(t, path, every)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -83,9 +83,9 @@ func fillLedger(t *testing.T, l ledger.Store, rows int) {
 	}
 }
 
-// makeOdd changes every so many rows to what no Pawl of today writes, in each
-// field that has named values, and has them due before all others.
-func makeOdd(t *testing.T, path string, every int) {
+// makeUnreadable changes every n-th row to one that only a newer Pawl could have written, in each
+// field with named values, and makes it due before all others.
+func makeUnreadable(t *testing.T, path string, every int) {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path)
 	if err != nil {

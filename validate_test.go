@@ -14,12 +14,12 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// silent is a source that brings nothing and declares nothing.
+// silent is a source that delivers and declares nothing.
 type silent struct{}
 
 func (silent) Run(context.Context, source.Sink) error { return nil }
 
-// declared is silent, of a dialect.
+// declared is a silent source with a declared dialect.
 type declared struct {
 	silent
 	dialect event.Dialect
@@ -52,7 +52,7 @@ func pipelines(ps ...pawl.Pipeline) func(*pawl.Config) {
 	return func(c *pawl.Config) { c.Pipelines = ps }
 }
 
-// byEvent makes the pipeline go by event order, with these sources.
+// byEvent sets the pipeline to event order, with the given sources.
 func byEvent(sources ...pawl.Source) func(*pawl.Config) {
 	return func(c *pawl.Config) {
 		c.Pipelines[0].Order = pawl.EventOrder
@@ -180,7 +180,7 @@ func TestInvalidConfig(t *testing.T) {
 	}
 }
 
-// All that is wrong is said at once.
+// The error lists all problems.
 func TestInvalidConfigListsEveryProblem(t *testing.T) {
 	_, err := pawl.New(pawl.Config{Pipelines: []pawl.Pipeline{{Name: "X"}, {Name: "up"}}, SweepInterval: 1})
 	for _, want := range []string{"a ledger is required", "pipeline X: invalid name", "pipeline up: handler is required", "sweep_interval"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// A delivery that was let in just before a shutdown began, and has not reached
-// the loop yet, is answered all the same: its source was told that it is taken.
+// A delivery that was admitted just before a shutdown, and has not reached the loop yet,
+// is answered, because its source expects an answer.
 func TestDeliveryAdmittedBeforeShutdownIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Config{

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// narrow leaves room for so many events, of which one is handled at a time.
+// narrow limits the backlog to the given number of events, and runs one handler at a time.
 func narrow(backlog int) func(*worker.Config) {
 	return func(c *worker.Config) { c.MaxBacklogEvents, c.Concurrency = backlog, 1 }
 }
@@ -71,7 +71,7 @@ func TestWaitingDeliveryReturnsAtShutdown(t *testing.T) {
 	})
 }
 
-// A delivery is never split, however small the backlog.
+// A delivery is never split, even if the backlog is smaller.
 func TestDeliveryLargerThanTheBacklogIsAdmitted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper), narrow(1))
@@ -111,8 +111,8 @@ func TestConcurrencyLimit(t *testing.T) {
 	})
 }
 
-// What becomes of each event is told, and what no pipeline wants is no reason
-// to deliver again.
+// The outcome has the verdict on each event. A delivery whose events match no pipeline is
+// acknowledged.
 func TestVerdicts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		p := toOut(upper)
@@ -133,7 +133,7 @@ func TestVerdicts(t *testing.T) {
 	})
 }
 
-// An untrusted sequencer decides nothing: the look does.
+// An untrusted sequencer decides nothing, so the attempt reads the object.
 func TestUntrustedDuplicateIsChecked(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
@@ -148,8 +148,8 @@ func TestUntrustedDuplicateIsChecked(t *testing.T) {
 	})
 }
 
-// A worker that acknowledges what is settled hands back what will not settle
-// soon, and says when it is worth another try.
+// With AckSettled, a worker returns deliveries that will not settle soon, with the delay
+// after which a redelivery is useful.
 func TestAckSettledReturnsUnsettledDeliveries(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error {
@@ -177,8 +177,8 @@ func TestAckSettledReturnsUnsettledDeliveries(t *testing.T) {
 	})
 }
 
-// Where deliveries wait until their objects are settled, one slow pipeline does not
-// fill the whole backlog.
+// If deliveries wait until their objects are settled, one slow pipeline does not fill the
+// whole backlog.
 func TestSlowPipelineDoesNotBlockOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		slow := matchAll((&busy{work: time.Hour}).handle)

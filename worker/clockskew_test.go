@@ -9,11 +9,11 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// Clocks that differ by less than the margin keep two workers apart. Beyond it
-// they overlap, which costs time and never an output.
+// If the clock difference is below the skew margin, two workers do not overlap. Beyond it
+// they do, which costs time but corrupts no output.
 func TestClockSkewBetweenWorkers(t *testing.T) {
 	for _, c := range []struct {
-		ahead   time.Duration // the second worker's clock
+		ahead   time.Duration // lead of the second worker's clock
 		overlap bool
 	}{
 		{-time.Minute, false},

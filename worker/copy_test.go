@@ -40,7 +40,7 @@ func TestStoreCopiesTheObject(t *testing.T) {
 	})
 }
 
-// The object changes after the attempt has read it: the copy is refused, and the attempt
+// The object changes after the attempt has read it. The copy is refused, and the attempt
 // starts over.
 func TestCopyOfAChangedObjectStartsOver(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -55,7 +55,7 @@ func TestCopyOfAChangedObjectStartsOver(t *testing.T) {
 	})
 }
 
-// A copy without an answer may land later, as a write may: the row is verified.
+// A copy without an answer may land later, so the row is verified.
 func TestUnansweredCopyIsVerified(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(copyWhole))
@@ -86,7 +86,7 @@ func TestRefusedCopyStreams(t *testing.T) {
 	})
 }
 
-// In event order the ETag is the event's, and objects stream.
+// In event order the ETag comes from the event, so objects stream.
 func TestEventOrderDoesNotLetTheStoreCopy(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(byEvent(toOut(copyWhole)))
@@ -100,7 +100,7 @@ func TestEventOrderDoesNotLetTheStoreCopy(t *testing.T) {
 	})
 }
 
-// A store without copies streams.
+// With a store that cannot copy, objects stream.
 func TestStoreThatCannotCopyStreams(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(copyWhole), func(c *worker.Config) { c.Objects = struct{ bucket.Store }{w.objects} })

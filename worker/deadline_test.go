@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// slowHead is a store whose answers to HEAD are long on their way.
+// slowHead is a store with delayed answers to HEAD.
 type slowHead struct {
 	bucket.Store
 	wait time.Duration
@@ -26,11 +26,11 @@ func (s slowHead) Head(ctx context.Context, ref event.Object) (bucket.Info, erro
 	return info, err
 }
 
-// A process that was stopped may go on with its task before any timer fires.
+// After a pause of the process, a task may run before any timer fires.
 func TestLeaseEndsByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease(t.Context(), time.Now().Add(time.Second))
-		l.timer.Stop() // it does not get its turn
+		l.timer.Stop() // the timer does not fire
 		<-time.After(time.Second - 1)
 		if err := l.Err(); err != nil {
 			t.Fatalf("before its deadline: %v", err)
@@ -62,8 +62,8 @@ func TestLeaseIsExtended(t *testing.T) {
 	})
 }
 
-// An answer that is read after the lease is not acted upon: it may be newer than
-// what the next holder has read, whose effect is still to come.
+// An answer that arrives after the end of the lease is not used. It may be newer than what
+// the next holder has read.
 func TestLateReadIsNotProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := membucket.New(time.Now, []string{"in"})

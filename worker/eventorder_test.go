@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// byEvent makes a pipeline go by event order.
+// byEvent sets a pipeline to event order.
 func byEvent(p *worker.Pipeline) *worker.Pipeline {
 	p.Order = worker.EventOrder
 	return p
@@ -34,7 +34,7 @@ func TestEventOrderChecksTheLeaseWithoutReadingTheObject(t *testing.T) {
 		w.wantOutput("a", "ONE")
 		w.recorder.reset()
 
-		// The event's word is taken for it: the object is still there.
+		// Only the event counts, although the object still exists.
 		n.deliver(w.event(in("a"), event.Removed))
 		w.recorder.want(t, `
 			swap claimed: ok
@@ -113,7 +113,7 @@ func TestEventOrderRejectsUntrustedEvents(t *testing.T) {
 		name    string
 		dialect event.Dialect
 		vouched bool
-		without bool // a sequencer
+		without bool // without a sequencer
 		want    error
 	}{
 		{"trusted", event.AWS, false, false, nil},
@@ -169,7 +169,7 @@ func TestEventOrderNeedsNoObjectStore(t *testing.T) {
 	})
 }
 
-// What the event said is all that a task knows of the object.
+// A task knows only the event's data about the object.
 func TestEventOrderReportsTheEventsData(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var got worker.Task
@@ -186,8 +186,8 @@ func TestEventOrderReportsTheEventsData(t *testing.T) {
 	})
 }
 
-// In event order a removal is no "not found" that an eventual store could have
-// made up.
+// In event order a removal is an event, not a "not found" of an eventually consistent
+// store.
 func TestEventOrderTrustsRemovalsOnEventuallyConsistentStores(t *testing.T) {
 	inWorld(t, func(w *world) {
 		p := byEvent(toOut(upper))

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// What an error of handler or store makes of the object.
+// TestFailures checks the row after each kind of error of the handler or the store.
 func TestFailures(t *testing.T) {
 	const hint = "(grant s3:ListBucket and s3:GetObject on inputs and outputs, s3:PutObject and s3:DeleteObject on outputs: without s3:ListBucket, S3 denies access to missing objects"
 	broken := errors.New("broken pipe")
@@ -78,7 +78,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// One poisonous object does not take the others down.
+// The failure of one object does not affect the others.
 func TestPanicFailsOnlyItsObject(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
@@ -97,8 +97,7 @@ func TestPanicFailsOnlyItsObject(t *testing.T) {
 	})
 }
 
-// An outage of the store is not held against the objects it meets: however long
-// it is, none of them dies of it.
+// An outage of the store, however long, makes no object dead.
 func TestOutageLeavesNoDeadRows(t *testing.T) {
 	for _, down := range []error{bucket.ErrUnavailable, bucket.ErrNoBucket} {
 		inWorld(t, func(w *world) {
@@ -117,7 +116,7 @@ func TestOutageLeavesNoDeadRows(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine has failed; its lease does not outlive it.
+// A handler that ends its goroutine has failed, and its lease ends.
 func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error {
@@ -146,8 +145,8 @@ func TestPermanentAndRetryAfterKeepTheError(t *testing.T) {
 	}
 }
 
-// A handler without a fenced output may have had its effect when it fails. One
-// with an output has had none before the publish.
+// A handler without a fenced output may have had its effect when it fails. A handler with
+// an output has no effect before the publish.
 func TestFailureAfterASendLeavesDoubt(t *testing.T) {
 	failing := func(context.Context, *worker.Task) error { return errors.New("broken pipe") }
 	for _, c := range []struct {
@@ -175,8 +174,8 @@ func TestFailureAfterASendLeavesDoubt(t *testing.T) {
 	}
 }
 
-// Back-off doubles up to its limit, with full jitter: a random part of it. The
-// last failure is reported as an error, for somebody must look.
+// The back-off doubles up to its maximum, with full jitter. The last failure is logged as
+// an error, because it needs an operator.
 func TestBackoffUntilDead(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const sweep = 100 * time.Millisecond
@@ -208,7 +207,7 @@ func TestBackoffUntilDead(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", d)
 		}
 
-		n.deliver(w.put("a", "two")) // news
+		n.deliver(w.put("a", "two")) // a newer version
 		if r := w.row("a"); r.Dead || r.Attempts != 1 {
 			t.Errorf("after a change: dead %v, attempts %d", r.Dead, r.Attempts)
 		}
@@ -233,8 +232,8 @@ func TestRetryAfterIsAMinimum(t *testing.T) {
 	})
 }
 
-// A poison that kills the process never gets to report a failure: the attempt
-// is counted when it is claimed.
+// An object that kills the process never reaches the end of its attempt, so the attempt is
+// counted when it is claimed.
 func TestObjectThatKillsWorkersIsDeadLettered(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(w.recorder.handler(upper)))
@@ -255,7 +254,8 @@ func TestObjectThatKillsWorkersIsDeadLettered(t *testing.T) {
 	})
 }
 
-// What attempts at one version share, and what tells them apart.
+// TestIdempotencyKeyAndFence compares the keys and fences of attempts at the same version
+// and at different ones.
 func TestIdempotencyKeyAndFence(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var got []worker.Task

@@ -9,38 +9,37 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// faultyLedger is one worker's way to the ledger. It can be cut and mended, and it can
-// make the worker's clock look wrong.
+// faultyLedger is one worker's connection to the ledger. It can be interrupted and
+// restored, and it can simulate a wrong clock of the worker.
 type faultyLedger struct {
 	ledger.Store
 	recorder *recorder
-	// ahead is how far the worker's clock is ahead of the others'. Instead of
-	// the clock, which all share, the times in the rows are shifted: what
-	// counts is the difference of the two.
+	// ahead is the lead of the worker's clock. All workers share the real clock, so the
+	// times in the rows are shifted instead.
 	ahead time.Duration
 
-	pauser *pauser // what a pause of the whole worker closes
+	pauser *pauser // pauses the whole worker
 
 	mu      sync.Mutex
 	cut     chan struct{} // not nil: calls wait until it is closed
-	err     error         // not nil: what calls answer
+	err     error         // not nil: calls return it
 	next    map[string][]func(do func())
-	waiting int // calls that wait, and the most there ever were
+	waiting int // calls that wait, now and at most
 	most    int
-	failed  int           // calls that were answered with err
-	sweep   time.Duration // how long a sweep takes
-	dues    int           // sweeps answered
+	failed  int           // calls that returned err
+	sweep   time.Duration // duration of a sweep
+	dues    int           // answered sweeps
 }
 
-// slow makes each sweep take so long, unless its context ends.
+// slow sets the duration of sweeps. A sweep ends early with its context.
 func (l *faultyLedger) slow(sweep time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sweep = sweep
 }
 
-// meet makes the next swap for a purpose, as whatChanged names it, meet a fault,
-// which may call do when it likes, and after which the swap is answered.
+// meet injects a fault into the next swap with a purpose that whatChanged returns. The
+// fault calls do to make the swap, and the swap is answered after the fault returns.
 func (l *faultyLedger) meet(what string, fault func(do func())) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +49,7 @@ func (l *faultyLedger) meet(what string, fault func(do func())) {
 	l.next[what] = append(l.next[what], fault)
 }
 
-// fault returns what a swap meets.
+// fault returns the fault for a swap.
 func (l *faultyLedger) fault(changes []ledger.Change) func(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +63,7 @@ func (l *faultyLedger) fault(changes []ledger.Change) func(do func()) {
 	return func(do func()) { do() }
 }
 
-// turn makes the worker's clock jump to so far ahead of the others'.
+// turn sets the lead of the worker's clock.
 func (l *faultyLedger) turn(ahead time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,14 +83,14 @@ func (l *faultyLedger) disconnect() {
 	l.cut = make(chan struct{})
 }
 
-// fail makes calls answer with an error.
+// fail makes calls return an error.
 func (l *faultyLedger) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.err = err
 }
 
-// mend ends what disconnect and fail began. Calls that waited go on.
+// mend ends the effects of disconnect and fail. Waiting calls continue.
 func (l *faultyLedger) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +100,7 @@ func (l *faultyLedger) mend() {
 	l.cut, l.err = nil, nil
 }
 
-// reach waits until the ledger can be reached.
+// reach waits until the ledger is reachable.
 func (l *faultyLedger) reach(ctx context.Context) error {
 	l.pauser.pass()
 	l.mu.Lock()
@@ -196,8 +195,8 @@ func (l *faultyLedger) shifted(rows []ledger.Row) []ledger.Row {
 	return rows
 }
 
-// shift moves the times of a row that a worker wrote from one clock to another:
-// what a clock that is ahead reads as now, it wrote for a later time.
+// shift converts the times of a row from the worker's clock to the real one. A clock that
+// is ahead writes later times.
 func shift(r *ledger.Row, ahead time.Duration) ledger.Row {
 	row := *r
 	for _, at := range []*time.Time{&row.Lease.Until, &row.RetryAt, &row.VerifyAt, &row.CreatedAt, &row.UpdatedAt} {
@@ -208,7 +207,7 @@ func shift(r *ledger.Row, ahead time.Duration) ledger.Row {
 	return row
 }
 
-// whatChanged says in a word what a swap is for.
+// whatChanged returns the purpose of a swap in one word.
 func whatChanged(r *ledger.Row) string {
 	if r.Held() && r.UpdatedAt.After(r.History[0].At) {
 		return "renewed"
@@ -216,7 +215,7 @@ func whatChanged(r *ledger.Row) string {
 	return r.History[0].What
 }
 
-// swept returns how often the worker has swept.
+// swept returns the number of the worker's sweeps.
 func (l *faultyLedger) swept() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// described is a store that says of its inputs what it likes.
+// described is a store that returns arbitrary metadata for its inputs.
 type described struct {
 	bucket.Store
 	says bucket.Info
@@ -46,10 +46,9 @@ func (s *described) describe(ref event.Object, info bucket.Info) bucket.Info {
 	return says
 }
 
-// FuzzAttempt checks that whatever the key is, and whatever a store says of the
-// object: an attempt has its effect below the output's prefix or dies; the same
-// object has nothing done to it again; and another that the store describes
-// otherwise is told from it.
+// FuzzAttempt checks attempts with arbitrary keys and metadata. An attempt either has its
+// effect below the output's prefix, or its row is dead. A second attempt at the same
+// object does nothing. An attempt at an object with other metadata acts.
 func FuzzAttempt(f *testing.F) {
 	for _, seed := range []struct{ key, etag, version, contentType, name, value string }{
 		{"a", "0123", "", "text/plain", "", ""}, {"a b/é\n", "e\"&size=1", "v1", "", "pawl-source", "s"}, {"..", "", "", "", "", ""},
@@ -68,8 +67,8 @@ func FuzzAttempt(f *testing.F) {
 	})
 }
 
-// fuzzIdentities checks that what an output records of its source is the same
-// for the same content alone.
+// fuzzIdentities checks that the source in an output's metadata is equal if and only if
+// the content is equal.
 func fuzzIdentities(t *testing.T, one, two bucket.Info) {
 	i, j := worker.Identify(&one), worker.Identify(&two)
 	if !i.Same(worker.Identify(&one)) || i.Same(j) != (i.String() == j.String()) {
@@ -85,7 +84,7 @@ func fuzzIdentities(t *testing.T, one, two bucket.Info) {
 func fuzzAttempt(t *testing.T, key string, one, two bucket.Info) {
 	objects := membucket.New(time.Now, []string{"in", "out"})
 	if _, err := objects.Put(t.Context(), in(key), bucket.Object{Body: strings.NewReader("one"), Size: 3}, bucket.Condition{}); err != nil {
-		return // no store has such an object
+		return // impossible in a store
 	}
 	nonces := 0
 	attempt := func(says bucket.Info, have ledger.Identity, doubt bool) engine.Finished {
@@ -127,8 +126,8 @@ func fuzzAttempt(t *testing.T, key string, one, two bucket.Info) {
 	}
 }
 
-// fit reports that the output of a key can be written: it has a name that no
-// server takes for another place, and room for the prefix.
+// fit reports whether the output of a key can be written: no server stores it elsewhere,
+// and the key leaves room for the prefix.
 func fit(key string) bool {
 	parts := strings.Split(key, "/")
 	return key != "" && len(key) <= event.MaxKey-len("up/") && !slices.Contains(parts, ".") && !slices.Contains(parts, "..")

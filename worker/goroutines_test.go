@@ -16,20 +16,20 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// wantNobody fails the test if a goroutine of a worker's is left.
-func wantNobody(t *testing.T) {
+// wantNoGoroutine fails the test if a goroutine of a worker still runs.
+func wantNoGoroutine(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for g := range strings.SplitSeq(string(stacks), "\n\n") {
-		timer := strings.Contains(g, "time.goFunc") // which has nothing to do any more
+		timer := strings.Contains(g, "time.goFunc") // it has nothing left to do
 		if strings.Contains(g, "/worker.(*Worker)") && !timer {
 			t.Errorf("left behind:\n%s", g)
 		}
 	}
 }
 
-// When Run returns, everything it has started has ended: not a moment later.
+// When Run returns, all its goroutines have ended.
 func TestRunLeavesNoGoroutine(t *testing.T) {
 	slow := func(ctx context.Context, _ *worker.Task) error {
 		<-ctx.Done()
@@ -57,18 +57,18 @@ func TestRunLeavesNoGoroutine(t *testing.T) {
 				w.pass(3 * time.Second)
 				n.deliver(w.put("last", "x"))
 				_ = n.stop()
-				wantNobody(t)
+				wantNoGoroutine(t)
 			})
 		})
 	}
 }
 
-// A handler that does not heed its context keeps Run, which cannot end it. It is
-// named to whoever waits, and its lease goes to others.
+// A handler that ignores its context keeps Run from returning. The log names its object,
+// and another worker takes over its lease.
 func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin func(n *node)
-		after time.Duration // until it is named
+		after time.Duration // until the handler is logged
 		says  string
 	}{
 		"asked to end":       {func(n *node) { n.cancel() }, grace + ledgerTimeout, "handlers did not return in time during shutdown"},
@@ -86,7 +86,7 @@ func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 				for _, key := range []string{"b\n", "a", "done"} {
 					n.deliver(w.put(key, "x"))
 				}
-				w.pass(ttl) // renewed, to be found out
+				w.pass(ttl) // the renewal detects it
 				from := w.since()
 				c.begin(n)
 				w.pass(c.after - time.Second)
@@ -116,14 +116,14 @@ func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 				if err := n.stop(); err == nil || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("ended with %v", err)
 				}
-				wantNobody(t)
+				wantNoGoroutine(t)
 			})
 		})
 	}
 }
 
-// A task is valid until its handler returns. What a handler leaves behind is told
-// to end, and what it has written is let go of.
+// A task is valid until its handler returns. Then the goroutines of the handler are
+// cancelled, and its spooled content is discarded.
 func TestTaskEndsWithItsHandler(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var left context.Context
@@ -131,7 +131,7 @@ func TestTaskEndsWithItsHandler(t *testing.T) {
 		n := w.start(toOut(func(ctx context.Context, task *worker.Task) (err error) {
 			left = ctx
 			if to, err = task.Output("text/plain"); err == nil {
-				_, err = to.Write(make([]byte, 5<<20)) // more than is held in memory
+				_, err = to.Write(make([]byte, 5<<20)) // larger than the memory buffer
 			}
 			return err
 		}))
@@ -146,8 +146,8 @@ func TestTaskEndsWithItsHandler(t *testing.T) {
 	})
 }
 
-// A worker that has lost a lease does not begin again with the object while its
-// handler goes on regardless.
+// A worker that has lost a lease starts no new attempt at the object while the old handler
+// still runs.
 func TestUnresponsiveHandlerRunsAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls, release := 0, make(chan struct{})
@@ -159,7 +159,7 @@ func TestUnresponsiveHandlerRunsAlone(t *testing.T) {
 			return nil
 		}))
 		n.deliver(w.put("a", "one"))
-		w.change("a", func(r *ledger.Row) { // another has had it for a moment
+		w.change("a", func(r *ledger.Row) { // another worker had the lease briefly
 			r.Lease = ledger.Lease{Fence: r.Lease.Fence + 1}
 			r.Want.Generation++
 		})

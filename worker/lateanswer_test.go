@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// answered makes a call of the ledger land at once and its answer take so long.
+// answered makes a ledger call at once, and delays its answer.
 func answered(after time.Duration, then ...func()) func(do func()) {
 	return func(do func()) {
 		do()
@@ -23,12 +23,12 @@ func answered(after time.Duration, then ...func()) func(do func()) {
 	}
 }
 
-// Others count from when the ledger was told of the lease. So must its holder,
-// who only knows when it has sent the claim or the renewal.
+// Other workers count the lease from the time in the request. The holder must do the same,
+// and not count from the answer.
 func TestDeadlineCountsFromTheRequest(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		late map[string]time.Duration // the answers, after which the ledger is cut off
+		late map[string]time.Duration // delays of answers, after which the ledger is unreachable
 		want time.Duration
 	}{
 		{"claim", map[string]time.Duration{"claimed": 20 * time.Second}, ttl},
@@ -56,8 +56,8 @@ func TestDeadlineCountsFromTheRequest(t *testing.T) {
 	}
 }
 
-// A lease whose renewal is answered after its deadline is not taken up again,
-// although the ledger has it: the handler has been told.
+// A lease whose renewal is answered after its deadline is not resumed, even though the
+// ledger has it, because the handler's context has been cancelled.
 func TestLateRenewalDoesNotReviveALease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls, running, causes := 0, 0, []error{}
@@ -72,7 +72,7 @@ func TestLateRenewalDoesNotReviveALease(t *testing.T) {
 			}
 			<-ctx.Done()
 			causes = append(causes, context.Cause(ctx))
-			<-time.After(30 * time.Second) // in its own time
+			<-time.After(30 * time.Second) // slept in virtual time
 			return context.Cause(ctx)
 		}))
 		n.ledger.meet("renewed", answered(ttl))
@@ -89,7 +89,7 @@ func TestLateRenewalDoesNotReviveALease(t *testing.T) {
 	})
 }
 
-// A refusal is as good late as in time.
+// A late refusal has the same effect as one in time.
 func TestLateRefusalOfARenewal(t *testing.T) {
 	inWorld(t, func(w *world) {
 		mine, others := &busy{work: time.Hour}, &busy{work: time.Hour}
@@ -97,7 +97,7 @@ func TestLateRefusalOfARenewal(t *testing.T) {
 		n.deliver(w.put("a", "one"))
 		var other *node
 		n.ledger.meet("renewed", func(do func()) {
-			<-time.After(ttl / 3) // on its way
+			<-time.After(ttl / 3) // delay of the answer
 			w.change("a", expired)
 			other = w.start(matchAll(others.handle))
 			<-time.After(2 * time.Second)
@@ -115,8 +115,8 @@ func TestLateRefusalOfARenewal(t *testing.T) {
 	})
 }
 
-// A ledger that is down for longer than any lease loses nothing, and is not
-// crowded meanwhile: heartbeats do not pile up.
+// A ledger that is down for longer than any lease loses nothing, and gets few requests
+// meanwhile. Renewals do not accumulate.
 func TestLongLedgerOutage(t *testing.T) {
 	const down = 20 * ttl
 	for name, cut := range map[string]func(l *faultyLedger){
@@ -147,7 +147,7 @@ func TestLongLedgerOutage(t *testing.T) {
 						t.Errorf("delivery %d has %d answers while the ledger is down", i, got)
 					}
 				}
-				if n.ledger.most > 3 || n.ledger.failed > int(2*down/time.Second) { // two writes and a sweep at a time
+				if n.ledger.most > 3 || n.ledger.failed > int(2*down/time.Second) { // at most two writes and one sweep at a time
 					t.Errorf("%d calls waited at a time, %d failed in %s", n.ledger.most, n.ledger.failed, down)
 				}
 				n.ledger.mend()
@@ -168,5 +168,5 @@ func TestLongLedgerOutage(t *testing.T) {
 	}
 }
 
-// expired ends a lease before its time.
+// expired makes a lease expire now.
 func expired(r *ledger.Row) { r.Lease.Until = time.Now().Add(-time.Second) }

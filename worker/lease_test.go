@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	ttl  = 30 * time.Second // ledger.DefaultPolicy's
+	ttl  = 30 * time.Second // as in ledger.DefaultPolicy
 	skew = 5 * time.Second
-	// tick is how late a worker may notice that something is due: its timer
-	// is never set for less.
+	// tick is the maximum delay with which a worker notices that something is due. Its
+	// timer is never shorter.
 	tick = time.Millisecond
 )
 
-// busy is a handler that works for a while, or until its context ends.
+// busy is a handler that runs for a while, or until its context ends.
 type busy struct {
 	work time.Duration
 
 	mu    sync.Mutex
-	cause error     // of the last call's cancellation
-	at    time.Time // when the last call ended
+	cause error     // cause of the last call's cancellation
+	at    time.Time // end of the last call
 }
 
 func (b *busy) handle(ctx context.Context, _ *worker.Task) error {
@@ -67,8 +67,8 @@ func TestRenewalsKeepTheLease(t *testing.T) {
 	})
 }
 
-// A worker that cannot reach the ledger stops in time: at its own deadline, and
-// that is before another may take over.
+// A worker that cannot reach the ledger stops at its own deadline, before another worker
+// may take over.
 func TestPartitionedWorkerStopsBeforeTakeover(t *testing.T) {
 	for name, cut := range map[string]func(l *faultyLedger){
 		"no answer": (*faultyLedger).disconnect,
@@ -83,7 +83,7 @@ func TestPartitionedWorkerStopsBeforeTakeover(t *testing.T) {
 				cut(n.ledger)
 				other := w.start(matchAll(others.handle))
 				w.pass(2 * time.Minute)
-				last := w.began.Add(ttl / 3) // renewal that landed
+				last := w.began.Add(ttl / 3) // the renewal that landed
 				if late := mine.at.Sub(last.Add(ttl)); !errors.Is(mine.cause, worker.ErrLeaseLost) || late < 0 || late > tick {
 					t.Errorf("ended at %s by %v, want %s after %s", mine.at, mine.cause, ttl, last)
 				}
@@ -100,7 +100,7 @@ func TestPartitionedWorkerStopsBeforeTakeover(t *testing.T) {
 	}
 }
 
-// A ledger that comes back in time costs nothing.
+// A ledger outage shorter than the lease has no effect.
 func TestShortLedgerOutageKeepsTheLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: 2 * ttl}
@@ -135,8 +135,8 @@ func TestRefusedRenewalCancelsTheTask(t *testing.T) {
 	})
 }
 
-// What was read under a lease that is gone is of no use, and what is written
-// then is not published.
+// After the end of its lease, a handler cannot read the object, and its output is not
+// published.
 func TestHandlerThatOutlivesItsLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var opened error
@@ -163,8 +163,7 @@ func TestHandlerThatOutlivesItsLease(t *testing.T) {
 	})
 }
 
-// What a handler says of its object after it was cancelled is not held against
-// the object.
+// A permanent error after a cancellation does not make the object dead.
 func TestPermanentErrorAfterCancellationIsRetried(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(ctx context.Context, _ *worker.Task) error {
@@ -182,8 +181,8 @@ func TestPermanentErrorAfterCancellationIsRetried(t *testing.T) {
 	})
 }
 
-// A lease that ran out before the claim's answer came is not acted on. Many at
-// once, for which of two goroutines is first is chance.
+// A lease that expired before the answer to the claim is not used. The test starts many
+// claims, because the order of goroutines is random.
 func TestLateClaimAnswer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const many = 400

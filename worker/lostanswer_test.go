@@ -10,10 +10,10 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-const horizon = 15 * time.Minute // ledger.DefaultPolicy's
+const horizon = 15 * time.Minute // as in ledger.DefaultPolicy
 
-// Answers of the ledger get lost as well: whether the claim or the completion
-// landed is found out, and the handler runs once.
+// If the ledger's answers to a claim or a completion are lost, the ledger resolves them,
+// and the handler runs once.
 func TestLostLedgerAnswers(t *testing.T) {
 	for _, fault := range storetest.Faults {
 		t.Run(fault.String(), func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestLostLedgerAnswers(t *testing.T) {
 					return upper(ctx, task)
 				}), func(c *worker.Config) {
 					c.Ledger = ledger.NewRows(storetest.NewFaulty(w.rows.Records(), func(call int) storetest.Fault {
-						if call%2 == 1 { // after the pipeline's name: the claim, and what is sent after its answer was lost
+						if call%2 == 1 { // after the pipeline record: the claim, and the request after its lost answer
 							return fault
 						}
 						return storetest.None

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// node is a running worker, with its own ways to the store and to the ledger.
+// node is a running worker with its own connections to the store and the ledger.
 type node struct {
 	*worker.Worker
 	world  *world
@@ -27,8 +27,7 @@ type node struct {
 	err    error
 }
 
-// start runs a worker for one pipeline. It is stopped at the test's end at the
-// latest.
+// start runs a worker with one pipeline. The end of the test stops it.
 func (w *world) start(p *worker.Pipeline, with ...func(*worker.Config)) *node {
 	n := &node{
 		world: w, store: buckettest.NewFaults(w.objects), pauser: &pauser{}, ended: make(chan struct{}),
@@ -54,14 +53,14 @@ func (w *world) start(p *worker.Pipeline, with ...func(*worker.Config)) *node {
 	return n
 }
 
-// stop asks the worker to end, waits for it, and returns what it returned.
+// stop stops the worker, and returns the error of Run.
 func (n *node) stop() error {
 	n.cancel()
 	<-n.ended
 	return n.err
 }
 
-// deliver hands over one delivery, and waits for all that happens at once.
+// deliver sends one delivery, and waits until the worker is idle in virtual time.
 func (n *node) deliver(events ...event.Event) *answers {
 	n.world.t.Helper()
 	a := &answers{}
@@ -72,7 +71,7 @@ func (n *node) deliver(events ...event.Event) *answers {
 	return a
 }
 
-// answers holds what became of a delivery, which is to be told exactly once.
+// answers records the answers to a delivery, of which there must be one.
 type answers struct {
 	mu  sync.Mutex
 	got []source.Outcome
@@ -90,7 +89,7 @@ func (a *answers) all() []source.Outcome {
 	return slices.Clone(a.got)
 }
 
-// wantAck fails the test unless the delivery was acknowledged, once.
+// wantAck fails the test unless the delivery was acknowledged once.
 func (a *answers) wantAck(w *world) {
 	w.t.Helper()
 	if got := a.all(); len(got) != 1 || !got[0].Ack || got[0].Err != nil {

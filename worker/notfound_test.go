@@ -41,8 +41,8 @@ func TestNotFoundIsRecheckedOnEventuallyConsistentStores(t *testing.T) {
 	})
 }
 
-// What was too young when it was looked for is not believed removed because the
-// answer took its time.
+// An object that was too new at the time of the request is not treated as removed, even if
+// the answer is late.
 func TestNotFoundCountsFromTheRequest(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(eventual(toOut(upper)))
@@ -79,8 +79,8 @@ func TestNotFoundIsTrustedAfterAMinute(t *testing.T) {
 	})
 }
 
-// The newest created event, Have and the pinned output each speak
-// for a young object.
+// The newest created event, Have and the pinned output each delay the trust in "not
+// found".
 func TestNotFoundDelaySources(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -123,7 +123,7 @@ func TestNotFoundIsTrustedOnConsistentStores(t *testing.T) {
 	})
 }
 
-// A bucket that is missing says nothing of the objects that were in it.
+// A missing bucket is not a removal of its objects.
 func TestMissingBucketIsNoRemoval(t *testing.T) {
 	for name, heads := range map[string][]buckettest.Fault{
 		"input":  {buckettest.Pass, buckettest.Answer(bucket.ErrNoBucket)},
@@ -183,7 +183,7 @@ func TestEachVersionIsHandledOnce(t *testing.T) {
 	})
 }
 
-// Without EachVersion all versions are one object, of which the latest counts.
+// Without EachVersion all versions are one object, and the latest one counts.
 func TestTheLatestVersionWins(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))

@@ -14,12 +14,12 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// situation is what a claim finds of an object that was settled once.
+// situation is the state of a settled object at a new claim.
 type situation struct {
-	output    string // "none": the pipeline has none; else what became of it
+	output    string // "none": the pipeline has no output; otherwise the output's state
 	kind      event.Kind
-	changed   bool   // the input is not the one that Have names
-	doubt     string // none, look: an earlier attempt may have sent something, act: forced
+	changed   bool   // the input differs from Have
+	doubt     string // "none"; "look": an earlier attempt may have had an effect; "act": forced
 	verifying bool
 }
 
@@ -36,8 +36,7 @@ func situations(kind event.Kind, outputs ...string) (all []situation) {
 	return all
 }
 
-// "Nothing to do", end to end: which of these situations make the
-// handler run, or the output go.
+// TestNothingToDo checks in which situations the handler runs or the output is removed.
 func TestNothingToDo(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -143,8 +142,7 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-// play settles the object, brings the situation about, and writes down what the
-// next attempt does.
+// play settles the object, creates the situation, and prints what the next attempt does.
 func (s *situation) play(w *world, to *strings.Builder) {
 	pipeline := toOut(upper)
 	if s.output == "none" {
@@ -183,7 +181,7 @@ func (s *situation) play(w *world, to *strings.Builder) {
 	fmt.Fprintf(to, "%-7s %-7s %-5s %-9v %s\n", s.output, input, s.doubt, s.verifying, what)
 }
 
-// spoil changes input and output without telling anybody.
+// spoil changes input and output without an event.
 func (w *world) spoil(s *situation) {
 	switch s.output {
 	case "foreign":
@@ -192,12 +190,12 @@ func (w *world) spoil(s *situation) {
 		w.erase(out("a"))
 	}
 	switch {
-	case s.output == "ahead": // Have is older than the input that the output was made from
+	case s.output == "ahead": // the output was made from a newer input than Have
 		w.change("a", func(r *ledger.Row) { r.Have.Identity.ETag = "older" })
 	case s.changed && s.kind == event.Created:
 		w.write(in("a"), "two", nil)
 	case s.changed:
-		// Have says created: the removal itself is news.
+		// Have is created, so the removal is a change.
 		w.change("a", func(r *ledger.Row) { r.Have.Kind = event.Created })
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// reports keeps what it is told.
+// reports keeps all notices.
 type reports struct {
 	mu  sync.Mutex
 	got []engine.Notice
@@ -68,7 +68,7 @@ func TestObserverReceivesNotices(t *testing.T) {
 	})
 }
 
-// The log is one observer of several: each is told of a death.
+// The log and a second observer both receive the notice of a dead row.
 func TestLogAndObserverReceiveNotices(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var r reports
@@ -94,7 +94,7 @@ type discard struct{}
 
 func (discard) Observe(engine.Notice) {}
 
-// BenchmarkObserver is a cycle of a whole worker, with and without an observer.
+// BenchmarkObserver measures a cycle of a whole worker, with and without an observer.
 //
 //	go test ./worker -run '^$' -bench Observer -benchmem
 func BenchmarkObserver(b *testing.B) {

@@ -6,8 +6,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Where events alone decide, the removal of an old version, as a lifecycle rule
-// makes it, must not remove the output of the object that is still there.
+// In event order, the removal of an old version, for example by a lifecycle rule, must not
+// remove the output of the current object.
 func TestOldVersionRemovals(t *testing.T) {
 	removed := func(name, version string) *event.Event {
 		return &event.Event{Kind: event.Removed, Name: name, Object: event.Object{Bucket: "b", Key: "k", VersionID: version}}
@@ -21,9 +21,9 @@ func TestOldVersionRemovals(t *testing.T) {
 		{byEvent, removed("ObjectRemoved:Delete", "v1"), true},
 		{byEvent, removed("LifecycleExpiration:Delete", "v1"), true},
 		{byEvent, removed("Object Deleted:Delete", "v1"), true},
-		{byEvent, removed("ObjectRemoved:Delete", ""), false}, // no versions
+		{byEvent, removed("ObjectRemoved:Delete", ""), false}, // an unversioned bucket
 		{byEvent, removed("ObjectRemoved:DeleteMarkerCreated", "v2"), false},
-		{&Pipeline{}, removed("ObjectRemoved:Delete", "v1"), false}, // it looks
+		{&Pipeline{}, removed("ObjectRemoved:Delete", "v1"), false}, // the attempt reads the object
 		{&Pipeline{Order: EventOrder, EachVersion: true}, removed("ObjectRemoved:Delete", "v1"), false},
 	} {
 		if got := c.pipeline.isOldVersionRemoval(c.event); got != c.want {

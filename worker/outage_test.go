@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// during is a fault of every call of one kind, in the world's first d.
+// during returns a fault for every call of one kind in the first d of the test.
 func (w *world) during(d time.Duration, err error) []buckettest.Fault {
 	fault := func(ctx context.Context, do func(context.Context) error) error {
 		if w.since() < d {
@@ -28,14 +28,14 @@ func (w *world) during(d time.Duration, err error) []buckettest.Fault {
 	return slices.Repeat([]buckettest.Fault{fault}, 10_000)
 }
 
-// Ten minutes of a trouble that is not the objects' kill none of 50, all are settled
-// after, and the log stays readable.
+// During ten minutes of an outage, none of 50 objects becomes dead. Afterwards all are
+// settled, and the log is short.
 func TestStoreOutageOfTenMinutes(t *testing.T) {
 	const long = 10 * time.Minute
 	credentials := fmt.Errorf("%w: ExpiredToken", bucket.ErrCredentials)
 	for _, c := range []struct {
 		name string
-		op   buckettest.Op // whose calls fail, if any
+		op   buckettest.Op // kind of the calls that fail
 		err  error
 	}{
 		{"credentials, at the look", buckettest.Head, credentials},
@@ -82,7 +82,7 @@ func TestStoreOutageOfTenMinutes(t *testing.T) {
 	}
 }
 
-// As long as other objects of the bucket can be read, those that cannot die of it.
+// While other objects of the bucket are readable, denied objects become dead.
 func TestDenialOfOneObjectIsNoOutage(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var n *node
@@ -105,7 +105,7 @@ func TestDenialOfOneObjectIsNoOutage(t *testing.T) {
 	})
 }
 
-// A handler that says so kills its object, whatever the machine is short of.
+// A permanent error makes the object dead even if the machine has a shortage.
 func TestPermanentCountsInAnOutage(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error { return worker.Permanent(syscall.ENOSPC) }))
@@ -116,7 +116,8 @@ func TestPermanentCountsInAnOutage(t *testing.T) {
 	})
 }
 
-// A ledger that cannot be written for ten minutes, as on a full disk, fills no log.
+// If the ledger cannot be written for ten minutes, for example on a full disk, the log
+// stays short.
 func TestLedgerOutageOfTenMinutes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))

@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// Sizes around what is held in memory. Whatever the size, the output is exact,
-// and no file with a name is left at any time.
+// Tests sizes around the memory limit. The output is exact, and no named temporary file
+// exists at any time.
 func TestOutputsOfAnySize(t *testing.T) {
 	const held = 4 << 20
 	for _, c := range []struct {
@@ -72,7 +72,7 @@ func wantEmpty(t *testing.T, dir string) {
 	}
 }
 
-// A store may sign only what it can read twice.
+// A store may need to read the body twice to sign it.
 func TestOutputsCanBeReadTwice(t *testing.T) {
 	for _, size := range []int{10, 5 << 20} {
 		inWorld(t, func(w *world) {
@@ -95,7 +95,7 @@ func TestOutputsCanBeReadTwice(t *testing.T) {
 	}
 }
 
-// bodies shows what is put.
+// bodies records the bodies of puts.
 type bodies struct {
 	bucket.Store
 	look func(io.Reader)
@@ -120,8 +120,8 @@ func TestOutputThatCannotBeSpooledFails(t *testing.T) {
 	})
 }
 
-// A handler that begins again starts afresh, and one that fails publishes
-// nothing.
+// A second call of Output discards the content of the first, and a handler that fails
+// publishes nothing.
 func TestSecondOutputReplacesTheFirst(t *testing.T) {
 	inWorld(t, func(w *world) {
 		fail := false

@@ -17,9 +17,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// pauser is what everything passes that a worker does to the world. While it is
-// shut, nothing gets through, whatever contexts say: a stopped process does not
-// look at them.
+// pauser blocks all calls of a worker while it is paused, even if their contexts end, as
+// in a stopped process.
 type pauser struct {
 	mu   sync.Mutex
 	shut chan struct{}
@@ -34,20 +33,20 @@ func (d *pauser) pass() {
 	}
 }
 
-// pause stops the whole worker, as SIGSTOP or a machine that sleeps does: its
-// calls, what it reads of their answers, and its loop. Only its timers run on,
-// which nobody hears before it wakes up.
+// pause stops the whole worker, like SIGSTOP or a suspended machine: its calls, the
+// processing of answers, and its loop. Its timers continue, without effect until it
+// resumes.
 func (n *node) pause() {
 	n.pauser.mu.Lock()
 	n.pauser.shut = make(chan struct{})
 	n.pauser.mu.Unlock()
-	// The loop answers deliveries itself.
+	// The loop calls Done itself.
 	if err := n.TryDeliver(source.Delivery{Done: func(source.Outcome) { n.pauser.pass() }}); err != nil {
 		panic(err)
 	}
 }
 
-// resume lets it go on, with everything at once that has become due.
+// resume continues the worker with everything that has become due.
 func (n *node) resume() {
 	n.pauser.mu.Lock()
 	defer n.pauser.mu.Unlock()
@@ -85,8 +84,7 @@ func (s halting) Delete(ctx context.Context, ref event.Object, c bucket.Conditio
 	return s.Store.Delete(ctx, ref, c)
 }
 
-// stops are the places where a worker may be stopped: each makes it stop there
-// once.
+// stops pause a worker once, at different places.
 var stops = map[string]func(n *node){
 	"claiming":              func(n *node) { n.ledger.meet("claimed", func(do func()) { n.pause(); n.pauser.pass(); do() }) },
 	"claimed":               func(n *node) { n.ledger.meet("claimed", func(do func()) { do(); n.pause() }) },
@@ -102,23 +100,22 @@ var stops = map[string]func(n *node){
 	"completed":             func(n *node) { n.ledger.meet("completed", func(do func()) { do(); n.pause() }) },
 }
 
-// stopBefore stops the worker with a call in its hand, that it sends when it
-// wakes up.
+// stopBefore pauses the worker before it sends a call.
 func (n *node) stopBefore(ctx context.Context, do func(context.Context) error) error {
 	n.pause()
 	n.pauser.pass()
 	return do(context.WithoutCancel(ctx))
 }
 
-// stopAfter stops the worker before it has the answer.
+// stopAfter pauses the worker before it receives the answer.
 func (n *node) stopAfter(ctx context.Context, do func(context.Context) error) error {
 	err := do(ctx)
 	n.pause()
 	return err
 }
 
-// A worker that sleeps through its lease, wherever that is, replaces nothing
-// newer when it wakes up, holds nobody up, and loses nothing.
+// A worker that is paused beyond its lease, at any place, replaces nothing newer, blocks
+// no other worker, and loses nothing.
 func TestPausedWorker(t *testing.T) {
 	for where, stop := range stops {
 		for _, before := range []string{"", "zero"} {
@@ -132,7 +129,7 @@ func TestPausedWorker(t *testing.T) {
 }
 
 func stopped(w *world, stop func(*node), before, change string) {
-	seldom := func(c *worker.Config) { c.SweepInterval = 10 * time.Second } // or the test takes long
+	seldom := func(c *worker.Config) { c.SweepInterval = 10 * time.Second } // otherwise the test takes long
 	sleeper := w.start(toOut(upper), seldom)
 	if before != "" {
 		sleeper.deliver(w.put("a", before)).wantAck(w)
@@ -162,7 +159,7 @@ func stopped(w *world, stop func(*node), before, change string) {
 	w.recorder.reset()
 	sleeper.resume()
 	synctest.Wait()
-	if change != "removed" { // or a write may land where nothing is, and heals after the horizon
+	if change != "removed" { // otherwise a write may create the output again, and a verification heals it
 		w.wantOutput("a", want)
 	}
 	if n := w.recorder.count("swap renewed: ok"); n > 0 {
@@ -177,8 +174,8 @@ func stopped(w *world, stop func(*node), before, change string) {
 	}
 }
 
-// A clock that jumps while a lease is held costs time at most. From a clock that
-// jumped ahead others take over late, and from one that jumped back too early.
+// A clock that jumps while a lease is held only costs time. After a jump ahead, other
+// workers take over late; after a jump back, early.
 func TestClockJumps(t *testing.T) {
 	for _, c := range []struct {
 		ahead   time.Duration
@@ -195,7 +192,7 @@ func TestClockJumps(t *testing.T) {
 				}))
 				first.deliver(w.put("a", "one"))
 				first.ledger.turn(c.ahead)
-				w.pass(ttl) // it renews three times by the new clock
+				w.pass(ttl) // three renewals by the new clock
 				first.ledger.disconnect()
 				second := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
 					if began == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// recorder records what workers did, as text. It is safe for concurrent use.
+// recorder records the actions of workers as text. It is safe for concurrent use.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -29,7 +29,7 @@ func (t *recorder) note(format string, args ...any) {
 	t.lines = append(t.lines, fmt.Sprintf(format, args...))
 }
 
-// reset forgets what was recorded.
+// reset clears the recording.
 func (t *recorder) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,8 +47,8 @@ func (t *recorder) count(line string) (n int) {
 	return n
 }
 
-// want fails the test unless the recording is this text, whose indentation does
-// not count.
+// want fails the test unless the recording is the given text, without regard to
+// indentation.
 func (t *recorder) want(tb testing.TB, text string) {
 	tb.Helper()
 	t.mu.Lock()
@@ -64,7 +64,7 @@ func (t *recorder) want(tb testing.TB, text string) {
 	}
 }
 
-// handler records the call of a handler.
+// handler records the calls of a handler.
 func (t *recorder) handler(h worker.HandlerFunc) worker.HandlerFunc {
 	return func(ctx context.Context, task *worker.Task) error {
 		t.note("handle %s %s", task.Kind, task.Object.Key)
@@ -72,7 +72,7 @@ func (t *recorder) handler(h worker.HandlerFunc) worker.HandlerFunc {
 	}
 }
 
-// recorded is an object store whose calls are recorded when they are answered.
+// recorded is an object store that records each answered call.
 type recorded struct {
 	bucket.Store
 	recorder *recorder
@@ -152,7 +152,7 @@ func (l *logbook) Handle(_ context.Context, r slog.Record) error {
 func (l *logbook) WithAttrs([]slog.Attr) slog.Handler { return l }
 func (l *logbook) WithGroup(string) slog.Handler      { return l }
 
-// having returns the lines that hold all of these texts.
+// having returns the lines that contain all of the texts.
 func (l *logbook) having(texts ...string) (lines []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// byAnother makes a write meet an output that has just been written by another,
-// and lets do happen after that.
+// byAnother lets another worker write the output just before a write, and then executes
+// do.
 func (w *world) byAnother(do buckettest.Fault) buckettest.Fault {
 	return func(ctx context.Context, send func(context.Context) error) error {
 		w.write(out("a"), "another's", nil)
@@ -25,9 +25,9 @@ func (w *world) byAnother(do buckettest.Fault) buckettest.Fault {
 	}
 }
 
-// The first copy of a publish lands late, on an output that is absent again, and
-// just before the second publish of the same attempt. It must not pass for the
-// second: each publish has a nonce of its own.
+// The first copy of a publish lands late, on an output that is absent again, just before
+// the second publish of the same attempt. The attempt must not mistake it for the second
+// one, because each publish has its own nonce.
 func TestLateWriteIsNotMistakenForTheNextPublish(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
@@ -38,8 +38,8 @@ func TestLateWriteIsNotMistakenForTheNextPublish(t *testing.T) {
 			}
 			return do(ctx)
 		})
-		// Looking where the first copy is, it finds another's. Then that is
-		// removed again, and the input changes.
+		// A HEAD for the first copy finds another worker's output. Then that output is
+		// removed, and the input changes.
 		n.store.Next(buckettest.Head, buckettest.Pass, buckettest.Pass, buckettest.Pass, buckettest.Between(func() {
 			w.erase(out("a"))
 			w.write(in("a"), "two", nil)
@@ -52,8 +52,8 @@ func TestLateWriteIsNotMistakenForTheNextPublish(t *testing.T) {
 	})
 }
 
-// An attempt that starts over because the output has moved remembers what it
-// has sent: a copy may land, however well the rest went.
+// An attempt that starts over because the output changed remembers its publishes. A copy
+// may still land, even if the attempt succeeds.
 func TestUnsurePublishBeforeARestartIsVerified(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
@@ -77,8 +77,8 @@ func TestUnsurePublishBeforeARestartIsVerified(t *testing.T) {
 	})
 }
 
-// What was sent before the output moved is not forgotten when what comes after
-// fails before it sends anything.
+// A failed attempt that started over remembers its earlier publish, even if it has sent
+// nothing since.
 func TestFailureAfterARestartLeavesDoubt(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for name, second := range map[string]func(task *worker.Task) error{
@@ -109,7 +109,7 @@ func TestFailureAfterARestartLeavesDoubt(t *testing.T) {
 	}
 }
 
-// An attempt whose lease is gone does not start over.
+// An attempt without its lease does not start over.
 func TestAttemptWithoutLeaseDoesNotRestart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls := 0
@@ -136,8 +136,8 @@ func TestAttemptWithoutLeaseDoesNotRestart(t *testing.T) {
 	})
 }
 
-// A store that cannot be asked is no excuse for a handler that had begun: what
-// it did may have been the reason.
+// After the handler has started, a failure because the store does not answer counts,
+// because the handler may be the reason.
 func TestStoreOutageInsideTheHandlerCounts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper), attempts(3))
@@ -155,8 +155,8 @@ func TestStoreOutageInsideTheHandlerCounts(t *testing.T) {
 	})
 }
 
-// What a handler did before its attempt started over is undone, even if the
-// object is again what the row says was had.
+// If an attempt acts and starts over, the effect is undone, even if the object is equal to
+// Have again.
 func TestOutputFromBeforeARestartIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var told []event.Kind

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	grace         = 20 * time.Second // start's
-	ledgerTimeout = 10 * time.Second // what a shutdown waits beyond
+	grace         = 20 * time.Second // as in start
+	ledgerTimeout = 10 * time.Second // how long a shutdown waits for the ledger
 )
 
 func ackSettled(c *worker.Config) { c.AckSettled = true }
@@ -52,7 +52,7 @@ func TestIdleWorkerStopsAtOnce(t *testing.T) {
 	})
 }
 
-// Leases are renewed during the shutdown as well.
+// Leases are renewed during the shutdown.
 func TestLongGraceKeepsTheLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: 3 * ttl}
@@ -65,8 +65,8 @@ func TestLongGraceKeepsTheLease(t *testing.T) {
 	})
 }
 
-// An orderly shutdown is not the object's fault: the attempt is given back, and
-// another worker begins at once.
+// A shutdown does not count as a failure: the attempt is released, and another worker
+// begins at once.
 func TestHandlerBeyondTheGraceIsReleased(t *testing.T) {
 	for name, p := range map[string]func(worker.HandlerFunc) *worker.Pipeline{"output": toOut, "no output": matchAll} {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestHandlerBeyondTheGraceIsReleased(t *testing.T) {
 	}
 }
 
-// Whatever is going on when the shutdown begins, each delivery is answered
-// exactly once, and none after Run has returned.
+// In any state of the worker, a shutdown answers each delivery exactly once, and none
+// after Run has returned.
 func TestEveryDeliveryIsAnsweredOnceAtShutdown(t *testing.T) {
 	for _, settled := range []bool{false, true} {
 		for _, work := range []time.Duration{0, time.Second, time.Minute} {
@@ -152,8 +152,8 @@ func answeredOnce(w *world, settled bool, work, after time.Duration) {
 	check("later")
 }
 
-// wantKnown fails the test unless the ledger has the event or a later one, and
-// its effect if it is to be settled.
+// wantKnown fails the test unless the ledger has the event or a later one. If settled is
+// true, the effect must be committed.
 func (w *world) wantKnown(e *event.Event, settled bool) {
 	w.t.Helper()
 	r := w.row(e.Object.Key)
@@ -166,7 +166,7 @@ func (w *world) wantKnown(e *event.Event, settled bool) {
 	}
 }
 
-// A ledger that is down cannot keep a worker from ending.
+// A worker stops even if the ledger is down.
 func TestShutdownWithoutLedgerIsBounded(t *testing.T) {
 	for name, cut := range map[string]func(l *faultyLedger){
 		"no answer": (*faultyLedger).disconnect,
@@ -197,7 +197,8 @@ func TestShutdownWithoutLedgerIsBounded(t *testing.T) {
 	}
 }
 
-// The same with a handler that has not finished: its lease expires by itself.
+// A shutdown with a running handler and without the ledger cancels the handler. Its lease
+// expires.
 func TestShutdownWithoutLedgerCancelsHandlers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: time.Hour}

@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// The order of the steps is the protocol: see "Life of an event"
-// in ARCHITECTURE.md.
+// The order of the steps is essential; see "Life of an event" in ARCHITECTURE.md.
 func TestAttemptStepsAreInOrder(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(w.recorder.handler(upper)))
@@ -71,7 +70,7 @@ func TestAttemptWithoutOutputPinsNothing(t *testing.T) {
 	})
 }
 
-// A conflict is not "done elsewhere".
+// A conflict does not mean that the effect is done.
 func TestChangedOutputIsPinnedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(w.recorder.handler(upper)))
@@ -139,7 +138,7 @@ func TestInputChangedAfterHeadIsReadAgain(t *testing.T) {
 	})
 }
 
-// Bytes alone do not tell: metadata is part of the version.
+// Metadata is part of the version.
 func TestMetadataChangeIsAChange(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var seen []string
@@ -155,7 +154,7 @@ func TestMetadataChangeIsAChange(t *testing.T) {
 	})
 }
 
-// The content type is a part of it, and so are the names of metadata.
+// The content type and the names of metadata are part of the identity.
 func TestIdentify(t *testing.T) {
 	base := bucket.Info{ETag: "e", ContentType: "text/plain", Metadata: map[string]string{"a": "1"}, Size: 1}
 	for name, change := range map[string]func(i *bucket.Info){
@@ -172,8 +171,8 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// An object that was written anew with the same bytes and another content type is
-// another one.
+// An object that was written again with the same bytes and another content type has
+// changed.
 func TestContentTypeChangeIsAChange(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var seen []string
@@ -208,8 +207,8 @@ func TestInputRemovedAfterHeadIsARemoval(t *testing.T) {
 	})
 }
 
-// Attempts are bounded: a store whose GET never agrees with its HEAD must not
-// keep a worker busy for ever.
+// The number of restarts is bounded. Otherwise a store whose GET never agrees with its
+// HEAD would occupy a worker forever.
 func TestInputThatKeepsChangingBacksOffUntilDead(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(w.recorder.handler(upper)), attempts(3))
@@ -227,8 +226,8 @@ func TestInputThatKeepsChangingBacksOffUntilDead(t *testing.T) {
 	})
 }
 
-// A worker that slept between its first two looks must not put an older result
-// over a newer one: that is why the output is pinned before the input is read.
+// A worker that slept between its first two requests must not replace a newer result with
+// an older one. Therefore the output is pinned before the input is read.
 func TestOlderResultDoesNotReplaceNewer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(_ context.Context, task *worker.Task) error {
@@ -246,7 +245,7 @@ func TestOlderResultDoesNotReplaceNewer(t *testing.T) {
 	})
 }
 
-// A handler that writes nothing says that this input has no output.
+// If a handler writes nothing, its input has no output.
 func TestEmptyHandlerRemovesTheOldOutput(t *testing.T) {
 	inWorld(t, func(w *world) {
 		silent := false

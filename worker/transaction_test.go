@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// tx is a transaction over records in memory. Nobody else runs between Lock and Put.
+// tx is a transaction over records in memory, without concurrency between Lock and Put.
 type tx struct{ store.Store }
 
 func (x tx) Lock(ctx context.Context, k store.Key) (*store.Record, error) {
@@ -45,14 +45,13 @@ func transactional(handle worker.HandlerFunc) *worker.Pipeline {
 	return p
 }
 
-// What the row says was committed counts, and not what the handler says, nor that
-// the lease could not be renewed since.
+// The committed row counts, and not the handler's error or a failed renewal.
 func TestLostCommitAnswerIsFoundInTheRow(t *testing.T) {
 	lost := errors.New("the answer was lost")
 	for _, tc := range []struct {
 		name   string
 		commit bool
-		wait   time.Duration // after the commit: for longer than a renewal takes to come
+		wait   time.Duration // wait after the commit, longer than the renewal interval
 		says   error
 		dead   bool
 	}{
@@ -93,7 +92,8 @@ func TestLostCommitAnswerIsFoundInTheRow(t *testing.T) {
 	}
 }
 
-// Have is believed in spite of a doubt, because what was not committed is not there.
+// A transactional attempt trusts Have in spite of doubt, because nothing happens without a
+// commit.
 func TestTransactionLeavesNoDoubt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls := 0
@@ -118,7 +118,7 @@ func TestTransactionLeavesNoDoubt(t *testing.T) {
 	})
 }
 
-// A handler completes nothing in a pipeline that is not declared to.
+// A handler cannot complete a task of a pipeline that is not transactional.
 func TestCompletionNeedsATransactionalPipeline(t *testing.T) {
 	inWorld(t, func(w *world) {
 		p := matchAll(func(_ context.Context, task *worker.Task) error { return w.commit(task) })

@@ -13,9 +13,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// An open row that its pipeline no longer matches rests, whatever is open about it:
-// nothing is written where an edited pipeline would have its output. When it
-// matches again, it is settled.
+// An unsettled row that its pipeline no longer matches waits in any state. No output is
+// written. When the row matches again, it is settled.
 func TestUnmatchedRowsWait(t *testing.T) {
 	for name, open := range map[string]func(w *world){
 		"failed": func(w *world) {
@@ -71,7 +70,7 @@ func TestUnmatchedRowsWait(t *testing.T) {
 	}
 }
 
-// However many rows rest, those that match are found.
+// Many unmatched rows do not hide the rows that match.
 func TestUnmatchedRowsDoNotBlock(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(context.Context, *worker.Task) error { return worker.Outage(errors.New("down")) }))

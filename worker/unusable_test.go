@@ -10,8 +10,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// A ledger that has become unusable keeps nothing. The worker ends at once, and
-// no message is acknowledged that only such a ledger knows.
+// If the ledger becomes unusable, the worker stops at once, and acknowledges no message.
 func TestUnusableLedgerStopsTheWorker(t *testing.T) {
 	for _, settled := range []bool{false, true} {
 		t.Run(fmt.Sprint("settled ", settled), func(t *testing.T) {
@@ -46,7 +45,7 @@ func TestUnusableLedgerStopsTheWorker(t *testing.T) {
 	}
 }
 
-// Nothing has to come in for it: the sweep asks the ledger as well.
+// An idle worker detects it in a sweep.
 func TestUnusableLedgerStopsAnIdleWorker(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
@@ -59,7 +58,7 @@ func TestUnusableLedgerStopsAnIdleWorker(t *testing.T) {
 	})
 }
 
-// In the middle of a shutdown there is no grace left to wait for.
+// During a shutdown, the worker does not wait for the shutdown timeout either.
 func TestUnusableLedgerEndsAShutdown(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: time.Second}

@@ -19,7 +19,7 @@ func (n *node) waitSettled(ctx context.Context) time.Duration {
 	return n.world.since() - from
 }
 
-// noSweep is for a worker that lives for one batch of messages.
+// noSweep configures a worker that processes one batch of messages.
 func noSweep(c *worker.Config) { c.SweepInterval, c.AckSettled = 0, true }
 
 func never(context.Context, *worker.Task) error {
@@ -62,8 +62,8 @@ func TestWaitSettledReturnsAtOnceIfSettled(t *testing.T) {
 	})
 }
 
-// What another worker holds is waited for, and seen to be settled soon after. The
-// ledger is asked for that object, and as often as it is swept.
+// WaitSettled waits for objects that another worker holds. The worker loads their rows
+// once per sweep interval, so it returns soon after they are settled.
 func TestWaitSettledIncludesObjectsOfOtherWorkers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.start(matchAll((&busy{work: 5 * time.Minute}).handle))
@@ -81,7 +81,7 @@ func TestWaitSettledIncludesObjectsOfOtherWorkers(t *testing.T) {
 	})
 }
 
-// The other worker may be killed: then the object is taken over.
+// If the other worker dies, the object is taken over.
 func TestWaitSettledTakesOverExpiredLeases(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.start(matchAll((&busy{work: time.Hour}).handle))
@@ -134,7 +134,7 @@ func (w *world) wantNotSettled(key string) {
 	}
 }
 
-// A ledger that does not answer for a while is asked again.
+// A load that failed is repeated.
 func TestWaitSettledSurvivesLedgerErrors(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.start(matchAll((&busy{work: time.Second}).handle))
@@ -153,8 +153,8 @@ func TestWaitSettledSurvivesLedgerErrors(t *testing.T) {
 	})
 }
 
-// A worker that never sweeps hands back what it does not settle, takes nothing
-// that no message names, and does not wait for what it has handed back.
+// A worker without sweeps returns deliveries that it does not settle, does not wait for
+// them, and processes no other rows.
 func TestWorkerWithoutSweeps(t *testing.T) {
 	inWorld(t, func(w *world) {
 		old := w.put("left", "x")
@@ -163,7 +163,7 @@ func TestWorkerWithoutSweeps(t *testing.T) {
 		if err := crashed.stop(); err != nil {
 			t.Fatal(err)
 		}
-		w.change("left", func(r *ledger.Row) { r.RetryAt = time.Time{} }) // due at any time
+		w.change("left", func(r *ledger.Row) { r.RetryAt = time.Time{} }) // due now
 
 		n := w.start(matchAll(func(_ context.Context, task *worker.Task) error {
 			switch {
@@ -182,7 +182,7 @@ func TestWorkerWithoutSweeps(t *testing.T) {
 		w.pass(time.Hour)
 		w.wantNotSettled("a")
 		w.wantNotSettled("left")
-		n.deliver(e).wantAck(w) // which brings the next attempt
+		n.deliver(e).wantAck(w) // the redelivery starts the next attempt
 		w.wantSettled("a")
 
 		n.deliver(w.put("b", "x")).wantAck(w)
@@ -196,13 +196,13 @@ func TestWorkerWithoutSweeps(t *testing.T) {
 	})
 }
 
-// A verification has no message: it is left to somebody who sweeps.
+// A verification has no message, so another worker's sweep must start it.
 func TestVerificationIsLeftToASweep(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper), noSweep)
 		n.deliver(w.put("a", "one")).wantAck(w)
 		w.change("a", func(r *ledger.Row) { r.VerifyAt = time.Now().Add(time.Minute) })
-		w.erase(out("a")) // by a write that landed late, say
+		w.erase(out("a")) // for example by a late write
 		n.waitSettled(w.t.Context())
 		w.pass(time.Hour)
 		w.wantOutput("a", "")
@@ -212,7 +212,7 @@ func TestVerificationIsLeftToASweep(t *testing.T) {
 	})
 }
 
-// A drain ends looks as well, and hands back in time what waits.
+// A shutdown ends WaitSettled, and returns the deliveries that wait.
 func TestShutdownDuringWaitSettled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(never), ackSettled)
@@ -227,6 +227,6 @@ func TestShutdownDuringWaitSettled(t *testing.T) {
 			t.Error(err)
 		}
 		<-allSettled
-		wantNobody(t)
+		wantNoGoroutine(t)
 	})
 }

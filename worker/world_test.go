@@ -19,8 +19,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// world is what workers share: an object store, a ledger, a log, and a recorder of
-// what they did.
+// world is the state that workers share: an object store, a ledger, a log, and a recorder.
 type world struct {
 	t        *testing.T
 	began    time.Time
@@ -31,8 +30,7 @@ type world struct {
 	changes  int
 }
 
-// inWorld runs a test in virtual time. It fails if a goroutine is left at the
-// end.
+// inWorld runs a test in virtual time. It fails if a goroutine still runs at the end.
 func inWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,16 +42,16 @@ func inWorld(t *testing.T, f func(w *world)) {
 	})
 }
 
-// pass lets virtual time pass, and all that happens in it happen.
+// pass advances virtual time, and waits until all goroutines are blocked.
 func (w *world) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// since returns how much time has passed since the world began.
+// since returns the time since the start of the test.
 func (w *world) since() time.Duration { return time.Since(w.began) }
 
-// write changes an input without telling anybody.
+// write writes an object without an event.
 func (w *world) write(ref event.Object, content string, metadata map[string]string) {
 	w.t.Helper()
 	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content)), Metadata: metadata}
@@ -62,14 +60,14 @@ func (w *world) write(ref event.Object, content string, metadata map[string]stri
 	}
 }
 
-// put writes an input, and returns what the store would say about it.
+// put writes an input, and returns its event.
 func (w *world) put(key, content string) event.Event {
 	w.t.Helper()
 	w.write(in(key), content, nil)
 	return w.event(in(key), event.Created)
 }
 
-// remove removes an input, and returns what the store would say about it.
+// remove removes an input, and returns its event.
 func (w *world) remove(key string) event.Event {
 	w.t.Helper()
 	w.erase(in(key))
@@ -83,7 +81,7 @@ func (w *world) erase(ref event.Object) {
 	}
 }
 
-// event returns a notification that is newer than all before.
+// event returns an event that is newer than all earlier ones.
 func (w *world) event(ref event.Object, kind event.Kind) event.Event {
 	w.t.Helper()
 	w.changes++
@@ -94,7 +92,7 @@ func (w *world) event(ref event.Object, kind event.Kind) event.Event {
 	return event.Event{Object: ref, Kind: kind, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}
 }
 
-// content returns an object's bytes; ok is false if there is none.
+// content returns an object's bytes; ok is false if the object is missing.
 func (w *world) content(ref event.Object) (content string, ok bool) {
 	w.t.Helper()
 	_, body, err := w.objects.Get(context.WithoutCancel(w.t.Context()), ref)
@@ -111,8 +109,8 @@ func (w *world) content(ref event.Object) (content string, ok bool) {
 	return string(b), true
 }
 
-// wantOutput fails the test unless the output of key is as wanted. Empty: there
-// must be none.
+// wantOutput fails the test unless the output of key has the wanted content. "": it must
+// be missing.
 func (w *world) wantOutput(key, want string) {
 	w.t.Helper()
 	if got, ok := w.content(out(key)); got != want || ok != (want != "") {
@@ -129,7 +127,7 @@ func (w *world) row(key string) ledger.Row {
 	return rows[0]
 }
 
-// change changes a row behind the workers' backs, as another worker would.
+// change changes a row like another worker.
 func (w *world) change(key string, f func(r *ledger.Row)) {
 	w.t.Helper()
 	row := w.row(key)
@@ -144,7 +142,7 @@ func (w *world) change(key string, f func(r *ledger.Row)) {
 	}
 }
 
-// wantSettled fails the test unless nothing is left to do for key.
+// wantSettled fails the test unless the row of key is settled.
 func (w *world) wantSettled(key string) {
 	w.t.Helper()
 	if r := w.row(key); !r.Settled() || r.Held() || r.Dead {
@@ -172,7 +170,7 @@ func matchAll(h worker.HandlerFunc) *worker.Pipeline {
 	return &worker.Pipeline{Name: "upper", Match: func(event.Object) bool { return true }, Handler: h}
 }
 
-// toOut returns a pipeline whose outputs are where out says.
+// toOut returns a pipeline with outputs in the bucket "out".
 func toOut(h worker.HandlerFunc) *worker.Pipeline {
 	p := matchAll(h)
 	p.Output = func(k ledger.RowKey) event.Object { return out(k.Key) }
