@@ -8,9 +8,8 @@ import (
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
-// TestExplorer holds that the explorer of small worlds notices what is wrong,
-// too, where it goes wrong in its scope. Other mutants need more than its worlds
-// have: handlers that fail, contents that come back, three holders.
+// TestExplorer checks that the explorer of small worlds detects mutants that its scopes can show.
+// Other mutants need failing handlers, returning contents, or three lease holders.
 func TestExplorer(t *testing.T) {
 	servertest.Long(t)
 	for _, tc := range []struct {
@@ -35,7 +34,7 @@ func TestExplorer(t *testing.T) {
 			m := chosen(t)[i]
 			out, err := command(t, "go", "test", "-overlay", m.overlay(t), "-vet=off", "-count=1", "./proof/sim", "-run", "TestExplore/"+tc.scope+"$")
 			if err == nil || !bytes.Contains(out, []byte(tc.invariant.String()+" ("+tc.invariant.Description()+"): ")) {
-				t.Errorf("%s does not notice in %s: %s\n%v\n%s", tc.invariant, tc.scope, m.Why, err, out)
+				t.Errorf("%s does not detect in %s: %s\n%v\n%s", tc.invariant, tc.scope, m.Why, err, out)
 			}
 		})
 	}

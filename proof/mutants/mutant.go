@@ -1,12 +1,10 @@
-// Package mutants holds known-wrong variants of Pawl. Each variant breaks one rule
-// of the protocol. A test builds every variant and plays simulated worlds with it,
-// or runs the test that must fail. A checker that misses a mutant would also miss a
-// real mistake in that rule.
+// Package mutants holds known-wrong variants of Pawl. Each variant breaks one rule of the protocol.
+// A test builds every variant, and runs simulated worlds with it or a test that must fail. A
+// checker that misses a mutant would also miss a real mistake in that rule.
 //
-// A mutant is a patch. Those of lock, archive and files lie in testdata/mutants of
-// the product, all others in testdata here. The go command lays the changed files over
-// the sources when it builds the mutant, so no mutant is ever in the sources or in a
-// release.
+// A mutant is a patch. Patches of lock, archive and files are in testdata/mutants of that package,
+// all others in testdata here. The go command replaces the changed files when it builds the mutant,
+// so no mutant is ever in the sources or in a release.
 package mutants
 
 import (
@@ -24,11 +22,11 @@ type Mutant struct {
 	Name string // the patch's file name, without the extension
 	File string // the patch, below the root of the module
 	Why  string // what goes wrong in production
-	From string // which software is known to do it like that, if any
-	// Budget is the number of worlds to play. One of them must violate an invariant,
-	// and enough of them the same one that this is no accident.
+	From string // software that is known to behave like this, if any
+	// Budget is the number of worlds to run. One of them must violate an invariant. With -whole,
+	// several must violate the same one, to exclude chance.
 	Budget uint64
-	// Test replaces Budget if worlds notice the mutant too rarely, or not at all.
+	// Test replaces Budget if worlds detect the mutant too rarely or never.
 	Test  *Test
 	Diffs []*gitdiff.File // one for each changed file
 }
@@ -40,7 +38,7 @@ type Test struct {
 	Says      string        // regular expression that matches the output of the failing test
 }
 
-// Apply returns the changed files, by their names below root.
+// Apply returns the contents of the changed files, by their names below root.
 func (m *Mutant) Apply(root string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, d := range m.Diffs {

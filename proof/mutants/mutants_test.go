@@ -20,21 +20,21 @@ import (
 
 var (
 	seed      = flag.Uint64("seed", 1, "first seed of the worlds")
-	histories = flag.Uint64("histories", 0, "number of worlds to play with each mutant; 0: at most its budget, until an invariant is violated")
+	histories = flag.Uint64("histories", 0, "number of worlds per mutant; 0 means until the first violation, at most its budget")
 	only      = flag.String("only", "", "names of the mutants to build, separated by commas; empty: all")
-	whole     = flag.Bool("whole", false, "play the whole budget of every mutant, and check that each invariant alone kills some mutant")
+	whole     = flag.Bool("whole", false, "run the whole budget of every mutant, and check that each invariant alone kills some mutant")
 )
 
-// result is what became of a mutant.
+// result is the result of a mutant.
 type result struct {
 	Mutant
-	violated     map[string]uint64 // worlds, by invariant
-	untaggedTest bool              // killed by a test that holds to no invariant
+	violated     map[string]uint64 // number of worlds, by invariant
+	untaggedTest bool              // killed by a test without an invariant
 }
 
 func (r *result) killed() bool { return len(r.violated) > 0 || r.untaggedTest }
 
-// results gathers what the subtests find.
+// results collects the results of the subtests.
 type results struct {
 	mu  sync.Mutex
 	all []result
@@ -46,9 +46,9 @@ func (r *results) add(one result) {
 	r.all = append(r.all, one)
 }
 
-// TestMutants builds every mutant and plays worlds until some invariant is
-// violated, which must be before its budget is used up. The real protocol plays
-// the same worlds, as many as the largest budget, and violates none.
+// TestMutants builds every mutant and runs worlds until one violates an invariant, which must
+// happen within its budget. The real protocol runs the same worlds, as many as the largest budget,
+// and violates no invariant.
 func TestMutants(t *testing.T) {
 	servertest.Long(t)
 	var found results
@@ -60,7 +60,7 @@ func TestMutants(t *testing.T) {
 			r := m.run(t)
 			found.add(r)
 			if !r.killed() {
-				t.Errorf("it lives: %s\nrepeat it with: go test ./proof/mutants -run '%s$' -seed %d", m.Why, t.Name(), *seed)
+				t.Errorf("the mutant survives: %s\nrepeat it with: go test ./proof/mutants -run '%s$' -seed %d", m.Why, t.Name(), *seed)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func all(t *testing.T) []Mutant {
 	return list
 }
 
-// chosen are the mutants of -only.
+// chosen returns the mutants of -only.
 func chosen(t *testing.T) []Mutant {
 	t.Helper()
 	if *only == "" {
@@ -97,18 +97,17 @@ func chosen(t *testing.T) []Mutant {
 	for _, name := range strings.Split(*only, ",") {
 		i := index(list, name)
 		if i < 0 {
-			t.Fatalf("-only: there is no mutant %q", name)
+			t.Fatalf("-only: unknown mutant %q", name)
 		}
 		some = append(some, list[i])
 	}
 	return some
 }
 
-// minViolatingWorlds is how many of its worlds must violate one invariant, so that a mutant
-// is not killed by accident.
+// minViolatingWorlds is the number of worlds that must violate one invariant, to exclude chance.
 const minViolatingWorlds = 3
 
-// accidental reports that a mutant was killed by accident.
+// accidental reports whether a mutant may have been killed by chance.
 func (r *result) accidental() bool {
 	most := uint64(0)
 	for _, n := range r.violated {
@@ -117,7 +116,7 @@ func (r *result) accidental() bool {
 	return r.Test == nil && most < minViolatingWorlds
 }
 
-// root is the module's.
+// root returns the root of the module.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../..")
@@ -127,7 +126,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// run builds the mutant and lets it play, or be tested.
+// run builds the mutant, and runs its worlds or its test.
 func (m *Mutant) run(t *testing.T) result {
 	t.Helper()
 	overlay := m.overlay(t)
@@ -165,7 +164,7 @@ func (m *Mutant) run(t *testing.T) result {
 	return result{Mutant: *m, violated: report.Violated}
 }
 
-// test runs the test that is to fail.
+// test runs the test that must fail.
 func (m *Mutant) test(t *testing.T, overlay string) result {
 	t.Helper()
 	args := slices.Concat([]string{"test", "-overlay", overlay, "-vet=off", "-count=1"}, m.Test.Args)
@@ -181,8 +180,7 @@ func (m *Mutant) test(t *testing.T, overlay string) result {
 	return r
 }
 
-// overlay writes the changed files, and says to the go command what they
-// replace.
+// overlay writes the changed files and the go command's overlay file.
 func (m *Mutant) overlay(t *testing.T) string {
 	t.Helper()
 	files, err := m.Apply(root(t))
@@ -209,7 +207,7 @@ func (m *Mutant) overlay(t *testing.T) string {
 	return to
 }
 
-// command runs in the module's root, and returns what was printed.
+// command runs a command in the module's root, and returns its output.
 func command(t *testing.T, name string, args ...string) ([]byte, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -219,18 +217,18 @@ func command(t *testing.T, name string, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// check requires that no mutant is killed by accident, and that each invariant kills
-// some mutant that no other invariant kills.
+// check checks that no mutant was killed by chance, and that for each invariant some mutant is
+// killed by it alone.
 func (r *results) check(t *testing.T) {
 	t.Helper()
 	if len(r.all) < len(all(t)) {
-		t.Errorf("-whole needs all mutants: leave -only and -run out")
+		t.Errorf("-whole needs all mutants: remove -only and -run")
 		return
 	}
 	sole := map[string]bool{}
 	for _, one := range r.all {
 		if one.killed() && one.accidental() {
-			t.Errorf("%s: only %v in %d worlds. Give it a larger Budget", one.Name, one.violated, one.Budget)
+			t.Errorf("%s: only %v in %d worlds: increase its Budget", one.Name, one.violated, one.Budget)
 		}
 		if len(one.violated) == 1 {
 			for name := range one.violated {

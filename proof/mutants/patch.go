@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
-// Read returns the mutants of the module whose root is dir, sorted by name.
+// Read returns the mutants of the module in dir, sorted by name.
 func Read(dir fs.FS) ([]Mutant, error) {
 	var names []string
 	for _, folder := range []string{"proof/mutants/testdata", "*/testdata/mutants"} {
@@ -92,7 +92,7 @@ func (m *Mutant) set(field, value string) (err error) {
 	return err
 }
 
-// check reports what a header lacks. It drops a Test without arguments.
+// check validates the header. It drops a Test without arguments.
 func (m *Mutant) check() error {
 	test := *m.Test
 	if test.Args == nil {
@@ -140,12 +140,12 @@ func invariant(name string) (sim.Invariant, error) {
 	return 0, fmt.Errorf("unknown invariant %q", name)
 }
 
-// Apply returns the changed text. It applies a hunk whose lines have moved where its
-// context and deleted lines occur, if they occur once.
+// Apply applies a diff to a text. If the lines of a hunk have moved, it applies the hunk where its
+// context and deleted lines occur, if they occur exactly once.
 func Apply(text string, d *gitdiff.File) (string, error) {
 	lines := slices.Collect(strings.Lines(text))
 	var out strings.Builder
-	next, shift := 0, 0 // the first line that is not in out yet; how far the last hunk has moved
+	next, shift := 0, 0 // first line not yet in out; distance that the last hunk has moved
 	for _, hunk := range d.TextFragments {
 		var before, after []string
 		for _, line := range hunk.Lines {
@@ -170,8 +170,7 @@ func Apply(text string, d *gitdiff.File) (string, error) {
 	return out.String(), nil
 }
 
-// locate returns where want occurs in lines[from:]: at the expected index, or else at
-// the only other place.
+// locate returns the index of want in lines[from:]: the expected one, or the only other one.
 func locate(lines, want []string, from, expected int) (int, error) {
 	var found []int
 	for i := from; i+len(want) <= len(lines); i++ {

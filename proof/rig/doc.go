@@ -1,3 +1,3 @@
-// Package rig holds what demos and end-to-end tests share: a relay that loses and repeats
+// Package rig contains tools for demos and end-to-end tests: a relay that drops and repeats
 // notifications, worker processes that can be killed, and a client of the files API.
 package rig

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// FilesClient sends requests to the services of files and to their store.
+// FilesClient sends requests to the files services and to their object store.
 type FilesClient struct {
-	Base  func() string // URL of a service that is up; "" if there is none
+	Base  func() string // URL of a running service; "" if none is running
 	Token string
 	HTTP  *http.Client
 }
 
-// FileAnswer is the answer of the API about a file, an upload or a page of files.
+// FileAnswer is the API's answer about a file, an upload or a page of files.
 type FileAnswer struct {
 	ID          string        `json:"fileId"`
 	State       string        `json:"state"`
@@ -34,7 +34,7 @@ type FileAnswer struct {
 	Parts       []*SignedURL  `json:"parts"`
 }
 
-// SignedURL is the request that takes the bytes of an upload, or of a part.
+// SignedURL is the signed request that uploads a file or a part.
 type SignedURL struct {
 	Method, URL string
 	Headers     map[string]string
@@ -45,7 +45,7 @@ type Promise struct {
 	Entity      string   `json:"entity"`
 	Size        int      `json:"size"`
 	ContentType string   `json:"contentType"`
-	SHA256      string   `json:"sha256,omitempty"` // in hexadecimal digits; of a file in one part
+	SHA256      string   `json:"sha256,omitempty"` // hexadecimal; of a file in one part
 	PartSize    int      `json:"partSize,omitempty"`
 	Parts       []string `json:"parts,omitempty"` // SHA-256 of each
 }
@@ -94,7 +94,7 @@ func (c *FilesClient) Try(ctx context.Context, method, path string, headers map[
 	return a, status, err
 }
 
-// Want is Call, and returns an error if the answer has another status.
+// Want is Call, but returns an error if the answer has another status.
 func (c *FilesClient) Want(ctx context.Context, status int, method, path string, headers map[string]string, body []byte) (*FileAnswer, error) {
 	a, got, err := c.Call(ctx, method, path, headers, body)
 	if err == nil && got != status {
@@ -130,7 +130,7 @@ func (c *FilesClient) Put(ctx context.Context, to *SignedURL, headers map[string
 	return status, err
 }
 
-// List returns all files of an entity, by small pages.
+// List returns all files of an entity. It requests small pages.
 func (c *FilesClient) List(ctx context.Context, entity string) (all []*FileAnswer, err error) {
 	for next := ""; ; {
 		page, err := c.Want(ctx, http.StatusOK, http.MethodGet, "/v1/entities/"+entity+"/files?limit=7&after="+url.QueryEscape(next), nil, nil)

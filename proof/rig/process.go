@@ -15,7 +15,7 @@ type Process struct {
 	Log string
 
 	done chan struct{} // closed when the process has ended
-	err  error         // why it ended, afterwards
+	err  error         // valid after done is closed
 }
 
 // Start starts a command, and appends its output to the log file.
@@ -65,7 +65,7 @@ func (p *Process) Kill() {
 // Terminate asks the process to shut down.
 func (p *Process) Terminate() {
 	if p.Signal(terminateSignal) != nil {
-		_ = p.Process.Kill() // a system without signals, or it has ended
+		_ = p.Process.Kill() // the system has no signals, or the process has ended
 	}
 }
 

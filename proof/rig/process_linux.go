@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// OwnProcessGroup keeps the Ctrl-C of a terminal from the process, which its parent ends itself.
-// The kernel kills the process if its parent is killed.
+// OwnProcessGroup starts the command in its own process group, so that Ctrl-C in a terminal reaches
+// the parent only. The kernel kills the process if its parent is killed.
 func OwnProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// OwnProcessGroup keeps the Ctrl-C of a terminal from the process, which its parent ends itself.
-// The process outlives a parent that is killed.
+// OwnProcessGroup starts the command in its own process group, so that Ctrl-C in a terminal reaches
+// the parent only. The process survives if its parent is killed.
 func OwnProcessGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

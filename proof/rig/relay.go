@@ -19,19 +19,19 @@ import (
 type Handling struct {
 	Drop   bool
 	Delay  time.Duration // time before the first copy is sent
-	Repeat time.Duration // time between the first copy and a second one; 0: there is no second
+	Repeat time.Duration // time between the first copy and a second one; 0 means no second copy
 }
 
-// DelayThreshold is the delay from which on a notification counts as delayed. A shorter delay is
+// DelayThreshold is the delay above which a notification counts as delayed. Shorter delays are
 // normal in a network.
 const DelayThreshold = 100 * time.Millisecond
 
-// Notice is a notification on its way to a worker.
+// Notice is a notification that a relay carries.
 type Notice struct {
 	Object event.Object
-	Order  uint64 // rises with each change of the object
+	Order  uint64 // increases with each change of the object
 	Body   []byte
-	Acked  func() // called when a worker acknowledged a copy; may be nil
+	Acked  func() // called when a worker has acknowledged a copy; may be nil
 }
 
 // Messages counts notifications.
@@ -44,8 +44,8 @@ type Messages struct {
 	Resent     int `json:"resent"`       // attempts repeated because a worker did not acknowledge
 }
 
-// Relay carries notifications to workers, in random order. It offers each copy to a
-// random worker until one acknowledges it, and never after that.
+// Relay carries notifications to workers in random order. It offers each copy to random workers
+// until one acknowledges it.
 type Relay struct {
 	workers func() []string
 	offer   func(ctx context.Context, body []byte, address string) error
@@ -58,18 +58,17 @@ type Relay struct {
 	closed  bool
 	rng     *rand.Rand
 	queue   []*Notice
-	open    int // copies without an acknowledgement, delayed ones among them
+	open    int // unacknowledged copies, including delayed ones
 	newest  map[event.Object]uint64
 	counts  Messages
 	failure error
 }
 
-// Senders is how many copies a relay sends at a time.
+// Senders is the number of copies that a relay sends at the same time.
 const Senders = 64
 
-// NewRelay starts a relay. workers returns the addresses of the workers that are up.
-// offer sends a notification to one of them, and returns nil if the worker
-// acknowledged it.
+// NewRelay starts a relay. workers returns the addresses of the running workers. offer sends a
+// notification to one of them, and returns nil if the worker acknowledged it.
 func NewRelay(seed uint64, workers func() []string, offer func(ctx context.Context, body []byte, address string) error) *Relay {
 	r := &Relay{
 		workers: workers, offer: offer, more: make(chan struct{}, 1),
@@ -83,7 +82,7 @@ func NewRelay(seed uint64, workers func() []string, offer func(ctx context.Conte
 	return r
 }
 
-// Close gives up all copies, and returns when no sender runs any more.
+// Close drops all copies, and returns when all senders have ended.
 func (r *Relay) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -92,7 +91,7 @@ func (r *Relay) Close() {
 	r.wg.Wait()
 }
 
-// Carry takes a notification. It does not wait.
+// Carry adds a notification. It does not block.
 func (r *Relay) Carry(n *Notice, h Handling) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +127,7 @@ func (r *Relay) add(n *Notice, delay time.Duration) {
 	})
 }
 
-// enqueue puts a copy at a random place. The caller holds the lock.
+// enqueue adds a copy at a random position. The caller holds the lock.
 func (r *Relay) enqueue(n *Notice) {
 	r.queue = append(r.queue, n)
 	i, last := r.rng.IntN(len(r.queue)), len(r.queue)-1
@@ -145,7 +144,8 @@ func (r *Relay) wake() {
 
 var errNoWorker = errors.New("no worker is up")
 
-// pop returns a copy and the address of the worker that gets it, if there are both.
+// pop returns a copy and the address of a worker for it. It returns nil if there is no copy or no
+// worker.
 func (r *Relay) pop() (n *Notice, address string) {
 	workers := r.workers()
 	r.mu.Lock()
@@ -174,7 +174,7 @@ func (r *Relay) send(ctx context.Context) {
 			if r.sent(n, err); err == nil {
 				continue
 			}
-			more = nil // not at once
+			more = nil // wait before the next offer
 		}
 		select {
 		case <-ctx.Done():
@@ -185,7 +185,7 @@ func (r *Relay) send(ctx context.Context) {
 	}
 }
 
-// sent notes the result of an offer.
+// sent records the result of an offer.
 func (r *Relay) sent(n *Notice, err error) {
 	if err == nil && n.Acked != nil {
 		n.Acked()
@@ -221,8 +221,8 @@ func (r *Relay) Messages() Messages {
 	return r.counts
 }
 
-// Post posts a notification to a webhook, and returns the worker's answer. It returns an
-// error unless the worker answers 200.
+// Post posts a notification to a webhook, and returns the worker's answer. Any status except 200 is
+// an error.
 func Post(ctx context.Context, client *http.Client, url, authorization string, body []byte) (answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {

@@ -6,7 +6,7 @@ import "syscall"
 
 const terminateSignal = syscall.SIGTERM
 
-// Freeze stops the process where it is.
+// Freeze suspends the process.
 func (p *Process) Freeze() error { return p.Signal(syscall.SIGSTOP) }
 
 // Thaw continues a frozen process.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Until calls done at intervals until it returns true or an error. If ctx ends before,
-// Until returns its cause.
+// Until calls done at intervals until it returns true or an error. If ctx ends first, Until returns
+// its cause.
 func Until(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

@@ -1,19 +1,16 @@
-// Package sim plays Pawl's protocol in simulated worlds, to find out whether it
-// keeps its promise whatever goes wrong.
+// Package sim runs Pawl's protocol in simulated worlds and checks its invariants under random
+// faults.
 //
-// One seed is one world: a few objects that a user changes, notifications that
-// are lost, doubled, late and out of order, several workers that crash, freeze
-// and come back, stores whose answers get lost. The workers are the shipped
-// engine, ledger and attempt; only what lies below them (the network, the
-// clock, the processes) is simulated. Everything runs in one thread. Every
-// choice comes from one recorded tape, so that a failure repeats, and shrinks
-// by cutting and zeroing parts of its tape: zero always means that nothing goes
-// wrong.
+// One seed is one world: a few objects that a user changes; notifications that are lost, repeated,
+// late and out of order; workers that crash, freeze and continue; stores whose answers get lost.
+// The engine, the ledger and the attempt are the shipped code. The network, the clocks and the
+// processes are simulated in one thread. Every choice comes from a recorded tape, so a failing
+// world can be repeated, and shrunk by cutting and zeroing parts of its tape. Zero always means "no
+// fault".
 //
-// When a world's troubles are over it heals: late messages arrive, an operator
-// redrives what died, an audit finds what was lost. Then the invariants in
-// invariant.go must hold, and most of them are watched all the way.
+// When its faults stop, a world is repaired: late messages arrive, an operator redrives dead rows,
+// an audit finds lost notifications. Most invariants in invariant.go are checked at every step, the
+// others at the end.
 //
-// Whether the simulator would notice a fault at all is shown in
-// proof/mutants, by protocols that are wrong on purpose.
+// Package proof/mutants shows that the simulator detects known-wrong protocols.
 package sim

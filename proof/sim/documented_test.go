@@ -13,8 +13,8 @@ var (
 	quoted     = regexp.MustCompile("`([^`]+)`")
 )
 
-// TestInvariantsAreDocumented holds docs/CORRECTNESS.md to what the invariants
-// are called, and to where they are.
+// TestInvariantsAreDocumented compares the table in docs/CORRECTNESS.md with the invariants'
+// descriptions and the functions that check them.
 func TestInvariantsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/CORRECTNESS.md")
 	if err != nil {
@@ -22,7 +22,7 @@ func TestInvariantsAreDocumented(t *testing.T) {
 	}
 	rows := documented.FindAllStringSubmatch(string(page), -1)
 	if len(rows) != int(I14) {
-		t.Fatalf("%d invariants are documented, of %d", len(rows), I14)
+		t.Fatalf("%d of %d invariants are documented", len(rows), I14)
 	}
 	source := sources(t)
 	for n, row := range rows {
@@ -32,7 +32,7 @@ func TestInvariantsAreDocumented(t *testing.T) {
 		}
 		places := quoted.FindAllStringSubmatch(row[3], -1)
 		if len(places) == 0 {
-			t.Errorf("%s: where it is held is not documented", i)
+			t.Errorf("%s: the function that checks it is not documented", i)
 		}
 		for _, place := range places {
 			if name := place[1]; strings.Contains(name, "/") {
@@ -40,13 +40,13 @@ func TestInvariantsAreDocumented(t *testing.T) {
 					t.Errorf("%s: %v", i, err)
 				}
 			} else if !strings.Contains(source, " "+name+"(") && !strings.Contains(source, ") "+name+"(") {
-				t.Errorf("%s: there is no func %s", i, name)
+				t.Errorf("%s: no function %s", i, name)
 			}
 		}
 	}
 }
 
-// sources returns the package's files, one after the other.
+// sources returns the concatenated source files of the package.
 func sources(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

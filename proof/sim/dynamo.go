@@ -12,9 +12,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// In a quarter of the worlds the ledger answers like a table of DynamoDB: each change of
-// a swap is a request with its own answer, and the index of due rows is eventually
-// consistent.
+// In a quarter of the worlds the ledger behaves like a DynamoDB table: each change of a swap is a
+// request with its own answer, and the index of due rows is eventually consistent.
 
 // errThrottled is the answer to a request that changed nothing.
 var errThrottled = fmt.Errorf("the ledger throttles: %w", store.ErrThrottled)
@@ -32,9 +31,9 @@ func (r *ledgerView) swapEach(changes []ledger.Change) ([]ledger.Outcome, error)
 	return out, nil
 }
 
-// sendChange sends one change and returns the time until its answer or its time-out.
+// sendChange sends one change and returns the time until its answer or timeout.
 func (r *ledgerView) sendChange(change []ledger.Change, out *ledger.Outcome) time.Duration {
-	w, by := r.thread.world, r.thread.node // the thread may be another's when the change lands
+	w, by := r.thread.world, r.thread.node // the thread may run another process when the change lands
 	delay := w.latency()
 	unanswered := simkit.Func(func() { w.swap(by, change) })
 	fault := w.fault(r.thread, StepChange)
@@ -58,18 +57,18 @@ func (r *ledgerView) sendChange(change []ledger.Change, out *ledger.Outcome) tim
 	return timeout
 }
 
-// indexed is an entry of the index of due rows. Reads of the index see it in [from, until).
+// indexed is an entry of the index of due rows. Reads see it in [from, until).
 type indexed struct {
 	key         ledger.RowKey
 	due         time.Time
 	from, until time.Duration
 }
 
-// maxIndexLag is more than the trait of the driver states, because DynamoDB gives no bound.
+// maxIndexLag exceeds the lag that the driver declares, because DynamoDB gives no bound.
 const maxIndexLag = 20 * time.Second
 
-// reindex follows a write of a row; nil: the row was deleted. The old and the new entry
-// change at different times, so reads see both of them, or neither.
+// reindex updates the index after a row was written, or deleted if row is nil. The old and the new
+// entry change at different times, so reads may see both of them or neither.
 func (w *World) reindex(k ledger.RowKey, row *ledger.Row) {
 	lagged := func() time.Duration {
 		return w.Now + w.Tape.UpTo(simkit.Pick(w.Tape, time.Millisecond, time.Second, maxIndexLag))
@@ -87,8 +86,8 @@ func (w *World) reindex(k ledger.RowKey, row *ledger.Row) {
 
 const never = time.Duration(1<<63 - 1)
 
-// dueByIndex reads entries of the index, and then their rows. An entry may be that of an
-// older state of its row, or of a row that is gone, and a row may have two.
+// dueByIndex reads index entries and then loads their rows. An entry may be outdated, its row may
+// be gone, and one row may have two entries.
 func (r *ledgerView) dueByIndex(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	w := r.thread.world
 	var entries []indexed

@@ -13,7 +13,7 @@ import (
 
 var (
 	whole    = flag.Bool("whole", false, "TestExplore explores the large scopes, too; it takes hours")
-	pathFlag = flag.String("path", "", "the path in its scope that TestExplore tells")
+	pathFlag = flag.String("path", "", "path whose trace TestExplore logs")
 )
 
 const (
@@ -29,7 +29,7 @@ var (
 	recreate   = []event.Kind{created, removed, created}
 )
 
-// scopes are explored by every run of the tests. With -short those marked short are: a
+// scopes are explored by every test run. With -short only those marked short are explored: a
 // twentieth of all states.
 var scopes = []scope{
 	{name: "publishing-fine", kind: publishing, trusted: true, changes: overwrite, fineGrained: true, short: true},
@@ -50,7 +50,7 @@ var scopes = []scope{
 	{name: "publishing-stall", kind: publishing, trusted: true, changes: overwrite, stalls: 1},
 }
 
-// largeScopes scopes are explored with -whole.
+// largeScopes are explored with -whole.
 var largeScopes = []scope{
 	{name: "publishing-3-crash", kind: publishing, trusted: true, changes: endRemoved, crashes: 1},
 	{name: "publishing-come-back-crash", kind: publishing, trusted: true, changes: recreate, crashes: 1},
@@ -62,10 +62,8 @@ var largeScopes = []scope{
 	{name: "acting-3-crashes", kind: acting, trusted: true, changes: endRemoved, crashes: 2},
 }
 
-// TestExplore goes through all that can happen in small worlds: every order in
-// which what is pending can happen, every moment in which a process can crash.
-// The invariants hold in every state, and from every state there is a path to
-// rest.
+// TestExplore tries everything that can happen in small worlds: every order of pending events, and
+// a crash at every moment. The invariants hold in every state, and every state can reach rest.
 func TestExplore(t *testing.T) {
 	all := scopes
 	if *whole || *pathFlag != "" {
@@ -106,7 +104,7 @@ func (s *scope) test(t *testing.T) {
 	t.Fatalf("repeat it with: go test ./proof/sim -run '%s$' -path %s\n%s", t.Name(), simkit.EncodeTape(short), strings.Join(trace, "\n"))
 }
 
-// logPath tells what happens on the path of the command line.
+// logPath logs the trace of the path given by -path.
 func (s *scope) logPath(t *testing.T) {
 	path, err := simkit.DecodeTape(*pathFlag)
 	if err != nil {

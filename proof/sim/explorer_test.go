@@ -10,33 +10,31 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// explorer goes through all states of a scope: from each it takes every option
-// there is, and turns back where it has been before. Nothing can be copied, so
-// it comes to a state by playing the path that leads there anew.
+// explorer visits all states of a scope. From each state it tries every option, and turns back at a
+// known state. States cannot be copied, so it reaches a state by replaying the path to it.
 type explorer struct {
 	scope  *scope
-	arrive func(d digest, path []uint32) // is told of every arrival at a state
+	arrive func(d digest, path []uint32) // called for each arrival at a state
 
 	mu     sync.Mutex
 	more   sync.Cond
 	forks  []fork
-	busy   int // who may find more
+	busy   int // workers that may still find forks
 	done   bool
 	states map[digest]uint32
 	edges  [][2]uint32
 	ends   []uint32 // states at rest
 	depth  int
-	failed []uint32 // the path to a violation; nil: there is none
+	failed []uint32 // path to a violation, or nil
 }
 
-// fork is a path whose last step has yet to be taken, and the state before it.
+// fork is a path whose last step has not been taken, and the state before that step.
 type fork struct {
 	path []uint32
 	from uint32
 }
 
-// explore goes through all states, until all are known, an invariant does not
-// hold, or ctx ends.
+// explore visits all states until all are known, an invariant is violated, or ctx ends.
 func (s *scope) explore(ctx context.Context, arrive func(digest, []uint32)) *explorer {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	x := &explorer{scope: s, arrive: arrive, states: map[digest]uint32{}, forks: []fork{{}}}
@@ -72,8 +70,8 @@ func (x *explorer) work() {
 	}
 }
 
-// nextFork takes the last fork, or waits for one. There is none when nobody is busy
-// any more.
+// nextFork removes the last fork, or waits for one. It returns false when no worker can find more
+// forks.
 func (x *explorer) nextFork() (f fork, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -90,8 +88,8 @@ func (x *explorer) nextFork() (f fork, ok bool) {
 	return f, true
 }
 
-// explorePath goes a path, and on from there until it comes to where somebody has
-// been. The other paths it leaves to whoever has time.
+// explorePath follows a path and continues until it reaches a known state. It leaves the other
+// options to the other workers.
 func (x *explorer) explorePath(pool *threadPool, c *stateKey, f fork) {
 	m := x.scope.newWorld(pool)
 	defer m.endThreads()
@@ -117,7 +115,7 @@ func (x *explorer) explorePath(pool *threadPool, c *stateKey, f fork) {
 	}
 }
 
-// visit enters a state into the books.
+// visit records an arrival at a state, and reports whether the state is new.
 func (x *explorer) visit(d digest, path []uint32, from uint32) (at uint32, fresh bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -139,7 +137,7 @@ func (x *explorer) visit(d digest, path []uint32, from uint32) (at uint32, fresh
 	return at, !known
 }
 
-// addForks has the other options of a state taken later.
+// addForks adds forks for the other options of a state.
 func (x *explorer) addForks(path []uint32, at uint32, options int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -152,7 +150,7 @@ func (x *explorer) addForks(path []uint32, at uint32, options int) {
 // checkEnd checks a world at rest.
 func (x *explorer) checkEnd(m *smallWorld, path []uint32, at uint32) {
 	if m.changed < len(x.scope.changes) {
-		m.violatef(I14, "the user made %d changes, of %d", m.changed, len(x.scope.changes))
+		m.violatef(I14, "the user made %d of %d changes", m.changed, len(x.scope.changes))
 	}
 	m.checkAtRest()
 	if len(m.violations) > 0 {
@@ -164,7 +162,7 @@ func (x *explorer) checkEnd(m *smallWorld, path []uint32, at uint32) {
 	x.ends = append(x.ends, at)
 }
 
-// setFailed takes note of the path to a violation.
+// setFailed records the path to a violation and stops the exploration.
 func (x *explorer) setFailed(path []uint32) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -194,23 +192,22 @@ func (x *explorer) cannotSettle() int {
 	return left
 }
 
-// followPath takes a path.
+// followPath executes the options of a path.
 func (m *smallWorld) followPath(path []uint32) {
 	for _, choice := range path {
 		m.execute(m.nextOptions()[choice])
 	}
 }
 
-// checkAtRest does what is done with a world at rest.
+// checkAtRest repairs, checks and shuts down a world at rest.
 func (m *smallWorld) checkAtRest() {
 	m.repair()
 	m.check()
 	m.shutDown()
 }
 
-// runPath takes a path, with what is planned where it leads beyond what there is,
-// and then what is planned, until the world is at rest or an invariant does not
-// hold. It returns the path that was taken.
+// runPath follows a path as far as its options exist, and then the scheduled events, until the
+// world is at rest or violates an invariant. It returns the path that was taken.
 func (s *scope) runPath(pool *threadPool, path []uint32, trace *[]string) (taken []uint32, violations []Violation) {
 	m := s.newWorld(pool)
 	defer m.endThreads()
@@ -231,7 +228,7 @@ func (s *scope) runPath(pool *threadPool, path []uint32, trace *[]string) (taken
 	return taken, m.violations
 }
 
-// shorten shortens the path to a violation, and tells what happens on it.
+// shorten shrinks the path to a violation, and returns its trace.
 func (s *scope) shorten(path []uint32) (short []uint32, violations []Violation, trace []string) {
 	pool := newThreads()
 	defer pool.Close()

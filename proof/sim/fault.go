@@ -6,22 +6,22 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// Step is a place in the protocol where something can go wrong.
+// Step is a place in the protocol where a fault can occur.
 type Step uint8
 
 // The steps: calls to the ledger, calls to the object store, and the handler.
 const (
 	StepSwap    Step = iota // compare-and-swap in the ledger
-	StepChange              // one change of a swap, where the ledger answers each alone
-	StepLoad                // load after an unclear answer, or to see that the lease is still held
-	StepDue                 // ask for due rows
-	StepPin                 // look at the output
-	StepLook                // look at the input
-	StepFetch               // read the input
+	StepChange              // one change of a swap, if the ledger answers each change separately
+	StepLoad                // load after an unclear answer, or to check that the lease is still held
+	StepDue                 // query due rows
+	StepPin                 // HEAD the output
+	StepLook                // HEAD the input
+	StepFetch               // GET the input
 	StepAct                 // the handler
 	StepPut                 // publish the output
 	StepDelete              // remove the output
-	StepConfirm             // look at the output after an unclear answer
+	StepConfirm             // HEAD the output after an unclear answer
 	steps
 )
 
@@ -30,19 +30,19 @@ var stepNames = [steps]string{"swap", "change", "load", "due", "pin", "look", "f
 // String returns the step's name.
 func (s Step) String() string { return stepNames[s] }
 
-// Fault is what goes wrong at a step.
+// Fault is a fault at a step.
 type Fault = simkit.Fault
 
-// faults is the number of faults that the simulation has.
+// faults is the number of faults in the simulation.
 const faults = simkit.Refused + 1
 
 const (
 	anywhere = 1<<simkit.CrashBefore | 1<<simkit.CrashAfter | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter
-	onReads  = 1<<simkit.CrashBefore | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter | 1<<simkit.Refused // a read has no effect to crash after
+	onReads  = 1<<simkit.CrashBefore | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter | 1<<simkit.Refused // a read has no effect before a crash
 	onWrites = anywhere | 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Refused
 )
 
-// possibleFaults says which faults can happen at which step.
+// possibleFaults is the set of possible faults per step, as a bit mask.
 var possibleFaults = [steps]uint16{
 	StepSwap:   anywhere | 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Torn | 1<<simkit.Refused,
 	StepChange: 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Refused,
@@ -51,10 +51,10 @@ var possibleFaults = [steps]uint16{
 	StepPut: onWrites, StepDelete: onWrites,
 }
 
-// Has reports that a fault can happen at the step.
+// Has reports whether a fault can occur at the step.
 func (s Step) Has(f Fault) bool { return possibleFaults[s]&(1<<f) != 0 }
 
-// fault draws what goes wrong at a step.
+// fault draws the fault of a step.
 func (w *World) fault(t *thread, s Step) Fault {
 	if w.Now >= w.faultsEnd || w.plan.faulty == 0 {
 		return simkit.NoFault
@@ -83,8 +83,8 @@ func (w *World) fault(t *thread, s Step) Fault {
 	return simkit.NoFault
 }
 
-// allowsFault bounds crashes and freezes, which cost many steps each. An operator
-// has no process that could crash, and one change cannot be torn.
+// allowsFault limits crashes and freezes, because each costs many steps. Operators have no process
+// that could crash, and a single change cannot land in part.
 func (w *World) allowsFault(t *thread, f Fault) bool {
 	switch f {
 	case simkit.CrashBefore, simkit.CrashAfter:
@@ -108,6 +108,6 @@ const (
 	maxFreezes = 4
 )
 
-// maxWriteDelay is how late a write may land. The horizon is a quarter of an hour, and
+// maxWriteDelay is the longest delay of a write. It is below the horizon of 15 minutes, because
 // clocks differ.
 const maxWriteDelay = 12 * time.Minute

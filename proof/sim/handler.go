@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// handler is what a pipeline does, and what may go wrong in it.
+// handler is a pipeline's handler. It injects the handler's faults.
 type handler struct {
 	thread *thread
 	task   *task
@@ -21,13 +21,13 @@ type handler struct {
 	called bool
 }
 
-var errHandler = errors.New("no luck")
+var errHandler = errors.New("random failure")
 
 // Handle implements worker.Handler.
 func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 	if h.called {
-		// The attempt starts over, for the object has changed. It cannot know
-		// what the handler has done already, and so it must act again.
+		// The attempt starts over because the object changed. The attempt does not know which
+		// effects the handler already had, so the handler must act again.
 		h.thread.world.oracleOf(h.task.key).repeatable = true
 	}
 	h.called = true
@@ -56,7 +56,7 @@ func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 		return err
 	}
 	h.thread.sleep(h.thread.world.Tape.UpTo(20 * time.Second))
-	_, err := read(ctx, t) // and so finds out that the object has changed
+	_, err := read(ctx, t) // detects that the object has changed
 	return err
 }
 
@@ -77,7 +77,7 @@ func (h *handler) inject(p poison) error {
 	return nil
 }
 
-// delayOrFail takes its time, some of it without regard to its lease.
+// delayOrFail sleeps or fails at random, sometimes past the end of the lease.
 func (h *handler) delayOrFail(ctx context.Context) error {
 	w := h.thread.world
 	calm := w.Now >= w.faultsEnd
@@ -94,8 +94,7 @@ func (h *handler) delayOrFail(ctx context.Context) error {
 	return nil
 }
 
-// effect is that of a pipeline without an output. Its requests go elsewhere,
-// where nobody but the fence refuses them.
+// effect performs the external effect of a pipeline without an output. Only the fence protects it.
 func (h *handler) effect(t *worker.Task, body string) error {
 	w := h.thread.world
 	seen := h.view.inputVersions
@@ -121,8 +120,7 @@ func (h *handler) effect(t *worker.Task, body string) error {
 	return err
 }
 
-// commit is a transaction that reaches the ledger: the effect and the row, or
-// neither.
+// commit executes a transaction in the ledger: both the effect and the row, or neither.
 func (h *handler) commit(t *worker.Task, c *ledger.Completion, body string, seen int) error {
 	w, by := h.thread.world, h.task.node
 	rows, err := w.store.Load(context.Background(), []ledger.RowKey{c.Claim.Key})
@@ -140,7 +138,7 @@ func (h *handler) commit(t *worker.Task, c *ledger.Completion, body string, seen
 	return nil
 }
 
-// read is how a handler reads its input.
+// read reads the handler's input.
 func read(ctx context.Context, t *worker.Task) (string, error) {
 	in, err := t.Open(ctx)
 	if err != nil {

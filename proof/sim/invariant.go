@@ -9,14 +9,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Invariant is something that must hold in every world.
+// Invariant is a property that must hold in every world.
 type Invariant uint8
 
-// The invariants. What each says, and why, stands at the function that holds
-// it. I9 (every store is linearizable for each key) is held by
-// store/storetest and bucket/buckettest, I13 (all stores lead to the same
-// end) and I14 (every fault was met at every step) by tests of this package:
-// they are not about one world.
+// The invariants. The function that checks an invariant explains it. I9 (every store is
+// linearizable per key) is checked by store/storetest and bucket/buckettest. I13 (all stores lead
+// to the same state) and I14 (every fault occurred at every step) concern many worlds, and tests of
+// this package check them.
 const (
 	I1 Invariant = iota + 1
 	I2
@@ -35,38 +34,38 @@ const (
 )
 
 var invariants = [...]string{
-	I1:  "at rest every output is that of its input",
-	I2:  "no older result replaces a newer one, but for the moment that a verification heals",
-	I3:  "at most one completion with an effect for each version, unless an attempt was unsure, started over or was forced",
-	I4:  "everything is settled or dead when the troubles are over",
+	I1:  "at rest, every output matches its input",
+	I2:  "an older result never replaces a newer one, except until a verification repairs it",
+	I3:  "at most one completion with an effect per version, unless an attempt was unsure, started over or was forced",
+	I4:  "everything is settled or dead once the faults have stopped",
 	I5:  "Want, Have and the fence only rise",
-	I6:  "what was removed does not come back for good",
-	I7:  "what was acknowledged is in the ledger, settled if that was asked, or dead and reported",
-	I8:  "leases are one at a time, and every completion has its own, and its publish",
-	I9:  "every store is linearizable for each key",
-	I10: "a poisonous object disturbs no other",
+	I6:  "the output of a removed object does not return permanently",
+	I7:  "an acknowledged event is in the ledger (settled, if requested), or its row is dead and reported",
+	I8:  "leases are exclusive, and every completion has its own lease and its own publish",
+	I9:  "every store is linearizable per key",
+	I10: "a poison object affects no other object",
 	I11: "an audit of a converged bucket writes nothing, and no audit raises removals that its brake forbids",
 	I12: "claims and attempts are bounded",
-	I13: "all ledger stores lead to the same end",
-	I14: "every fault was met at every step",
+	I13: "all ledger stores lead to the same final state",
+	I14: "every fault occurred at every step",
 }
 
-// String returns "I1" and the like.
+// String returns a name like "I1".
 func (i Invariant) String() string { return fmt.Sprintf("I%d", uint8(i)) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (i Invariant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// Description returns the invariant in words.
+// Description returns the invariant as a phrase.
 func (i Invariant) Description() string { return invariants[i] }
 
-// Violation is an invariant that did not hold.
+// Violation is a violated invariant.
 type Violation struct {
 	Invariant Invariant `json:"invariant"`
 	Detail    string    `json:"what"`
 }
 
-// violatef notes a violation, the first of each invariant.
+// violatef records a violation. It keeps the first violation of each invariant.
 func (w *World) violatef(i Invariant, format string, args ...any) {
 	for _, v := range w.violations {
 		if v.Invariant == i {
@@ -80,7 +79,7 @@ func (w *World) violatef(i Invariant, format string, args ...any) {
 	}
 }
 
-// check holds what must be true at rest.
+// check checks the invariants of a world at rest.
 func (w *World) check() {
 	for _, t := range w.oracles {
 		t.everythingSettled()
@@ -92,12 +91,12 @@ func (w *World) check() {
 	w.auditFindsNothing()
 }
 
-// everythingSettled is I4. A world whose queue is empty has nobody left who would do
-// anything: what is not settled or dead now never will be.
+// everythingSettled checks I4. With an empty event queue, nothing will change any more: a row that
+// is neither settled nor dead now will remain so.
 func (t *oracle) everythingSettled() {
 	switch {
 	case t.Steps >= maxSteps:
-		t.violatef(I4, "%s: no rest after %d steps", t.key, maxSteps)
+		t.violatef(I4, "%s: not at rest after %d steps", t.key, maxSteps)
 	case t.exists && !t.row.Settled() && !t.row.Dead, t.row.Held():
 		t.violatef(I4, "%s: Want %s, Have %s, held by %q, retry %v", t.key, t.row.Want.Order(), t.row.Have.Order(), t.row.Lease.Owner, sinceEpoch(t.row.RetryAt))
 	case t.row.Dead && !t.poisoned():
@@ -110,12 +109,13 @@ func (t *oracle) everythingSettled() {
 	}
 }
 
-// settleTimeout is how long a row may take that has something to do: leases expire,
-// attempts back off, and every worker may stand still for two hours.
+// settleTimeout is the longest time that a row with work may take to settle: leases expire,
+// attempts back off, and each worker may freeze for two hours.
 const settleTimeout = 3 * time.Hour
 
-// settlesInTime is I4: it does not take for ever, either. Where nobody sweeps it may: one
-// copy of a message without an order raises the row, and another acknowledges it.
+// settlesInTime checks that rows settle within settleTimeout (I4). Worlds without sweeps are
+// exempt: one copy of a message without an order may raise a row while another copy is
+// acknowledged.
 func (t *oracle) settlesInTime(before, after *ledger.Row) {
 	if t.plan.noSweep {
 		return
@@ -125,12 +125,11 @@ func (t *oracle) settlesInTime(before, after *ledger.Row) {
 	case rested && !rests, after.Want.Compare(before.Want) != 0:
 		t.unsettledAt = t.Now
 	case !rested && rests && t.Now > max(t.unsettledAt, t.faultsEnd)+settleTimeout:
-		t.violatef(I4, "%s: settled, or dead, after %v", t.key, t.Now-t.unsettledAt)
+		t.violatef(I4, "%s: settled or dead only after %v", t.key, t.Now-t.unsettledAt)
 	}
 }
 
-// outputMatchesInput is I1: the promise itself. Objects that no handler can take
-// are excused.
+// outputMatchesInput checks I1. Objects that no handler can process are exempt.
 func (t *oracle) outputMatchesInput() {
 	v := t.object.current()
 	if v == nil || v.kind != event.Created || t.poisoned() {
@@ -138,34 +137,34 @@ func (t *oracle) outputMatchesInput() {
 	}
 	if t.kind.elsewhere() {
 		if last, any := t.lastAccepted(); !any || last.body != v.body {
-			t.violatef(I1, "%s: the last effect was that of %q, the object is %q", t.key, last.body, v.body)
+			t.violatef(I1, "%s: the last effect was for %q, the object is %q", t.key, last.body, v.body)
 		}
 		return
 	}
 	switch out := t.objectStore.stored[t.ref]; {
 	case out == nil:
-		t.violatef(I1, "%s: there is no output, the object is %q", t.key, v.body)
+		t.violatef(I1, "%s: no output, the object is %q", t.key, v.body)
 	case out.body != f(v.body):
 		t.violatef(I1, "%s: the output is %q, the object %q", t.key, out.body, v.body)
 	}
 }
 
-// staysRemoved is I6: the tombstone works.
+// staysRemoved checks I6: the tombstone works.
 func (t *oracle) staysRemoved() {
 	v := t.object.current()
 	if v == nil || v.kind != event.Removed {
 		return
 	}
 	if out := t.objectStore.stored[t.ref]; out != nil {
-		t.violatef(I6, "%s: the object is removed, and the output is %q", t.key, out.body)
+		t.violatef(I6, "%s: the object is removed, but its output is %q", t.key, out.body)
 	}
 	if last, any := t.lastAccepted(); any && last.kind != event.Removed {
-		t.violatef(I6, "%s: the object is removed, and the last effect was that of %q", t.key, last.body)
+		t.violatef(I6, "%s: the object is removed, but the last effect was for %q", t.key, last.body)
 	}
 }
 
-// lastAccepted returns the last effect that a receiver accepts which refuses
-// smaller fences than it has seen.
+// lastAccepted returns the last effect that is accepted by a receiver that rejects fences smaller
+// than it has seen.
 func (t *oracle) lastAccepted() (last effect, any bool) {
 	for _, e := range t.effects {
 		if e.fence >= last.fence {
@@ -175,14 +174,13 @@ func (t *oracle) lastAccepted() (last effect, any bool) {
 	return last, any
 }
 
-// outputNotOlder is I2 for outputs. A change whose condition holds over the very
-// output that was pinned, before the input was read, cannot be older than it.
-// Over another one with the same bytes, or an absence that came back, or in a
-// store that ignores the condition, it can: that is what the verification heals.
-// Without a condition nothing excuses it.
+// outputNotOlder checks I2 for outputs. A conditional write over the output that was pinned before
+// the input was read cannot publish an older version. It can do so over another output with the
+// same bytes, over an absence that has returned, or in a store that ignores the condition; a
+// verification repairs these cases. An unconditional write is never exempt.
 //
-// In event order what is read may be newer than what was asked for: there the
-// order of what was asked for counts.
+// In event order, the attempt may read a newer version than the one it was claimed for, so the
+// claimed versions are compared.
 func (t *oracle) outputNotOlder(claim *ledger.Claim, version, pinned int, guarded bool) {
 	older := version < t.visible
 	if t.kind == trusting {
@@ -198,10 +196,9 @@ func (t *oracle) outputNotOlder(claim *ledger.Claim, version, pinned int, guarde
 	}
 }
 
-// effectsInOrder is I2 for effects elsewhere: whoever has the lease acts on what is no
-// older than what was acted on under an earlier lease. A store that hides a new
-// object from one and shows it to another has them act on an earlier removal, as
-// long as nobody has told them of the object; the event that does heals it.
+// effectsInOrder checks I2 for external effects: a lease holder acts on a version that is no older
+// than the versions of earlier lease holders. If a store hides a new object from some attempts, an
+// attempt may act on an earlier removal until an event reports the object.
 func (t *oracle) effectsInOrder(e *effect) {
 	if t.plan.eventual && e.kind == event.Removed {
 		return
@@ -213,13 +210,13 @@ func (t *oracle) effectsInOrder(e *effect) {
 	}
 }
 
-// effectCommittedOnce is I3.
+// effectCommittedOnce checks I3.
 func (t *oracle) effectCommittedOnce(fin *engine.Finished, after *ledger.Row) {
 	same := t.lastEffect.Kind == fin.Ending.Read.Kind && (t.lastEffect.Kind == event.Removed || t.lastEffect.Identity.Same(fin.Ending.Read.Identity))
 	switch t.kind {
 	case trusting:
 		same = t.lastEffect.Compare(after.Have) == 0
-	case acting: // removals are all alike, but they are not one
+	case acting: // all removals look alike but are different versions
 		last := t.lastEffectVersion
 		t.lastEffectVersion = t.effectVersion(fin.Fence)
 		same = same && t.lastEffectVersion == last
@@ -229,8 +226,8 @@ func (t *oracle) effectCommittedOnce(fin *engine.Finished, after *ledger.Row) {
 	}
 }
 
-// oneEffectPerRead is I3, too: an attempt has one effect for each look at the object.
-// It looks again where the object has changed under it.
+// oneEffectPerRead checks I3: an attempt has one effect per HEAD of the object. It sends another
+// HEAD if the object changed during the attempt.
 func (t *oracle) oneEffectPerRead(e *effect) {
 	for i := range t.effects {
 		if o := &t.effects[i]; o.fence == e.fence && o.inputVersions == e.inputVersions {
@@ -239,8 +236,8 @@ func (t *oracle) oneEffectPerRead(e *effect) {
 	}
 }
 
-// transactionCommittedOnce is I3 without any excuse: what is committed together with Have
-// happens once for each version that is acted on, whatever became of its answer.
+// transactionCommittedOnce checks I3 without exemptions: an effect that is committed together with
+// Have happens once per version, even if the answer was lost.
 func (t *oracle) transactionCommittedOnce(before, after *ledger.Row) {
 	had := before.Have
 	same := had.Kind == after.Have.Kind && (had.Kind == event.Removed || had.Identity.Same(after.Have.Identity))
@@ -249,8 +246,8 @@ func (t *oracle) transactionCommittedOnce(before, after *ledger.Row) {
 	}
 }
 
-// versionsOnlyRise is I5. A row that was purged and comes back begins anew, but its
-// fence does not.
+// versionsOnlyRise checks I5. A row that was purged and created again starts over, except for its
+// fence.
 func (t *oracle) versionsOnlyRise(before, after *ledger.Row) {
 	if after.Want.Compare(before.Want) < 0 || after.Have.Compare(before.Have) < 0 {
 		t.violatef(I5, "%s: Want %s after %s, Have %s after %s", t.key, after.Want.Order(), before.Want.Order(), after.Have.Order(), before.Have.Order())
@@ -260,7 +257,7 @@ func (t *oracle) versionsOnlyRise(before, after *ledger.Row) {
 	}
 }
 
-// ackIsCovered is I7 at the moment of an acknowledgement.
+// ackIsCovered checks I7 when a message is acknowledged.
 func (w *World) ackIsCovered(n *node, m *message) {
 	for i := range m.events {
 		e := &m.events[i]
@@ -276,44 +273,43 @@ func (w *World) ackIsCovered(n *node, m *message) {
 					t.row.Want.Sequencer.CompareSameKey(e.Sequencer) > 0
 			}
 			if !known || w.plan.ackSettled && !settled {
-				w.violatef(I7, "%s: %s acknowledged %s, and the ledger knows %s, settled %s", t.key, n.name, e.Name, t.row.Want.Order(), t.highestSettled.Order())
+				w.violatef(I7, "%s: %s acknowledged %s, but the ledger has Want %s, settled %s", t.key, n.name, e.Name, t.row.Want.Order(), t.highestSettled.Order())
 			}
 		}
 	}
 }
 
-// deadIsReported is I7 for what is dead: nobody may find out by chance. A process
-// that crashed could not tell.
+// deadIsReported checks I7 for dead rows: a worker that did not crash must have reported them.
 func (t *oracle) deadIsReported() {
 	if t.exists && t.row.Dead && !t.reported && t.declaredDeadBy != nil && !t.declaredDeadBy.gone {
-		t.violatef(I7, "%s: dead, and nobody was told", t.key)
+		t.violatef(I7, "%s: dead, but not reported", t.key)
 	}
 }
 
-// leasesExclusive is I8: nobody gets a lease while another may still rely on his. It
-// is demanded where clocks are as right as the margin for skew says.
+// leasesExclusive checks I8: no process gets a lease while another process may still rely on its
+// own. It applies only if clocks are within the skew margin.
 func (t *oracle) leasesExclusive(by *node, before *ledger.Row) {
 	if !t.clocksWithinSkew() || !before.Held() {
 		return
 	}
 	for _, n := range t.nodes {
 		if k := n.task(t.key, before.Lease.Fence); k != nil && n != by && t.Now < k.deadline {
-			t.violatef(I8, "%s: fence %d was taken from %s, whose deadline is at %v", t.key, k.fence, n.name, k.deadline)
+			t.violatef(I8, "%s: fence %d was taken over from %s before its deadline at %v", t.key, k.fence, n.name, k.deadline)
 		}
 	}
 }
 
 func (w *World) clocksWithinSkew() bool { return !w.plan.skewed }
 
-// startsWithGrantedFence is I8: no attempt begins before the ledger has granted its fence.
+// startsWithGrantedFence checks I8: no attempt starts before the ledger has granted its fence.
 func (n *node) startsWithGrantedFence(k *task) {
 	t := n.oracleOf(k.key)
 	if t.highestFence < k.fence {
-		n.violatef(I8, "%s: %s begins with fence %d, and the ledger has granted %d", k.key, n.name, k.fence, t.highestFence)
+		n.violatef(I8, "%s: %s starts with fence %d, but the ledger has granted %d", k.key, n.name, k.fence, t.highestFence)
 	}
 }
 
-// completedOutputExists is I8: what is completed was published, by this very attempt.
+// completedOutputExists checks I8: the completed attempt itself has published the output.
 func (t *oracle) completedOutputExists(fin *engine.Finished, after *ledger.Row) {
 	if t.kind.elsewhere() || fin.Ending.Read.Kind != event.Created {
 		return
@@ -327,34 +323,33 @@ func (t *oracle) completedOutputExists(fin *engine.Finished, after *ledger.Row) 
 			return
 		}
 	}
-	t.violatef(I8, "%s: fence %d completed %s, and has published %q", t.key, fin.Fence, want, t.publishedSources[fin.Fence])
+	t.violatef(I8, "%s: fence %d completed %s, but published %q", t.key, fin.Fence, want, t.publishedSources[fin.Fence])
 }
 
-// poisonIsIsolated is I10. Where nothing is wrong but a poisonous object, none other
-// dies. One of two attempts or less may: the first time nobody can know whom it is
-// claimed with. Events alone do not tell that an object is gone by now, and then
-// it fails.
+// poisonIsIsolated checks I10. In a world whose only fault is a poison object, no other object
+// dies. Objects with one or two attempts are exempt, because the first failure does not show which
+// object is poison. So is event order: events do not show that an object is gone by now, and its
+// attempt fails.
 func (t *oracle) poisonIsIsolated(row *ledger.Row) {
 	p := &t.plan
 	wrong := p.faulty > 0 || p.fails > 0 || p.slow > 0 || p.drains > 0 || p.skewed
 	if wrong || p.attempts < 3 || t.kind == trusting || t.object.everPoisoned() {
 		return
 	}
-	t.violatef(I10, "%s: dead, and nothing was wrong with it: %s", t.key, row.LastError)
+	t.violatef(I10, "%s: dead without a fault of its own: %s", t.key, row.LastError)
 }
 
-// deadVersionWasTried is I10, too: what cannot be handled does not take a later version of
-// its own object with it that nobody has tried. Where events are not trusted
-// nobody can tell a later version from a copy.
+// deadVersionWasTried checks I10: a poison version does not kill a later version of its own object
+// that was never tried. Untrusted events are exempt, because a later version looks like a copy.
 func (t *oracle) deadVersionWasTried(row *ledger.Row) {
 	if t.plan.trusted && row.Want.Compare(t.claimedWant) != 0 {
-		t.violatef(I10, "%s: dead of %s, and only %s was tried", t.key, row.Want.Order(), t.claimedWant.Order())
+		t.violatef(I10, "%s: dead at version %s, but only %s was tried", t.key, row.Want.Order(), t.claimedWant.Order())
 	}
 }
 
-// auditFindsNothing is I11. A dead row is one of an object that no handler can take: no
-// audit may try it again for ever. But a row that died of one of two untrusted
-// events of one second may have died of the other, until an audit has looked.
+// auditFindsNothing checks I11. A dead row belongs to an object that no handler can process, so no
+// audit may retry it forever. But a row that died after two untrusted events of one second may be
+// dead because of either, until an audit has checked it.
 func (w *World) auditFindsNothing() {
 	w.Now += 2 * settle
 	looked := w.plan.trusted || w.plan.loses > 0
@@ -364,17 +359,17 @@ func (w *World) auditFindsNothing() {
 		}
 		w.spawn(nil, func(th *thread) {
 			if found, err := w.auditRow(th, t, &storeView{objectStore: &w.objectStore, thread: th}, 1, true); err == nil && found.Lost() > 0 {
-				w.violatef(I11, "%s: an audit finds again: %+v", t.key, found)
+				w.violatef(I11, "%s: a second audit finds %+v", t.key, found)
 			}
 		})
 	}
 	w.loop()
 }
 
-// claimsBounded is I12. An object gets fresh attempts with each version, each
-// completion and each redrive, and not with every copy of an event.
+// claimsBounded checks I12. An object gets new attempts for each version, completion and redrive,
+// but not for each copy of an event.
 func (t *oracle) claimsBounded() {
 	if limit := t.plan.attempts*(len(t.object.versions)+t.completions+t.resets) + t.released; t.claims > limit {
-		t.violatef(I12, "%s: %d claims, at most %d are needed", t.key, t.claims, limit)
+		t.violatef(I12, "%s: %d claims, want at most %d", t.key, t.claims, limit)
 	}
 }

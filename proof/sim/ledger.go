@@ -18,7 +18,7 @@ var _ ledger.Store = (*ledgerView)(nil)
 
 var (
 	errNoAnswer = errors.New("the ledger did not answer")
-	errNoRows   = errors.New("the ledger is down for a moment")
+	errNoRows   = errors.New("the ledger is temporarily down")
 )
 
 // Swap implements ledger.Store.
@@ -27,7 +27,7 @@ func (r *ledgerView) Swap(_ context.Context, changes []ledger.Change) ([]ledger.
 	if t.dead() {
 		return nil, errNoAnswer
 	}
-	w, by := t.world, t.node // the thread may be another's when the swap lands
+	w, by := t.world, t.node // the thread may run another process when the swap lands
 	var out []ledger.Outcome
 	t.observe(&out)
 	t.batch = len(changes)
@@ -38,7 +38,7 @@ func (r *ledgerView) Swap(_ context.Context, changes []ledger.Change) ([]ledger.
 		return nil, errThrottled
 	case fault == simkit.NoFault && w.plan.dynamo:
 		return r.swapEach(changes)
-	case fault == simkit.CrashAfter && w.plan.dynamo: // not all requests were sent
+	case fault == simkit.CrashAfter && w.plan.dynamo: // some requests were not sent
 		changes = w.randomSubset(changes)
 	case fault == simkit.Torn && w.Tape.Chance(500):
 		return r.swapInPart(changes)
@@ -56,8 +56,7 @@ func (r *ledgerView) Swap(_ context.Context, changes []ledger.Change) ([]ledger.
 	return out, nil
 }
 
-// swapInPart answers some of the changes; others have their effect without an
-// answer, or none.
+// swapInPart answers some of the changes. The others land without an answer, or do not land.
 func (r *ledgerView) swapInPart(changes []ledger.Change) ([]ledger.Outcome, error) {
 	t := r.thread
 	w, by := t.world, t.node
@@ -81,7 +80,7 @@ func (r *ledgerView) swapInPart(changes []ledger.Change) ([]ledger.Outcome, erro
 	return out, nil
 }
 
-// randomSubset returns some of the changes: not all of a batch need be one transaction.
+// randomSubset returns a random part of the changes, because a batch need not be one transaction.
 func (w *World) randomSubset(changes []ledger.Change) (some []ledger.Change) {
 	for _, c := range changes {
 		if w.Tape.Chance(500) {
@@ -113,7 +112,8 @@ func (r *ledgerView) Due(ctx context.Context, pipeline string, before time.Time,
 	return found, err
 }
 
-// due asks the store. In a world whose index lags, it asks the index, which has no order.
+// due returns due rows from the store. In a world with a lagging index it returns them from the
+// index, unordered.
 func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	if w.plan.lag == 0 {
 		return w.store.Due(context.Background(), pipeline, before, limit)
@@ -126,7 +126,7 @@ func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row,
 	return found[:min(limit, len(found))], err
 }
 
-// replicate makes a change visible to reads that lag.
+// replicate makes a change visible to lagging reads.
 func (w *World) replicate(c *ledger.Change) {
 	key, row := c.Key, ledger.Row{}
 	if c.Row != nil {
@@ -155,8 +155,8 @@ func (r *ledgerView) Scan(ctx context.Context, in ledger.Range) iter.Seq2[ledger
 	}
 }
 
-// scanned returns the rows that a scan reads. A table of DynamoDB scans without strong
-// consistency.
+// scanned returns the rows that a scan reads. Scans of a DynamoDB table are not strongly
+// consistent.
 func (w *World) scanned() (all []ledger.Row) {
 	if w.plan.dynamo {
 		return slices.Clone(w.laggingRows.rows)
@@ -172,7 +172,7 @@ func (w *World) scanned() (all []ledger.Row) {
 // Close implements ledger.Store.
 func (r *ledgerView) Close() error { return nil }
 
-// swap is a batch that reaches the ledger.
+// swap executes a batch in the ledger.
 func (w *World) swap(by *node, changes []ledger.Change) []ledger.Outcome {
 	all := make([]ledger.Outcome, 0, len(changes))
 	for i := range changes {

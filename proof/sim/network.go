@@ -9,17 +9,17 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// request is a write on its delay.
+// request is a write that has not landed yet.
 type request func() error
 
 func (r request) Run() { _ = r() }
 
-// Answers take a moment, or longer. A time-out is noticed later.
+// latency draws the latency of an answer. A timeout is noticed later.
 func (w *World) latency() time.Duration { return w.Tape.UpTo(40 * time.Millisecond) }
 
 const timeout = 10 * time.Second
 
-// checkAlive is the beginning of every call.
+// checkAlive is called first by every request.
 func (t *thread) checkAlive(ctx context.Context) error {
 	if t.dead() {
 		return errDead
@@ -30,7 +30,7 @@ func (t *thread) checkAlive(ctx context.Context) error {
 	return nil
 }
 
-// read performs a call without effect.
+// read performs a request without an effect.
 func (t *thread) read(ctx context.Context, s Step, do func()) error {
 	if err := t.checkAlive(ctx); err != nil {
 		return err
@@ -67,8 +67,8 @@ func (t *thread) read(ctx context.Context, s Step, do func()) error {
 	return nil
 }
 
-// readLater performs a call at some moment between now and its answer: where all
-// moments are explored, nothing happens between a call and its answer.
+// readLater performs a read at any time between now and its answer. An explored world tries all
+// these times, so no event happens between a read and its answer.
 func (t *thread) readLater(s Step, do func()) error {
 	t.observe(s)
 	if !t.sleep(0) {
@@ -78,7 +78,7 @@ func (t *thread) readLater(s Step, do func()) error {
 	return nil
 }
 
-// write performs a call with an effect on the object store.
+// write performs a request with an effect on the object store.
 func (t *thread) write(ctx context.Context, s Step, do request) error {
 	if err := t.checkAlive(ctx); err != nil {
 		return err
@@ -95,20 +95,19 @@ func (t *thread) write(ctx context.Context, s Step, do request) error {
 	switch {
 	case t.dead():
 		return errGone
-	case !answered, ctx.Err() != nil && w.Tape.Chance(500): // the call is cut off before its answer
+	case !answered, ctx.Err() != nil && w.Tape.Chance(500): // the call is cancelled before its answer
 		return errTimeout
 	}
 	return err
 }
 
-// send lets a request have its effect as the fault wants it, and waits for the
-// answer or for the time-out.
+// send executes a request according to the fault, and waits for the answer or the timeout.
 func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 	w := t.world
 	wait := w.latency()
 	switch fault {
 	case simkit.CrashBefore, simkit.CrashAfter:
-		if fault == simkit.CrashAfter { // it may be on its delay for longer than anybody waits
+		if fault == simkit.CrashAfter { // it may land after every caller has timed out
 			w.after(simkit.Pick(w.Tape, w.latency(), w.Tape.UpTo(maxWriteDelay)), do)
 		}
 		t.node.crash()

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// node is a worker's process: the shipped engine, and around it what package
-// worker does with goroutines and timers.
+// node is a worker process: the shipped engine, and the simulated counterpart of the goroutines and
+// timers in package worker.
 type node struct {
 	*World
 	name        string
@@ -23,17 +23,17 @@ type node struct {
 	engine      *engine.Engine
 	inbox       []engine.Input
 	spare       []engine.Input
-	stepPlanned bool // a step is planned
+	stepPlanned bool // an engine step is scheduled
 	tickAt      time.Duration
 	tasks       []*task
 	deliveries  map[uint64]*message
 
 	gone             bool
-	noMoreDeliveries bool // no delivery follows
+	noMoreDeliveries bool // all deliveries have been made
 	draining         bool
-	frozenUntil      time.Duration // until then it stands still
-	frozenTotal      time.Duration // how long it stood still so far
-	crashFreeUntil   time.Duration // until then it does not crash
+	frozenUntil      time.Duration // end of the current freeze
+	frozenTotal      time.Duration // total time frozen so far
+	crashFreeUntil   time.Duration // the process does not crash before this time
 }
 
 // task is a running attempt.
@@ -63,13 +63,13 @@ func (w *World) startWorker() {
 	n.enqueue(engine.Tick{})
 }
 
-// workerStart is a world in which a process is started again.
+// workerStart starts a replacement process.
 type workerStart World
 
 func (h *workerStart) Run() { (*World)(h).startWorker() }
 
-// newRand is the chance of a new process. In a world that is explored its nonces
-// differ, and its jitter is always a half.
+// newRand returns the random source of a new process. In an explored world, its nonces differ and
+// its jitter is always one half.
 func (w *World) newRand() *rand.Rand {
 	if w.explored {
 		return rand.New((*fixedJitter)(w))
@@ -77,7 +77,7 @@ func (w *World) newRand() *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(w.started), uint64(w.Tape.Choose(1<<30))))
 }
 
-// fixedJitter is a source of numbers that differ in their last digits only.
+// fixedJitter is a random source whose numbers differ in their last digits only.
 type fixedJitter World
 
 // Uint64 implements rand.Source.
@@ -88,7 +88,7 @@ func (h *fixedJitter) Uint64() uint64 {
 
 func (n *node) clock() time.Time { return epoch.Add(n.Now + n.skew) }
 
-// enqueue gives the engine an input.
+// enqueue passes an input to the engine.
 func (n *node) enqueue(in engine.Input) {
 	n.inbox = append(n.inbox, in)
 	if !n.stepPlanned {
@@ -97,7 +97,7 @@ func (n *node) enqueue(in engine.Input) {
 	}
 }
 
-// engineStep is a node whose engine is to make a step.
+// engineStep runs a step of the node's engine.
 type engineStep node
 
 func (s *engineStep) Run() {
@@ -123,7 +123,7 @@ func (s *engineStep) Run() {
 	n.planTick()
 }
 
-// deferIfFrozen reports that the process stands still, and plans the simkit.Event for later.
+// deferIfFrozen reports whether the process is frozen, and reschedules the event if so.
 func (n *node) deferIfFrozen(d simkit.Event) bool {
 	if n.gone || n.frozenUntil <= n.Now {
 		return false
@@ -132,7 +132,7 @@ func (n *node) deferIfFrozen(d simkit.Event) bool {
 	return true
 }
 
-// engineTimer is a node whose timer is set.
+// engineTimer is the node's timer.
 type engineTimer struct {
 	*node
 	at time.Duration
@@ -146,8 +146,8 @@ func (t *engineTimer) Run() {
 	t.enqueue(engine.Tick{})
 }
 
-// planTick sets the timer. A worker with nothing to do wakes up only when there
-// are due rows: a sweep that finds none changes nothing.
+// planTick sets the timer. An idle worker wakes up only if rows are due, because a sweep without
+// due rows changes nothing.
 func (n *node) planTick() {
 	next := n.engine.Next()
 	if next.IsZero() || n.gone {
@@ -246,8 +246,7 @@ func (n *node) start(a *engine.Start) {
 	})
 }
 
-// attempt is the shipped attempt. A panic that it lets through is the end of
-// the process, as it is in life.
+// attempt runs the shipped attempt. A panic that it does not recover ends the process.
 func (n *node) attempt(t *thread, k *task, claim *ledger.Claim) (fin engine.Finished, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -282,7 +281,7 @@ func (k *task) finish(fin engine.Finished) {
 	n.enqueue(fin)
 }
 
-// run is the task's deadline.
+// Run handles the task's deadline.
 func (k *task) Run() {
 	n := k.node
 	switch {
@@ -298,11 +297,11 @@ func (n *node) answer(a *engine.Answer) {
 	m := n.deliveries[a.ID]
 	delete(n.deliveries, a.ID)
 	if n.Trace != nil {
-		verdict := "acknowledges"
+		action := "acknowledges"
 		if !a.Ack {
-			verdict = fmt.Sprintf("hands back, for %v (%v),", a.After, a.Err)
+			action = fmt.Sprintf("returns, for %v (%v),", a.After, a.Err)
 		}
-		n.World.logf(n, "%s message %d", verdict, m.id)
+		n.World.logf(n, "%s message %d", action, m.id)
 	}
 	if !a.Ack {
 		n.after(max(a.After, time.Second)+n.Tape.UpTo(time.Second), m)
@@ -321,7 +320,7 @@ func (n *node) report(a *engine.Notice) {
 	}
 }
 
-// crash ends the process in the middle of whatever it does.
+// crash ends the process during whatever it does.
 func (n *node) crash() {
 	if n.gone {
 		return
@@ -332,7 +331,7 @@ func (n *node) crash() {
 	n.remove()
 }
 
-// exit is the end of an orderly shutdown.
+// exit ends the process after a graceful shutdown.
 func (n *node) exit() {
 	if n.Trace != nil {
 		n.World.logf(n, "exits")
@@ -343,7 +342,7 @@ func (n *node) exit() {
 func (n *node) remove() {
 	n.gone = true
 	for _, id := range sortedIDs(n.deliveries) {
-		n.after(n.Tape.UpTo(time.Minute), n.deliveries[id]) // its visibility time-out
+		n.after(n.Tape.UpTo(time.Minute), n.deliveries[id]) // visibility timeout
 	}
 	for i, o := range n.nodes {
 		if o == n {
@@ -359,17 +358,17 @@ func (n *node) remove() {
 	}
 }
 
-// freeze lets the process stand still: a true zombie when it goes on.
+// freeze stops the process for a while. A process that sleeps through its lease continues as a
+// zombie.
 func (n *node) freeze() {
 	d := simkit.Pick(n.Tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
 	d += n.Tape.UpTo(10 * time.Second)
 	if n.Trace != nil {
-		n.World.logf(n, "stands still for %v", d)
+		n.World.logf(n, "freezes for %v", d)
 	}
 	n.frozenUntil = n.Now + d
 	if n.frozenTotal += d; n.frozenTotal > 90*time.Second {
-		// What it sends afterwards may land so late that nothing but its own
-		// word brings the next look.
+		// Its next write may land so late that only its own report schedules the next check.
 		n.crashFreeUntil = n.frozenUntil + time.Hour
 	}
 	if d > 30*time.Second {
@@ -379,7 +378,7 @@ func (n *node) freeze() {
 	}
 }
 
-// drain begins an orderly shutdown.
+// drain starts a graceful shutdown.
 func (n *node) drain() {
 	if n.gone || n.draining {
 		return

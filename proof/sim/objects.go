@@ -16,18 +16,18 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// objectStore is the object store below all faults.
+// objectStore is the object store without faults.
 type objectStore struct {
 	world  *World
 	stored map[event.Object]*storedObject
 }
 
-// storedObject is what the store keeps. It is never changed.
+// storedObject is a stored object. It is immutable.
 type storedObject struct {
 	info      bucket.Info
 	body      string
 	createdAt time.Duration
-	isNew     bool // there was none before
+	isNew     bool // the key did not exist before
 }
 
 const outputs = "out"
@@ -37,14 +37,14 @@ type storeView struct {
 	*objectStore
 	thread        *thread
 	claim         *ledger.Claim // nil: an audit's
-	outputSent    bool          // since the last look
-	pinnedChanges int           // how often the output had changed when it was pinned
-	inputVersions int           // how many versions of the input there had been when it was looked at
+	outputSent    bool          // since the last HEAD
+	pinnedChanges int           // number of output changes when the output was pinned
+	inputVersions int           // number of input versions at the last HEAD of the input
 }
 
 var _ bucket.Store = (*storeView)(nil)
 
-// What the network makes of requests.
+// Errors of the simulated network.
 var (
 	errTimeout = fmt.Errorf("%w: timed out", bucket.ErrUnclear)
 	errBusy    = fmt.Errorf("%w: try again", bucket.ErrConflict)
@@ -92,7 +92,7 @@ func (v *storeView) get(ctx context.Context, s Step, ref event.Object) (o *store
 		case StepPin:
 			v.pinnedChanges = w.oracleOfOutput(ref).changes
 		case StepLook, StepFetch:
-			// What is fetched is what was looked at; in event order nothing was.
+			// GET returns the version of the last HEAD; in event order there was no HEAD.
 			if s == StepLook || v.claim != nil && w.kindOf(v.claim.Key) == trusting {
 				v.inputVersions = w.versionCount(ref)
 			}
@@ -107,7 +107,7 @@ func (v *storeView) get(ctx context.Context, s Step, ref event.Object) (o *store
 	return o, err
 }
 
-// hidden is how long an eventually consistent store may hide an object.
+// hidden is the longest time that an eventually consistent store hides a new object.
 const hidden = 30 * time.Second
 
 // Put implements bucket.Store.
@@ -134,7 +134,7 @@ func (v *storeView) Put(ctx context.Context, ref event.Object, o bucket.Object, 
 	return etag, err
 }
 
-// put is a PUT that reaches the store.
+// put executes a PUT in the store.
 func (s *objectStore) put(ref event.Object, body string, o bucket.Object, c bucket.Condition) (string, error) {
 	old := s.stored[ref]
 	switch {
@@ -150,7 +150,7 @@ func (s *objectStore) put(ref event.Object, body string, o bucket.Object, c buck
 	return made.info.ETag, nil
 }
 
-// etagOf is of the bytes alone, as with S3.
+// etagOf depends on the bytes only, as in S3.
 func etagOf(body string) string { return "e" + body }
 
 // Delete implements bucket.Store.
@@ -172,7 +172,7 @@ func (v *storeView) Delete(ctx context.Context, ref event.Object, c bucket.Condi
 	})
 }
 
-// List implements bucket.Store. What it shows is old before it is read.
+// List implements bucket.Store. Its result may be outdated before it is read.
 func (v *storeView) List(ctx context.Context, name, prefix, _ string) iter.Seq2[bucket.Info, error] {
 	var found []bucket.Info
 	v.thread.observe(&found)
@@ -199,11 +199,11 @@ func (v *storeView) List(ctx context.Context, name, prefix, _ string) iter.Seq2[
 	}
 }
 
-// object is an input object with all that ever became of it: the truth.
+// object is an input object with its complete history.
 type object struct {
 	ref       event.Object
 	versions  []version
-	changedAt time.Duration // of its last change
+	changedAt time.Duration // time of its last change
 	counter   int           // of its sequencers
 }
 
@@ -215,19 +215,19 @@ type version struct {
 	poison    poison
 }
 
-// poison is what a content does to its handler.
+// poison is the effect of a content on its handler.
 type poison uint8
 
 const (
 	harmless poison = iota
 	failing         // every attempt fails
-	hopeless        // it fails, and says that trying again is useless
-	killing         // it takes the process with it
+	hopeless        // fails with a permanent error
+	killing         // kills the process
 	panicking
 	poisons
 )
 
-// versionCount counts what an object has been so far.
+// versionCount returns the number of versions that an object has had.
 func (w *World) versionCount(ref event.Object) int {
 	for _, th := range w.objects {
 		if th.ref == ref {
@@ -244,15 +244,15 @@ func (t *object) current() *version {
 	return &t.versions[len(t.versions)-1]
 }
 
-// f is what the handlers compute, and source what they computed it from.
+// f is the function that the handlers compute, and inputOf is its inverse.
 func f(body string) string { return "f(" + body + ")" }
 
 func inputOf(body string) string { return body[2 : len(body)-1] }
 
-// bodyOf names a content so that what poisons can be told by reading it.
+// bodyOf returns a content whose text includes its poison.
 func (t *object) bodyOf(n int, p poison) string {
 	return t.ref.Bucket + "/" + t.ref.Key + "#" + strconv.Itoa(n) + "!" + strconv.Itoa(int(p))
 }
 
-// poisonIn reads what bodyOf wrote.
+// poisonIn parses the poison from a content of bodyOf.
 func poisonIn(body string) poison { return poison(body[len(body)-1] - '0') }

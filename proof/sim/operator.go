@@ -12,13 +12,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// scheduleOperators plans what operators do while users and workers are busy.
+// scheduleOperators schedules operators' actions for the time that users and workers are busy.
 func (w *World) scheduleOperators() {
 	some := func(n int, do func(*oracle)) {
 		for range n {
 			t := w.oracles[w.Tape.Choose(len(w.oracles))]
 			at := w.Tape.UpTo(w.plan.window + maxDelay)
-			if w.Tape.Chance(500) { // just when something else happens
+			if w.Tape.Chance(500) { // at the time of another event
 				at = w.changes[w.Tape.Choose(len(w.changes))] + w.Tape.UpTo(time.Minute)
 			}
 			w.At(max(0, at-30*time.Second), simkit.Func(func() { do(t) }))
@@ -29,10 +29,9 @@ func (w *World) scheduleOperators() {
 	some(w.plan.redrives, func(t *oracle) { w.redrive(t, w.Tape.Chance(500)) })
 }
 
-// repair does what is done after troubles: it lets somebody sweep, redrives what
-// died without being poisonous, and where notifications were lost it lets an
-// audit look. What that finds may be claimed beside poison, and with one attempt
-// die of it.
+// repair does what operators do after faults: start sweeping workers, redrive dead rows that are
+// not poison, and audit the bucket if notifications were lost. A row that an audit raises may be
+// claimed beside poison, and with a single attempt die of it.
 func (w *World) repair() {
 	w.Now = max(w.Now, w.faultsEnd)
 	if w.plan.noSweep {
@@ -56,9 +55,8 @@ func (w *World) repair() {
 	}
 }
 
-// replaceWorkers puts processes that sweep in the place of those that do not, for what has
-// no message: verifications, and rows that were raised after their message was
-// acknowledged.
+// replaceWorkers replaces workers that do not sweep with workers that do. Verifications, and rows
+// that were raised after their message was acknowledged, need sweeps.
 func (w *World) replaceWorkers() {
 	for _, n := range slices.Clone(w.nodes) {
 		n.drain()
@@ -75,14 +73,15 @@ func (w *World) redriveDead() {
 	w.loop()
 }
 
-// operatorSwap is an operator's write, unless the row is another by now.
+// operatorSwap writes an operator's change unless the row has changed, and reports whether it was
+// written.
 func (w *World) operatorSwap(t *thread, expect ledger.Nonce, next *ledger.Row) bool {
 	next.Nonce = w.operatorNonce()
 	out, err := t.ledger.Swap(context.Background(), []ledger.Change{{Key: next.RowKey, Expect: expect, Row: next}})
 	return err == nil && out[0].Applied
 }
 
-// operatorNonce is a nonce of an operator's.
+// operatorNonce returns a nonce for operators' writes.
 func (w *World) operatorNonce() (n ledger.Nonce) {
 	w.nonces++
 	n[0] = 0xFF
@@ -90,7 +89,7 @@ func (w *World) operatorNonce() (n ledger.Nonce) {
 	return n
 }
 
-// redrive gives a row fresh attempts; with force, it demands the effect again.
+// redrive gives a row new attempts. With force, it demands the effect again.
 func (w *World) redrive(t *oracle, force bool) {
 	if !t.exists {
 		return
@@ -105,7 +104,7 @@ func (w *World) redrive(t *oracle, force bool) {
 	})
 }
 
-// purge drops a row that may be forgotten. What it goes by may be a moment old.
+// purge deletes a row that may be purged. Its decision may be slightly outdated.
 func (w *World) purge(t *oracle) {
 	row := t.row
 	if !t.exists || !row.Purgeable(&w.policy, w.time()) {
@@ -117,7 +116,7 @@ func (w *World) purge(t *oracle) {
 	w.After(w.latency(), func() { w.swap(nil, []ledger.Change{{Key: t.key, Expect: row.Nonce}}) })
 }
 
-// audit is the shipped one, of one row. It goes on until nothing stood in its way.
+// audit runs the shipped audit on one row, and retries until it succeeds.
 func (w *World) audit(t *oracle) {
 	w.spawn(nil, func(th *thread) {
 		for !th.dead() {
@@ -128,17 +127,18 @@ func (w *World) audit(t *oracle) {
 	})
 }
 
-// auditOfEmptyBucket audits a bucket without objects, where no removal is permitted.
+// auditOfEmptyBucket audits a bucket without objects and without permitted removals.
 func (w *World) auditOfEmptyBucket(t *oracle) {
 	w.spawn(nil, func(th *thread) {
 		found, err := w.auditRow(th, t, &storeView{objectStore: &objectStore{world: w}, thread: th}, 0, false)
 		if found.LostRemovals > 0 {
-			w.violatef(I11, "%s: an audit raised a removal, and none was permitted: %v", t.key, err)
+			w.violatef(I11, "%s: an audit raised a removal that was not permitted: %v", t.key, err)
 		}
 	})
 }
 
-// auditRow has an audit compare one row with its object. It may raise so many removals.
+// auditRow audits one row with its object. The audit may raise at most the given number of
+// removals.
 func (w *World) auditRow(th *thread, t *oracle, objects *storeView, removals int64, dry bool) (found audit.Counts, err error) {
 	p := audit.Pass{
 		Pipeline: &audit.Pipeline{

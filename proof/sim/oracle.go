@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// oracle is what really became of one row, its object and its output, as nobody
-// inside the world knows it.
+// oracle is the true history of one row, its object and its output. No simulated process can read
+// it.
 type oracle struct {
 	*World
 	key    ledger.RowKey
@@ -19,50 +19,50 @@ type oracle struct {
 	object *object
 	ref    event.Object // of the output
 
-	row         ledger.Row // as it stands in the ledger
+	row         ledger.Row // as stored in the ledger
 	exists      bool
 	dueAt       time.Time
-	unsettledAt time.Duration // when it last had something new to do
+	unsettledAt time.Duration // when it last became unsettled
 
-	highestFence int64    // the highest granted
-	owner        *node    // to whom
-	endings      []ending // of attempts, as their engines heard of them
+	highestFence int64    // highest granted fence
+	owner        *node    // holder of that fence
+	endings      []ending // of attempts, before the engine processed them
 
 	claims, completions, resets, released int
 	repeatable                            bool // another effect at the same version is allowed
 	lastEffect, claimedWant               ledger.Version
-	lastEffectVersion                     int // the version of the last effect elsewhere
+	lastEffectVersion                     int // version of the last external effect
 
-	declaredDeadBy *node // who wrote that the row is dead
+	declaredDeadBy *node // process that wrote that the row is dead
 	reported       bool
-	highestSettled ledger.Version // that was settled
-	highestDead    ledger.Version // the highest Want that a dead row had
+	highestSettled ledger.Version // highest settled version
+	highestDead    ledger.Version // highest Want of a dead row
 
 	changes          int                // of the output
-	visible          int                // which version of the object the output shows
-	publishedWant    ledger.Version     // in event order, what was asked for by whoever changed it last
-	publishedSources map[int64][]string // the sources of what each fence published
+	visible          int                // version of the object that the output shows
+	publishedWant    ledger.Version     // in event order, the claimed version of the last output change
+	publishedSources map[int64][]string // source versions that each fence published
 	effects          []effect
 
-	committer *node // whose handler's transaction is being committed
+	committer *node // process whose handler's transaction is being committed
 }
 
-// ending is how an attempt ended.
+// ending is the end of an attempt.
 type ending struct {
 	by       *node
 	fin      engine.Finished
-	recorded bool // into the ledger
-	lost     bool // it had sent something, and its lease was gone
+	recorded bool // in the ledger
+	lost     bool // it had sent a write, and its lease was lost
 }
 
-// effect is what an acting pipeline did.
+// effect is an external effect.
 type effect struct {
 	fence         int64
 	kind          event.Kind
 	body          string
 	version       int
-	inputVersions int  // how many versions the object had had when it was looked at
-	heldLease     bool // by who had the lease
+	inputVersions int  // number of object versions at the last HEAD
+	heldLease     bool // the attempt held the lease
 }
 
 func newOracle(w *World, kind kindOf, th *object) *oracle {
@@ -74,18 +74,18 @@ func newOracle(w *World, kind kindOf, th *object) *oracle {
 	return t
 }
 
-// oracleOfOutput finds whose output an object is.
+// oracleOfOutput returns the oracle of an output object.
 func (w *World) oracleOfOutput(ref event.Object) *oracle {
 	for _, t := range w.oracles {
 		if t.ref == ref {
 			return t
 		}
 	}
-	w.violatef(I1, "there is an output %s, of no object", ref.Key)
+	w.violatef(I1, "the output %s belongs to no object", ref.Key)
 	return newOracle(w, publishing, &object{})
 }
 
-// rowWritten follows a write that has landed. by is nil for an operator.
+// rowWritten processes a write that has landed. by is nil for an operator.
 func (t *oracle) rowWritten(by *node, next *ledger.Row) {
 	before := t.row
 	if next == nil {
@@ -107,7 +107,7 @@ func (t *oracle) rowWritten(by *node, next *ledger.Row) {
 	if before.Held() && (after.Lease.Fence != before.Lease.Fence || !after.Held()) {
 		t.leaseEnded(by, &before, after)
 	} else if versionChanged(&before.Have, &after.Have) {
-		t.violatef(I8, "%s: Have became %s without a lease", t.key, after.Have.Order())
+		t.violatef(I8, "%s: Have changed to %s without a lease", t.key, after.Have.Order())
 	}
 	if after.Lease.Fence != before.Lease.Fence {
 		t.leaseGranted(by, &before, after)
@@ -136,7 +136,7 @@ func versionChanged(before, after *ledger.Version) bool {
 	return before.Compare(*after) != 0 || before.Kind != after.Kind || !before.Identity.Same(after.Identity)
 }
 
-// leaseEnded follows a write that ended a lease.
+// leaseEnded processes a write that ended a lease.
 func (t *oracle) leaseEnded(by *node, before, after *ledger.Row) {
 	if t.committer != nil && before.Lease.Owner == t.committer.name {
 		t.completions++
@@ -156,14 +156,14 @@ func (t *oracle) leaseEnded(by *node, before, after *ledger.Row) {
 		t.repeatable = t.repeatable || e.fin.Ending.Sent && e.fin.Result != engine.Completed
 		return
 	case versionChanged(&before.Have, &after.Have):
-		t.violatef(I8, "%s: Have became %s by one who did not have the lease", t.key, after.Have.Order())
+		t.violatef(I8, "%s: a process without the lease changed Have to %s", t.key, after.Have.Order())
 	case by == nil || by.clock().Before(before.Lease.Until) && t.clocksWithinSkew():
-		t.violatef(I8, "%s: the lease of fence %d was taken before its time", t.key, before.Lease.Fence)
+		t.violatef(I8, "%s: the lease of fence %d was taken over before it expired", t.key, before.Lease.Fence)
 	}
-	t.repeatable = true // nobody knows what the former holder has done
+	t.repeatable = true // the former holder's effects are unknown
 }
 
-// unrecordedEnding finds how an attempt ended that the ledger has not taken note of.
+// unrecordedEnding returns the end of an attempt that the ledger has not recorded, or nil.
 func (t *oracle) unrecordedEnding(by *node, fence int64) *ending {
 	for i := range t.endings {
 		if e := &t.endings[i]; e.by == by && e.fin.Fence == fence && !e.recorded {
@@ -181,22 +181,21 @@ func (t *oracle) completionRecorded(e *ending, after *ledger.Row) {
 		t.completedOutputExists(fin, after)
 		t.lastEffect = after.Have
 	} else if t.lastEffect.Kind != after.Have.Kind {
-		t.lastEffect = ledger.Version{} // it was found to be what it had been before
+		t.lastEffect = ledger.Version{} // the object was found unchanged
 	}
-	// A verification looks at the output. Elsewhere there is nothing to look at.
+	// A verification checks the output. External effects cannot be checked.
 	verifies := !t.kind.elsewhere() && !after.VerifyAt.IsZero()
 	t.repeatable = fin.Ending.Unsure || verifies || after.Forced || t.verifyOutstanding()
 }
 
-// hadEffect reports that an attempt has had an effect: elsewhere, whatever it says
-// itself. One that publishes may find, when it starts over, that another has
-// published what it was about to.
+// hadEffect reports whether an attempt had an effect. A publishing attempt that starts over may
+// find that another attempt published the same output.
 func (t *oracle) hadEffect(fin *engine.Finished) bool {
 	return fin.Acted || slices.ContainsFunc(t.effects, func(e effect) bool { return e.fence == fin.Fence })
 }
 
-// verifyScheduled follows a write that asks for a verification: by it a worker may
-// have told that it had lost its lease after it had sent something.
+// verifyScheduled processes a write that schedules a verification. A worker may report this way
+// that it lost its lease after it had sent a write.
 func (t *oracle) verifyScheduled(by *node) {
 	t.repeatable = true
 	for i := range t.endings {
@@ -206,12 +205,12 @@ func (t *oracle) verifyScheduled(by *node) {
 	}
 }
 
-// verifyOutstanding reports that some worker has yet to tell.
+// verifyOutstanding reports whether a worker still has to schedule a verification.
 func (t *oracle) verifyOutstanding() bool {
 	return slices.ContainsFunc(t.endings, func(e ending) bool { return e.lost && !e.by.gone })
 }
 
-// leaseGranted follows a new fence.
+// leaseGranted processes a new fence.
 func (t *oracle) leaseGranted(by *node, before, after *ledger.Row) {
 	t.claims++
 	t.claimedWant = after.Want
@@ -223,34 +222,34 @@ func (t *oracle) leaseGranted(by *node, before, after *ledger.Row) {
 	t.leasesExclusive(by, before)
 }
 
-// attemptFinished hears how an attempt ended, before its engine does.
+// attemptFinished records the end of an attempt, before its engine processes it.
 func (t *oracle) attemptFinished(by *node, fin *engine.Finished) {
 	lost := fin.Ending.Sent && (!t.row.Held() || t.row.Lease.Fence != fin.Fence)
 	t.endings = append(t.endings, ending{by: by, fin: *fin, lost: lost})
 	t.repeatable = t.repeatable || lost
 }
 
-// processEnded hears that the process of an attempt is gone.
+// processEnded records that the process of an attempt ended.
 func (t *oracle) processEnded() { t.repeatable = true }
 
-// attemptsReset hears that an operator, or an audit, has given the row attempts.
+// attemptsReset records that an operator or an audit gave the row new attempts.
 func (t *oracle) attemptsReset(force bool) {
 	t.resets++
 	t.repeatable = t.repeatable || force
 }
 
-// everPoisoned reports that some version of the object could not be taken.
+// everPoisoned reports whether any version of the object was poison.
 func (t *object) everPoisoned() bool {
 	return slices.ContainsFunc(t.versions, func(v version) bool { return v.poison != harmless })
 }
 
-// poisoned reports that the object is one that no handler can take.
+// poisoned reports whether the current version of the object is poison.
 func (t *oracle) poisoned() bool {
 	v := t.object.current()
 	return v != nil && v.poison != harmless
 }
 
-// effectVersion returns the version of the last effect that a fence had.
+// effectVersion returns the version of a fence's last effect, or -1.
 func (t *oracle) effectVersion(fence int64) int {
 	for i := len(t.effects) - 1; i >= 0; i-- {
 		if e := &t.effects[i]; e.fence == fence {
@@ -260,8 +259,8 @@ func (t *oracle) effectVersion(fence int64) int {
 	return -1
 }
 
-// versionOf tells which version of the object a content is, read when there had
-// been so many: the newest that it can be.
+// versionOf returns the newest version of the object with this content among the first seen
+// versions, or -1.
 func (t *oracle) versionOf(body string, seen int) int {
 	for i := seen - 1; i >= 0; i-- {
 		if v := &t.object.versions[i]; v.kind == event.Created && v.body == body {
@@ -271,9 +270,8 @@ func (t *oracle) versionOf(body string, seen int) int {
 	return -1
 }
 
-// removedAt returns which removal an attempt has acted on that looked at so many
-// versions of the object: the last one of them. In event order it is the one that
-// the attempt was told of, if an event told of it.
+// removedAt returns the removal that an attempt acted on: the last one among the first seen
+// versions. In event order, it is the removal that the claim names, if an event reported it.
 func (t *oracle) removedAt(claim *ledger.Claim, seen int) int {
 	last := -1
 	for i := range t.object.versions {
@@ -292,7 +290,7 @@ func (t *oracle) removedAt(claim *ledger.Claim, seen int) int {
 	return last
 }
 
-// outputWritten follows a publish that has landed.
+// outputWritten processes a publish that has landed.
 func (t *oracle) outputWritten(claim *ledger.Claim, out *storedObject, seen, pinned int, guarded bool) {
 	source := out.info.Metadata["pawl-source"]
 	if t.publishedSources == nil {
@@ -308,7 +306,7 @@ func (t *oracle) outputWritten(claim *ledger.Claim, out *storedObject, seen, pin
 	t.changes++
 }
 
-// outputDeleted follows a removal that has landed.
+// outputDeleted processes a removal that has landed.
 func (t *oracle) outputDeleted(claim *ledger.Claim, version, pinned int, guarded bool) {
 	if t.Trace != nil {
 		t.World.logf(nil, "the removal of fence %d lands: %s for version %d, over %s", claim.Fence, t.ref.Key, version, versionName(t.visible))
@@ -318,7 +316,7 @@ func (t *oracle) outputDeleted(claim *ledger.Claim, version, pinned int, guarded
 	t.changes++
 }
 
-// effectHappened follows an effect of an acting pipeline.
+// effectHappened processes an external effect.
 func (w *World) effectHappened(k *task, task *worker.Task, body string, seen int) {
 	t := w.oracleOf(k.key)
 	e := effect{

@@ -6,42 +6,42 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// plan is what one world is like, drawn when it begins.
+// plan holds the parameters of one world.
 type plan struct {
 	pipelines      []kindOf
 	trusted        bool // the dialect's sequencers
-	eventual       bool // the store may hide what was just created
+	eventual       bool // the store may hide new objects
 	ignoresIfMatch bool // the store ignores If-Match on DELETE
-	ackSettled     bool // a delivery is acknowledged when it is settled
-	noSweep        bool // nobody sweeps before the troubles end: messages bring all attempts
+	ackSettled     bool // deliveries are acknowledged when they are settled
+	noSweep        bool // no sweeps until the faults stop: messages trigger all attempts
 	loses          int  // notifications, per mille
 	doubles        int
-	delays         int // of more than some seconds, up to delay
+	delays         int // longer than a few seconds, up to delay
 	delay          time.Duration
 	window         time.Duration // in which the user changes objects
 	changes        int
 	removes        int // of the changes, per mille
-	repeats        int // changes that bring an earlier content back
-	poison         int // changes to a content that no handler can take
-	fails          int // attempts that fail for no reason, per mille
-	slow           int // attempts that take long
-	rereads        int // effects elsewhere after which the handler reads its input again
+	repeats        int // changes that restore an earlier content
+	poison         int // changes to a content that no handler can process
+	fails          int // attempts that fail at random, per mille
+	slow           int // slow attempts
+	rereads        int // external effects after which the handler reads its input again
 	skewed         bool
-	twoBucket      bool // the two objects differ in nothing but their bucket
-	audits         int  // in the middle of it all
+	twoBucket      bool // the two objects differ in their bucket only
+	audits         int  // during the faults
 	purges         int
 	redrives       int
-	drains         int // orderly shutdowns
+	drains         int // graceful shutdowns
 	tasks          int
 	batch          int
 	cache          int
 	attempts       int
-	dynamo         bool          // the ledger answers like a table of DynamoDB
-	lag            time.Duration // how old the ledger's due rows are; with dynamo, how old scanned rows are
+	dynamo         bool          // the ledger behaves like a DynamoDB table
+	lag            time.Duration // age of the ledger's due rows; with dynamo, also of scanned rows
 
-	rates      [faults]int // in 10,000
+	rates      [faults]int // per 10,000
 	faulty     int         // their sum
-	weakStep   Step        // where faults are so many times as frequent
+	weakStep   Step        // step with weakFactor times as many faults
 	weakFactor int
 }
 
@@ -49,18 +49,17 @@ type plan struct {
 type kindOf uint8
 
 const (
-	// publishing pipelines look at the object and publish an output.
+	// publishing pipelines send a HEAD for the object and publish an output.
 	publishing kindOf = iota
-	// acting pipelines have an effect elsewhere.
+	// acting pipelines have an external effect.
 	acting
-	// trusting pipelines publish, and go by the events alone.
+	// trusting pipelines publish in event order.
 	trusting
-	// committing pipelines have an effect in the ledger's own transactions.
+	// committing pipelines commit their effect in a transaction of the ledger.
 	committing
 )
 
-// The policy of every world. Late events are at most maxDelay late; tombstones
-// and the audit wait for longer.
+// The policy of every world. Events are at most maxDelay late; tombstones and audits wait longer.
 const (
 	maxDelay = 6 * time.Hour
 	settle   = 7 * time.Hour
@@ -70,7 +69,7 @@ const (
 	skew     = 5 * time.Second
 )
 
-// pick chooses one of several; the first is the tamest.
+// drawPlan draws the parameters of a world. The first alternative of each is the mildest.
 func drawPlan(t *simkit.Tape) plan {
 	p := plan{
 		trusted: t.Choose(2) == 0, eventual: t.Chance(100), ignoresIfMatch: t.Chance(250), ackSettled: t.Chance(150),
@@ -96,16 +95,15 @@ func drawPlan(t *simkit.Tape) plan {
 	if t.Chance(80) {
 		p.poisonOnly(t)
 	}
-	if p.skewed { // clocks that are further apart than the margin cost attempts
+	if p.skewed { // clocks outside the margin cost attempts
 		p.attempts = max(p.attempts, 2)
 	}
 	p.weakStep, p.weakFactor = simkit.Pick(t, weakSteps...), simkit.Pick(t, 1, 4, 12)
-	p.weakFactor = min(p.weakFactor, max(1, 5000/max(p.faulty, 1))) // half of the time it must go well
+	p.weakFactor = min(p.weakFactor, max(1, 5000/max(p.faulty, 1))) // at least half of the requests must succeed
 	return p
 }
 
-// poisonOnly makes a world in which nothing goes wrong but what users upload: whatever
-// else dies there dies of its neighbours.
+// poisonOnly removes all faults except poison: if another object dies, poison killed it.
 func (p *plan) poisonOnly(t *simkit.Tape) {
 	p.rates, p.faulty, p.fails, p.slow, p.drains, p.skewed = [faults]int{}, 0, 0, 0, 0, false
 	p.poison, p.repeats, p.removes, p.changes = 400, 0, 100, 3+t.Choose(2)
@@ -113,8 +111,7 @@ func (p *plan) poisonOnly(t *simkit.Tape) {
 	p.tasks, p.batch, p.attempts = 4, 8, simkit.Pick(t, 3, 4)
 }
 
-// weakSteps are where faults may gather: wherever they can happen, and more often
-// where something has its effect.
+// weakSteps are the steps where faults may concentrate. Steps with effects occur more often.
 var weakSteps = []Step{
 	StepPut, StepPut, StepPut, StepAct, StepAct, StepSwap, StepSwap, StepDelete, StepPin, StepLook, StepFetch, StepConfirm, StepLoad, StepDue,
 }
@@ -126,7 +123,7 @@ func (p *plan) drawPipelines(t *simkit.Tape) []kindOf {
 	}
 	mix := simkit.Pick(t, mixes...)
 	if len(mix) == 1 && mix[0] == acting && p.cache == 1 && p.batch == 1 {
-		return []kindOf{committing} // without a draw of its own: all other worlds stay as they are
+		return []kindOf{committing} // no draw of its own, so that all other worlds stay the same
 	}
 	return mix
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// refStore is the least that a ledger.Store can be: a list of rows. It is what
-// every other store must agree with.
+// refStore is a minimal ledger.Store: a list of rows. Every other store must agree with it.
 type refStore struct{ rows []ledger.Row }
 
 var _ ledger.Store = (*refStore)(nil)
 
 func (s *refStore) find(k ledger.RowKey) int {
-	for i := range s.rows { // a row is too large to be copied for this
+	for i := range s.rows { // a copy of each row would be slow
 		if s.rows[i].RowKey == k {
 			return i
 		}
@@ -34,7 +33,7 @@ func (s *refStore) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Ou
 	return out, nil
 }
 
-// set writes a row whatever stands there; one without a nonce removes.
+// set writes a row unconditionally. A row without a nonce is deleted.
 func (s *refStore) set(k ledger.RowKey, row ledger.Row) {
 	if at := s.find(k); at >= 0 {
 		s.rows = slices.Delete(s.rows, at, at+1)
@@ -87,7 +86,7 @@ func (s *refStore) Due(_ context.Context, pipeline string, before time.Time, lim
 	return found[:min(limit, len(found))], nil
 }
 
-// Scan implements ledger.Store. Nothing here scans.
+// Scan implements ledger.Store. It is never called.
 func (s *refStore) Scan(context.Context, ledger.Range) iter.Seq2[ledger.Row, error] {
 	return func(yield func(ledger.Row, error) bool) { yield(ledger.Row{}, errNoRows) }
 }

@@ -13,50 +13,48 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Options say which worlds to play.
+// Options are the parameters of a run.
 type Options struct {
-	First     uint64 // seed; the others follow it
+	First     uint64 // first seed; the others follow it
 	Histories uint64
-	// Threads is how many worlds are played at a time; 0 is one for each core.
+	// Threads is the number of worlds that run at a time. 0 means one per core.
 	Threads int
-	// KeepGoing counts violations instead of ending at the first and
-	// explaining it.
+	// KeepGoing counts violations. Otherwise the run ends at the first violation and explains it.
 	KeepGoing bool
-	// Progress, when set, is told now and then how far it is.
+	// Progress is called from time to time with the number of finished worlds. It may be nil.
 	Progress func(played uint64)
 }
 
-// Report is what became of the worlds.
+// Report is the result of a run.
 type Report struct {
 	First     uint64        `json:"first_seed"`
-	Histories uint64        `json:"histories"` // played
+	Histories uint64        `json:"histories"` // finished
 	Steps     uint64        `json:"steps"`
 	Elapsed   time.Duration `json:"-"`
-	// Setbacks counts older results that replaced newer ones for the moment
-	// that a verification healed.
+	// Setbacks counts older results that replaced newer ones until a verification repaired them.
 	Setbacks uint64 `json:"setbacks"`
-	// Dynamo counts the worlds whose ledger answers like a table of DynamoDB.
+	// Dynamo counts the worlds whose ledger behaves like a DynamoDB table.
 	Dynamo uint64 `json:"-"`
-	// Injected counts the faults at each step.
+	// Injected counts the faults per step.
 	Injected [steps][faults]uint64 `json:"-"`
-	// Violated counts the worlds in which each invariant did not hold.
+	// Violated counts the worlds that violated each invariant.
 	Violated map[Invariant]uint64 `json:"violated,omitempty"`
-	// Failure is the world of the smallest seed in which one did not hold.
+	// Failure is the failed world with the smallest seed, or nil.
 	Failure *Failure `json:"failure,omitzero"`
 }
 
-// Failure is a world in which an invariant did not hold.
+// Failure is a world that violated an invariant.
 type Failure struct {
 	Seed       uint64      `json:"seed"`
 	Violations []Violation `json:"violations"`
-	// Tape is the shortest found that leads to a violation of the same
-	// invariant, for Replay, and Story is what happens in its world.
+	// Tape is the shortest tape found that violates the same invariant, for Replay. Trace lists the
+	// events of its world.
 	Tape    string   `json:"tape"`
 	Choices int      `json:"choices"`
 	Trace   []string `json:"story"`
 }
 
-// Missed lists the faults that were met at no step where they can happen.
+// Missed lists the faults that never occurred at a step where they can occur.
 func (r *Report) Missed() (missed []string) {
 	for s := range steps {
 		for f := simkit.CrashBefore; f < faults; f++ {
@@ -68,13 +66,12 @@ func (r *Report) Missed() (missed []string) {
 	return missed
 }
 
-// block is how many worlds a goroutine counts before it adds them to the report.
+// block is the number of worlds that a goroutine counts before it updates the report.
 const block = 64
 
-// Run plays worlds until all are played, one violates an invariant, or ctx ends.
+// Run runs worlds until all are done, one violates an invariant, or ctx ends.
 func Run(ctx context.Context, o Options) *Report {
-	// Worlds are small and short-lived: of a few megabytes that live, and some
-	// hundred that do not, collecting often only takes time.
+	// Worlds are small and short-lived. Frequent garbage collection would only cost time.
 	defer debug.SetGCPercent(debug.SetGCPercent(3200))
 	r := &runner{options: o, report: &Report{First: o.First, Violated: map[Invariant]uint64{}}}
 	start := time.Now()
@@ -157,7 +154,7 @@ func (r *runner) add(part *Report) {
 	}
 }
 
-// result is what one world came to.
+// result is the result of one world.
 type result struct {
 	steps, setbacks int
 	dynamo          bool
@@ -167,12 +164,12 @@ type result struct {
 	rows            []ledger.Row
 }
 
-// violates reports that an invariant did not hold.
+// violates reports whether the world violated an invariant.
 func (h *result) violates(i Invariant) bool {
 	return slices.ContainsFunc(h.violations, func(v Violation) bool { return v.Invariant == i })
 }
 
-// runWorld lets one world happen.
+// runWorld runs one world.
 func runWorld(pool *threadPool, tp *simkit.Tape, store ledger.Store, trace *[]string) result {
 	w := newWorld(pool, tp, store)
 	w.Trace = trace
@@ -186,7 +183,7 @@ func runWorld(pool *threadPool, tp *simkit.Tape, store ledger.Store, trace *[]st
 	return h
 }
 
-// runSeed plays the world of a seed.
+// runSeed runs the world of a seed.
 func runSeed(pool *threadPool, seed uint64, trace *[]string) result {
 	return runWorld(pool, simkit.NewTape(seed), &refStore{}, trace)
 }

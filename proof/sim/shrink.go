@@ -6,7 +6,7 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// Replay plays the world of a tape that a [Failure] brought, and tells it.
+// Replay runs the world of a tape from a [Failure], and returns its trace.
 func Replay(text string) (violations []Violation, trace []string, err error) {
 	recorded, err := simkit.DecodeTape(text)
 	if err != nil {
@@ -16,7 +16,7 @@ func Replay(text string) (violations []Violation, trace []string, err error) {
 	return h.violations, trace, nil
 }
 
-// TraceSeed plays the world of a seed, and tells it.
+// TraceSeed runs the world of a seed, and returns its trace.
 func TraceSeed(seed uint64) (violations []Violation, trace []string) {
 	pool := newThreads()
 	defer pool.Close()
@@ -31,7 +31,7 @@ func traceTape(recorded []uint32) (h result, trace []string) {
 	return h, trace
 }
 
-// explain shrinks the tape of a failure, and tells the trace of what is left.
+// explain shrinks the tape of a failure and records the trace of the shrunk world.
 func (f *Failure) explain() {
 	pool := newThreads()
 	defer pool.Close()

@@ -12,23 +12,23 @@ import (
 )
 
 var (
-	seed      = flag.Uint64("seed", 0, "the first seed; 0: a fresh one")
-	histories = flag.Uint64("histories", 20_000, "how many worlds TestWorlds plays")
+	seed      = flag.Uint64("seed", 0, "first seed; 0 means a random one")
+	histories = flag.Uint64("histories", 20_000, "number of worlds of TestWorlds")
 )
 
-// firstSeed is that of the command line, or a fresh one.
+// firstSeed returns the seed of the command line, or a random one.
 func firstSeed(t *testing.T) uint64 {
 	t.Helper()
 	if *seed != 0 {
 		return *seed
 	}
 	first := rand.Uint64N(1 << 40)
-	t.Logf("the first seed is %d", first)
+	t.Logf("first seed: %d", first)
 	return first
 }
 
-// TestWorlds plays worlds of fresh seeds. In all of them every invariant holds,
-// and every fault is met at every step where it can happen (I14).
+// TestWorlds runs worlds of new seeds. Every invariant holds in all of them, and every fault occurs
+// at every step where it can occur (I14).
 func TestWorlds(t *testing.T) {
 	r := Run(t.Context(), Options{First: firstSeed(t), Histories: *histories})
 	if f := r.Failure; f != nil {
@@ -39,15 +39,15 @@ func TestWorlds(t *testing.T) {
 			f.Seed, f.Choices, f.Tape, strings.Join(f.Trace, "\n"))
 	}
 	if missed := r.Missed(); len(missed) > 0 && *histories >= 20_000 {
-		t.Errorf("%s: never met, in %d worlds: %s", I14, r.Histories, strings.Join(missed, ", "))
+		t.Errorf("%s: never occurred in %d worlds: %s", I14, r.Histories, strings.Join(missed, ", "))
 	}
-	t.Logf("%d worlds of %d steps each, %d of them with a ledger like DynamoDB, %.0f a second, %d setbacks", r.Histories,
+	t.Logf("%d worlds of %d steps each, %d of them with a ledger like DynamoDB, %.0f per second, %d setbacks", r.Histories,
 		r.Steps/r.Histories, r.Dynamo, float64(r.Histories)/r.Elapsed.Seconds(), r.Setbacks)
 }
 
-var tapeFlag = flag.String("tape", "", "the tape that TestReplay plays")
+var tapeFlag = flag.String("tape", "", "tape for TestReplay")
 
-// TestReplay tells the trace of a tape.
+// TestReplay logs the trace of a tape.
 func TestReplay(t *testing.T) {
 	violations, trace, err := Replay(*tapeFlag)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// The same seed leads to the same world, and so does its recording.
+// TestRepeats runs worlds twice, and again from their recorded tapes: all three traces are equal.
 func TestRepeats(t *testing.T) {
 	pool := newThreads()
 	defer pool.Close()
@@ -72,7 +72,7 @@ func TestRepeats(t *testing.T) {
 		runSeed(pool, s, &b)
 		runWorld(pool, simkit.ReplayTape(recorded), &refStore{}, &c)
 		if !slices.Equal(a, b) || !slices.Equal(a, c) {
-			t.Fatalf("seed %d leads to different worlds: %s", s, firstDifference(a, b, c))
+			t.Fatalf("seed %d produces different worlds: %s", s, firstDifference(a, b, c))
 		}
 	}
 }
@@ -85,5 +85,5 @@ func firstDifference(stories ...[]string) string {
 			}
 		}
 	}
-	return "one goes on"
+	return "one trace is longer"
 }

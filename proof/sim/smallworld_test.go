@@ -10,54 +10,53 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// scope is a world so small that all its histories can be had: two workers, one
-// object, and a user who changes it a few times.
+// scope is a world small enough to explore all its histories: two workers, one object, and a user
+// who changes it a few times.
 type scope struct {
 	name    string
 	kind    kindOf
 	trusted bool         // the dialect's sequencers
-	changes []event.Kind // what the user does
-	crashes int          // of processes, at any moment
-	stalls  int          // moments in which time passes though a process has something to do
-	// fineGrained has nothing taken together that need not be; see idle.
+	changes []event.Kind // changes by the user
+	crashes int          // crashes of processes, at any moment
+	stalls  int          // times that the clock advances although a process has work
+	// fineGrained lets an engine process several inputs at once; see idle.
 	fineGrained bool
-	short       bool // explored with -short, too
+	short       bool // also explored with -short
 }
 
-// The times of a small world are few, so that its states are: everything takes
-// a multiple of ten seconds, or no time at all but as long as it is late. A
-// verification is so far off that all that is late has happened by then: that
-// nothing is later than the horizon is what the protocol demands.
+// Small worlds use few distinct times, so that they have few states. Every duration is a multiple
+// of ten seconds, or zero plus a delay. A verification is so far ahead that all late requests have
+// landed by then, as the protocol requires of the horizon.
 var smallPolicy = ledger.Policy{
 	TTL: 30 * time.Second, Skew: 10 * time.Second, Attempts: 4, Base: 20 * time.Second, Max: 20 * time.Second,
 	LateWriteWindow: 24 * time.Hour, RowRetention: retain,
 }
 
-// maxNear is how far off anything but a verification can be.
+// maxNear is the largest distance of any scheduled event except verifications.
 const maxNear = time.Hour
 
 // smallWorld is a world of a scope.
 type smallWorld struct {
 	*World
 	scope   *scope
-	changed int // what the user has done so far
+	changed int // changes made by the user so far
 	stalls  int
 	options []option
 }
 
-// option is something that can happen next.
+// option is a possible next event.
 type option struct {
-	entry int    // in the queue; unless a process crashes
-	draw  uint32 // the first choice that it makes
+	entry int    // index in the queue, unless a process crashes
+	draw  uint32 // first choice of the event
 	crash *node
-	lost  int // which of its requests on their path then never land
+	lost  int // bit mask of the pending requests that never land
 }
 
-// newWorld makes a world whose workers have started and found nothing to do.
+// newWorld creates a world whose workers have started and found no work.
 func (s *scope) newWorld(pool *threadPool) *smallWorld {
 	w := &World{
 		World: simkit.World{Tape: simkit.ReplayTape(nil), Now: maxNear}, pool: pool, explored: true, policy: smallPolicy, store: &refStore{}, faultsEnd: 100_000 * maxNear,
-		// Faults are none of the tape's, but there are crashes.
+		// The tape draws no faults, but processes can crash.
 		plan: plan{pipelines: []kindOf{s.kind}, trusted: s.trusted, tasks: 4, batch: 8, cache: 8, attempts: smallPolicy.Attempts, faulty: 1, weakFactor: 1},
 	}
 	w.objectStore = objectStore{world: w, stored: map[event.Object]*storedObject{}}
@@ -71,11 +70,11 @@ func (s *scope) newWorld(pool *threadPool) *smallWorld {
 	return m
 }
 
-// user is a small world whose user makes the next change.
+// user makes the next change in a small world.
 type user smallWorld
 
-// run makes a change. By the store's clock, which nothing is compared with, the
-// changes are a second apart.
+// Run makes a change. On the store's clock, which is never compared with others, the changes are
+// one second apart.
 func (u *user) Run() {
 	w, now := u.World, u.Now
 	w.plan.removes = 0
@@ -91,8 +90,8 @@ func (u *user) Run() {
 	}
 }
 
-// nextOptions returns all that can happen, the planned first and what is worse later.
-// There is nothing when the world is at rest.
+// nextOptions returns all possible next events: scheduled events first, then crashes. It returns
+// none when the world is at rest.
 func (m *smallWorld) nextOptions() []option {
 	m.tidy()
 	list := m.Queue.Entries
@@ -101,7 +100,7 @@ func (m *smallWorld) nextOptions() []option {
 		case *task:
 			list[i].At = max(list[i].At, do.deadline) // its lease was renewed
 		case *engineTimer:
-			list[i].At = list[i].At.Truncate(10 * time.Second) // one that is due is planned for the next millisecond
+			list[i].At = list[i].At.Truncate(10 * time.Second) // a due timer was scheduled for the next millisecond
 		}
 	}
 	slices.SortFunc(list, func(a, b simkit.Entry) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.N, b.N)) })
@@ -115,7 +114,7 @@ func (m *smallWorld) nextOptions() []option {
 		switch do := a.Event.(type) {
 		case *thread:
 			if do.pending != nil {
-				continue // its request has to land first
+				continue // its request must land first
 			}
 		case *message:
 			paths = len(m.nodes)
@@ -130,8 +129,8 @@ func (m *smallWorld) nextOptions() []option {
 	return m.options
 }
 
-// addCrashes adds that a process crashes. Each of its requests on their path may
-// land yet, or never: so no crash just before a request is missed.
+// addCrashes adds crashes of each process. Each of its pending requests may land later or never, so
+// a crash just before a request is included.
 func (m *smallWorld) addCrashes(options []option) []option {
 	for _, n := range m.nodes {
 		for lost := range 1 << len(m.inFlight(n)) {
@@ -141,11 +140,11 @@ func (m *smallWorld) addCrashes(options []option) []option {
 	return options
 }
 
-// isVerification reports that an entry is a verification's.
+// isVerification reports whether an entry is a verification.
 func (m *smallWorld) isVerification(a simkit.Entry) bool { return a.At > m.Now+maxNear }
 
-// mayWait reports that something may be as late as it likes: it belongs neither
-// to a process that runs nor to a request on its path.
+// mayWait reports whether an event may be arbitrarily late: it belongs neither to a running process
+// nor to a pending request.
 func mayWait(do simkit.Event) bool {
 	switch do.(type) {
 	case *user, *message, *workerStart:
@@ -154,24 +153,24 @@ func mayWait(do simkit.Event) bool {
 	return false
 }
 
-// mustBeOnTime reports that something is late if it does not happen in its time. A
-// request whose process is gone may be on its path for long.
+// mustBeOnTime reports whether the event is late if it does not happen at its time. A request of an
+// ended process may be late.
 func mustBeOnTime(do simkit.Event) bool {
 	switch do := do.(type) {
 	case *thread:
-		return do.pending == nil // else what counts is its request
+		return do.pending == nil // otherwise its request decides
 	case *requestArrival:
 		return !do.node.gone
 	}
 	return !mayWait(do)
 }
 
-// causesStall reports that time passes for an entry, and makes others late.
+// causesStall reports whether executing an entry advances the clock and makes other events late.
 func (m *smallWorld) causesStall(a simkit.Entry) bool {
 	return a.At > m.Now && slices.ContainsFunc(m.Queue.Entries, func(b simkit.Entry) bool { return b.At < a.At && mustBeOnTime(b.Event) })
 }
 
-// execute lets an option happen.
+// execute executes an option.
 func (m *smallWorld) execute(o option) {
 	m.Steps++
 	if o.crash != nil {
@@ -200,7 +199,7 @@ func (m *smallWorld) crash(o option) {
 	o.crash.crash()
 }
 
-// inFlight returns the threads of a process whose requests are on their path.
+// inFlight returns the threads of a process with pending requests.
 func (m *smallWorld) inFlight(n *node) []*thread {
 	var all []*thread
 	for _, a := range m.Queue.Entries {
@@ -211,10 +210,10 @@ func (m *smallWorld) inFlight(n *node) []*thread {
 	return all
 }
 
-// woken stands in what a thread has heard for every time that it went on.
+// woken is the observation that a thread continued.
 type woken struct{}
 
-// run lets something happen. A thread whose request has landed goes on at once.
+// run executes an event. A thread whose request has landed continues at once.
 func (m *smallWorld) run(do simkit.Event) {
 	if t, ok := do.(*thread); ok {
 		t.observe(woken{})
@@ -227,7 +226,7 @@ func (m *smallWorld) run(do simkit.Event) {
 	}
 }
 
-// removeEntries removes an entry from the queue, and returns it.
+// removeEntries removes the first matching entry from the queue, and returns it.
 func (m *smallWorld) removeEntries(which func(simkit.Entry) bool) (a simkit.Entry, ok bool) {
 	i := slices.IndexFunc(m.Queue.Entries, which)
 	if i < 0 {
@@ -238,7 +237,7 @@ func (m *smallWorld) removeEntries(which func(simkit.Entry) bool) (a simkit.Entr
 	return a, true
 }
 
-// tidy removes what would do nothing, and lets happen what concerns nobody else.
+// tidy removes entries without effect, and executes those whose order does not matter.
 func (m *smallWorld) tidy() {
 	for {
 		a, ok := m.removeEntries(m.idle)
@@ -252,11 +251,10 @@ func (m *smallWorld) tidy() {
 	}
 }
 
-// idle reports that there is no choice of when an entry happens: it would
-// do nothing, or what it does commutes with all that others can do meanwhile.
-// Two things are restrictions: that an engine takes an input as it comes in, and
-// does not find several at a time; and that a lease never ends between two looks
-// that nobody else can disturb. Where the scope is fine they do not hold.
+// idle reports whether the time of an entry does not matter: it has no effect, or it commutes with
+// everything that other processes can do before it. This restricts the world in two ways: an engine
+// processes each input as it arrives, never several at once; and a lease never ends between two
+// requests that no other process can influence. Fine-grained scopes do not have these restrictions.
 func (m *smallWorld) idle(a simkit.Entry) bool {
 	switch do := a.Event.(type) {
 	case *engineStep:
@@ -273,9 +271,9 @@ func (m *smallWorld) idle(a simkit.Entry) bool {
 	return false
 }
 
-// readsUnchanging reports that a thread reads what nobody can change any more: the
-// input when the user is done. And where it asks for due rows: what it is told
-// may be stale when it is used, but so may be what a claim expects.
+// readsUnchanging reports whether a thread reads data that cannot change any more: the input after
+// the user's last change. Queries of due rows count too: their result may be outdated when it is
+// used, but so may the state that a claim expects.
 func (m *smallWorld) readsUnchanging(t *thread) bool {
 	switch t.observed[len(t.observed)-1] {
 	case StepLook, StepFetch:

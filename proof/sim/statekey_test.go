@@ -12,89 +12,88 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// digest tells the states of a small world apart.
+// digest identifies a state of a small world.
 type digest [2]uint64
 
 var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-// stateKey writes down the state of a small world: all that decides what can
-// happen from here on, and what the invariants go by, and nothing else. Two
-// states of one text have the same future, but for the names of things:
+// stateKey encodes the state of a small world: everything that can influence its future, including what
+// the invariants depend on, and nothing else. Two states with the same encoding have the same future,
+// except for names:
 //
-//   - nonces and numbers of batches and deliveries, which are only ever compared
-//     for equality, are written in order of their first appearance;
-//   - fences, which are also compared in size, by their rank, or by how far they
-//     are ahead of the time;
-//   - times by how far off they are. What has passed has passed, and what is far
-//     off is far off; but of two verifications it matters which is the later one.
+//   - nonces and the numbers of batches and deliveries, which are only compared for equality, are encoded
+//     in order of first appearance;
+//   - fences, which are also compared by size, by their rank, or by their distance ahead of the time;
+//   - times by their distance. All past times are equal, and so are all far times; but the order of two
+//     verifications matters.
 //
-// What is private to the shipped code is walked by reflection, every field that
-// manners does not name, so that a new one counts without being known here.
+// Private fields of the shipped code are encoded by reflection. A new field is encoded unless
+// fieldEncodings omits it.
 type stateKey struct {
 	m           *smallWorld
-	node        int // whose numbers they are
+	node        int // node whose batches and deliveries are encoded
 	b           []byte
 	names       []name
 	seen        map[pointer]int
 	nodes       []*node
-	nodeNames   []string // their names
+	nodeNames   []string // names of nodes
 	fences      []rankSlot
 	allFences   []int64    // all fences
-	verifyTimes []rankSlot // times of verifications, and what waits for them
+	verifyTimes []rankSlot // times of verifications and of events that wait for them
 	fieldCache  map[reflect.Type][]field
 }
 
-// rankSlot is a place in the text for the rank of a value.
+// rankSlot is a position in the encoding for the rank of a value.
 type rankSlot struct {
 	at    int
 	value int64
 }
 
-// field is a field of a struct that is walked.
+// field is a struct field to encode.
 type field struct {
 	index    int
 	encoding encoding
 }
 
-// encoding is how a field is written.
+// encoding selects the encoding of a field.
 type encoding uint8
 
 const (
 	asIs encoding = iota
 	omitted
-	fixedTime  // one that the user's changes alone decide
-	isSet      // a time, or a text, that only matters for being there
-	leaseAge   // a time before now, of a lease
-	verifyTime // a time of a verification
+	fixedTime  // determined by the user's changes alone
+	isSet      // a time or text of which only the presence matters
+	leaseAge   // past time, of a lease
+	verifyTime // time of a verification
 	fence
 	batch    // its number
 	delivery // its number
 	owner
 )
 
-// fieldEncodings are those of the fields that are not simply walked. Times are written
-// by how far off they are, unless it is said here how else.
+// fieldEncodings lists the fields with a special encoding. Times are encoded by their distance
+// unless listed here.
 var fieldEncodings = map[string]encoding{
-	"engine.Engine.cfg":        omitted, // the same for all
+	"engine.Engine.cfg":        omitted, // equal in all worlds
 	"engine.Engine.now":        omitted, // overwritten by every step
 	"engine.Engine.out":        omitted, // emptied by every step
-	"engine.Engine.lastBatch":  omitted, // the name of the next
+	"engine.Engine.lastBatch":  omitted, // name of the next batch
 	"engine.Engine.Stats":      omitted,
-	"engine.Engine.own":        omitted, // it decides about looks alone, and there are none
+	"engine.Engine.own":        omitted, // used for loads of parked rows only, and there are none
 	"engine.entry.own":         omitted,
-	"engine.entry.since":       omitted, // it is only reported
+	"engine.entry.since":       omitted, // reported only
 	"engine.entry.began":       omitted,
 	"engine.delivery.came":     omitted,
 	"engine.Engine.batches":    batch,
 	"engine.Engine.deliveries": delivery,
 	"engine.Answer.ID":         delivery,
-	"engine.Answer.Raised":     omitted, // it is only counted
+	"engine.Answer.Raised":     omitted, // counted only
 	"engine.Answer.Duplicate":  omitted,
 	"engine.Answer.Stale":      omitted,
 	"engine.Deliver.ID":        delivery,
 	"engine.Swap.Batch":        batch,
 	"engine.Swapped.Batch":     batch,
-	"engine.Sweep.Before":      omitted, // asked already
+	"engine.Sweep.Before":      omitted, // already sent
 	"engine.Finished.Fence":    fence,
 	"engine.flight.at":         leaseAge,
 
@@ -104,7 +103,7 @@ var fieldEncodings = map[string]encoding{
 	"ledger.Row.EventTime":     fixedTime,
 	"ledger.Row.CreatedTime":   fixedTime,
 	"ledger.Row.CreatedAt":     isSet,
-	"ledger.Row.UpdatedAt":     isSet, // it never lies ahead
+	"ledger.Row.UpdatedAt":     isSet, // never in the future
 	"ledger.Row.VerifyAt":      verifyTime,
 	"ledger.Lease.Owner":       owner,
 	"ledger.Lease.Fence":       fence,
@@ -113,7 +112,7 @@ var fieldEncodings = map[string]encoding{
 	"ledger.Claim.verifyAt":    verifyTime,
 	"ledger.Identity.ModTime":  fixedTime,
 
-	"simplelru.LRU.evictList":     omitted, // there is one object only
+	"simplelru.LRU.evictList":     omitted, // there is only one object
 	"simplelru.LRU.onEvict":       omitted,
 	"internal.Entry.next":         omitted,
 	"internal.Entry.prev":         omitted,
@@ -122,15 +121,15 @@ var fieldEncodings = map[string]encoding{
 	"internal.Entry.ExpireBucket": omitted,
 }
 
-// digest sums up the state.
+// digest returns the digest of the state.
 func (c *stateKey) digest(m *smallWorld) digest {
 	c.write(m)
 	return digest{maphash.Bytes(digestSeeds[0], c.b), maphash.Bytes(digestSeeds[1], c.b)}
 }
 
-// write writes the state down. The processes come in an order that goes by what
-// they do and not by their names, for they are all alike. Where that says nothing,
-// of the two texts there are the smaller one is taken.
+// write encodes the state. Processes are interchangeable, so their order depends on their state,
+// not on their names. If the states do not determine an order, write uses the smaller of the two
+// possible encodings.
 func (c *stateKey) write(m *smallWorld) {
 	c.m = m
 	c.nodes = append(c.nodes[:0], m.nodes...)
@@ -150,7 +149,7 @@ func (c *stateKey) write(m *smallWorld) {
 	}
 }
 
-// writeInOrder writes the state down, with the processes in their order.
+// writeInOrder encodes the state with the processes in their current order.
 func (c *stateKey) writeInOrder() {
 	m := c.m
 	c.clear()
@@ -181,7 +180,7 @@ func (c *stateKey) writeInOrder() {
 	c.rank(c.verifyTimes)
 }
 
-// compareNodes compares the two processes.
+// compareNodes compares the states of the two processes.
 func (c *stateKey) compareNodes() int {
 	if len(c.nodes) < 2 {
 		return 0
@@ -193,7 +192,7 @@ func (c *stateKey) compareNodes() int {
 	return cmp.Compare(c.isolatedKey(a), c.isolatedKey(b))
 }
 
-// activityHash is a quick look at a process.
+// activityHash returns a cheap hash of a process's activity.
 func (c *stateKey) activityHash(n *node) (sum uint64) {
 	mix := func(v uint64) { sum = (sum ^ v) * 0x9E3779B97F4A7C15 }
 	for _, t := range c.m.oracles {
@@ -204,7 +203,7 @@ func (c *stateKey) activityHash(n *node) (sum uint64) {
 	mix(uint64(len(n.tasks)))
 	mix(uint64(len(n.deliveries)))
 	mix(uint64(n.engine.Pending()))
-	mix(uint64(min(max(n.tickAt-c.m.Now, 0), maxNear+1))) // what is far off is far off
+	mix(uint64(min(max(n.tickAt-c.m.Now, 0), maxNear+1))) // all far times are equal
 	for _, t := range c.threads(n) {
 		mix(uint64(len(t.observed)))
 		mix(uint64(len(jobOf(t).what)))
@@ -212,7 +211,7 @@ func (c *stateKey) activityHash(n *node) (sum uint64) {
 	return sum
 }
 
-// isolatedKey is the state of a process where there is nothing else.
+// isolatedKey encodes the state of a single process.
 func (c *stateKey) isolatedKey(n *node) string {
 	c.clear()
 	c.nodeNames = append(c.nodeNames, n.name)
@@ -263,7 +262,7 @@ func (c *stateKey) string(s string) {
 	c.b = append(c.b, s...)
 }
 
-// name is that of something that is only ever compared for equality.
+// name is a value that is only compared for equality.
 type name struct {
 	nonce    ledger.Nonce
 	text     string
@@ -281,8 +280,8 @@ func (c *stateKey) name(of name) {
 	c.ints(n)
 }
 
-// fence writes a fence. The next one may be the time, or one more than another:
-// so those that are ahead of the time are written by how far.
+// fence encodes a fence. The next fence may be the time, or one more than another fence, so a fence
+// ahead of the time is encoded by its distance.
 func (c *stateKey) fence(f int64) {
 	c.allFences = append(c.allFences, f)
 	ahead := f - c.m.time().UnixMilli()
@@ -294,13 +293,13 @@ func (c *stateKey) fence(f int64) {
 	c.b = append(c.b, 0)
 }
 
-// verifyRank writes a time by which others like it are later.
+// verifyRank encodes the rank of a verification's time.
 func (c *stateKey) verifyRank(at time.Duration) {
 	c.verifyTimes = append(c.verifyTimes, rankSlot{len(c.b), int64(at)})
 	c.b = append(c.b, 0)
 }
 
-// distance writes how far off a time is.
+// distance encodes the distance of a time.
 func (c *stateKey) distance(at time.Duration) {
 	switch off := at - c.m.Now; {
 	case off <= 0:

@@ -9,16 +9,15 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// The explorer turns back where it has been before. So two paths that lead to what
-// it takes for one state must go on to the same states, and so on, until both are
-// at rest: otherwise it would miss what only one of them leads to. Some pairs of
-// paths are followed to see that they do.
+// The explorer turns back at known states. If two paths reach the same state, they must continue to
+// the same states until rest; otherwise the explorer would miss states after one of them. A sample
+// of path pairs checks this.
 const (
-	pairsPerScope = 50 // pairs in each scope
-	followedSteps = 12 // how far they are followed
+	pairsPerScope = 50 // pairs per scope
+	followedSteps = 12 // steps to follow
 )
 
-// pairs picks pairs of paths to one state.
+// pairs samples pairs of paths to the same state.
 type pairs struct {
 	chance *rand.Rand
 	first  map[digest][]uint32
@@ -30,7 +29,7 @@ func newPairs(seed uint64) *pairs {
 	return &pairs{chance: rand.New(rand.NewPCG(seed, 0)), first: map[digest][]uint32{}}
 }
 
-// arrive is told of every path to a state.
+// arrive records a path to a state.
 func (p *pairs) arrive(d digest, path []uint32) {
 	before, known := p.first[d]
 	if !known {
@@ -48,7 +47,7 @@ func (p *pairs) arrive(d digest, path []uint32) {
 	}
 }
 
-// check follows the pairs.
+// check compares the sampled pairs.
 func (p *pairs) check(t *testing.T, s *scope) {
 	t.Helper()
 	pool, c := newThreads(), newStateKey()
@@ -58,7 +57,7 @@ func (p *pairs) check(t *testing.T, s *scope) {
 	}
 }
 
-// compare follows a pair of paths as far as it goes.
+// compare follows a pair of paths, and compares their states.
 func (s *scope) compare(t *testing.T, pool *threadPool, c *stateKey, chance *rand.Rand, pair [2][]uint32) {
 	t.Helper()
 	a, b := pair[0], pair[1]
@@ -67,7 +66,7 @@ func (s *scope) compare(t *testing.T, pool *threadPool, c *stateKey, chance *ran
 		nextB, soundB := s.successors(pool, c, b)
 		same := slices.EqualFunc(nextA, nextB, func(x, y nextState) bool { return x.d == y.d })
 		if !same || soundA != soundB {
-			t.Fatalf("two paths lead to what is taken for one state, and go on differently:\n-run '%s$' -path %s\n-run '%s$' -path %s",
+			t.Fatalf("two paths lead to the same state key, but continue differently:\n-run '%s$' -path %s\n-run '%s$' -path %s",
 				t.Name(), simkit.EncodeTape(a), t.Name(), simkit.EncodeTape(b))
 		}
 		if len(nextA) == 0 {
@@ -78,14 +77,14 @@ func (s *scope) compare(t *testing.T, pool *threadPool, c *stateKey, chance *ran
 	}
 }
 
-// nextState is a state that a path leads to.
+// nextState is a state and a path to it.
 type nextState struct {
 	d    digest
 	path []uint32
 }
 
-// successors returns where the options of a state lead, in an order that goes by the
-// states, and whether the invariants hold there.
+// successors returns the states after each option, in an order that depends on the states only, and
+// whether the invariants hold there.
 func (s *scope) successors(pool *threadPool, c *stateKey, path []uint32) (all []nextState, sound bool) {
 	sound = true
 	for i, n := 0, 1; i < n; i++ {

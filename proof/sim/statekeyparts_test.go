@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// objects writes what the object store holds. When an output was written
-// matters to nobody: its nonce tells more.
+// objects encodes the object store. It omits the time of an output, because the nonce identifies
+// the write.
 func (c *stateKey) objects() {
 	kept := c.m.objectStore.stored
 	c.ints(len(kept))
@@ -55,7 +55,7 @@ func (c *stateKey) stamp(meta map[string]string) {
 	}
 }
 
-// process writes the state of a worker's process.
+// process encodes the state of a worker process.
 func (c *stateKey) process(n *node) {
 	c.walk(reflect.ValueOf(n.engine))
 	c.walk(reflect.ValueOf(n.inbox))
@@ -76,7 +76,7 @@ func (c *stateKey) process(n *node) {
 	c.jobs(n)
 }
 
-// jobs writes what the threads of a process have heard.
+// jobs encodes the observations of a process's threads.
 func (c *stateKey) jobs(n *node) {
 	all := c.threads(n)
 	c.ints(len(all))
@@ -85,8 +85,8 @@ func (c *stateKey) jobs(n *node) {
 	}
 }
 
-// threads returns the threads of a process, or those whose process is gone and
-// whose requests have yet to land.
+// threads returns the threads of a process. For nil, it returns the threads of ended processes with
+// pending requests.
 func (c *stateKey) threads(n *node) []*thread {
 	var all []*thread
 	for _, t := range c.m.pool.Running {
@@ -98,7 +98,7 @@ func (c *stateKey) threads(n *node) []*thread {
 	return all
 }
 
-// job is what threads are put in order by.
+// job is the sort key of a thread.
 type job struct {
 	what   string
 	number int64
@@ -131,12 +131,12 @@ func (c *stateKey) thread(t *thread) {
 		case woken:
 			c.b = append(c.b, 'W')
 			if step == StepPin {
-				// It matters whether the output is what was pinned.
+				// It matters whether the output has changed since the pin.
 				c.ints(c.m.oracleOf(seen.claim.Key).changes - seen.pinnedChanges)
 			}
 		case engine.Swap:
 			c.number(batch, h.Batch)
-			if t.node.gone { // else its engine knows what is in the batch
+			if t.node.gone { // otherwise its engine knows the batch
 				c.walk(reflect.ValueOf(h.Changes))
 			}
 		case Step:
@@ -160,8 +160,8 @@ func (c *stateKey) thread(t *thread) {
 	}
 }
 
-// entries writes what is to happen, but for what is written already: the
-// ticks and steps of processes, the ends of their tasks, their threads.
+// entries encodes scheduled events, except those that are encoded elsewhere: engine timers and
+// steps, deadlines of tasks, and threads.
 func (c *stateKey) entries() {
 	all := make([]string, 0, len(c.m.Queue.Entries))
 	for _, a := range c.m.Queue.Entries {
@@ -181,19 +181,19 @@ func (c *stateKey) entries() {
 	c.string(strings.Join(all, ","))
 }
 
-// writeOracle writes what the invariants go by. Its row is the one in the store.
+// writeOracle encodes the state that the invariants depend on. Its row is the one in the store.
 func (c *stateKey) writeOracle(t *oracle, alive []int64) {
 	c.bool(t.repeatable)
 	c.bool(t.reported)
 	c.bool(t.declaredDeadBy != nil && !t.declaredDeadBy.gone)
-	left := t.plan.attempts*(len(t.object.versions)+t.completions+t.resets) + t.released - t.claims // see isBounded
+	left := t.plan.attempts*(len(t.object.versions)+t.completions+t.resets) + t.released - t.claims // see claimsBounded
 	c.ints(left, t.visible, t.lastEffectVersion)
 	c.fence(t.highestFence)
 	for _, v := range []*ledger.Version{&t.lastEffect, &t.claimedWant, &t.highestSettled, &t.highestDead, &t.publishedWant} {
 		c.walk(reflect.ValueOf(v).Elem())
 	}
 	c.endings(t)
-	// What a fence has done matters until it completes, or never can any more.
+	// A fence's effects matter until its attempt completes or can no longer complete.
 	alive = slices.DeleteFunc(slices.Clone(alive), func(f int64) bool { return f < t.row.Lease.Fence })
 	slices.Sort(alive)
 	for _, f := range slices.Compact(alive) {
@@ -204,10 +204,9 @@ func (c *stateKey) writeOracle(t *oracle, alive []int64) {
 	c.effects(t)
 }
 
-// endings writes how attempts ended, as long as that can matter: until the
-// ledger has taken note, or a later fence makes it refuse to, and until a worker
-// has told that it had lost its lease. The word of a worker that is gone may yet
-// reach the ledger.
+// endings encodes the ends of attempts as long as they matter: until the ledger recorded them or a
+// later fence makes it reject them, and until a worker reported its lost lease. Reports of an ended
+// worker may still reach the ledger.
 func (c *stateKey) endings(t *oracle) {
 	for _, n := range c.nodes {
 		c.endingsOf(t, func(by *node) bool { return by == n })
@@ -231,7 +230,7 @@ func (c *stateKey) endingsOf(t *oracle, of func(*node) bool) {
 	c.bool(lost)
 }
 
-// effects writes, of all effects elsewhere, what later ones are compared with.
+// effects encodes the external effects that later effects are compared with.
 func (c *stateKey) effects(t *oracle) {
 	newest := -1
 	for i := range t.effects {

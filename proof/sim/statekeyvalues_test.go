@@ -18,13 +18,13 @@ var (
 	epochSeconds = reflect.ValueOf(epoch).Field(1).Int()
 )
 
-// pointer is one that others may equal.
+// pointer identifies a pointer, to detect repeated ones.
 type pointer struct {
 	address uintptr
 	t       reflect.Type
 }
 
-// walk writes a value of the shipped code, with its private fields.
+// walk encodes a value of the shipped code with its private fields.
 func (c *stateKey) walk(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -76,7 +76,7 @@ func (c *stateKey) nonce(v reflect.Value) {
 	}
 }
 
-// table writes a map in the order of its keys.
+// table encodes a map in the order of its keys.
 func (c *stateKey) table(v reflect.Value, m encoding) {
 	c.ints(v.Len())
 	if v.Len() == 0 {
@@ -101,8 +101,7 @@ func (c *stateKey) table(v reflect.Value, m encoding) {
 	}
 }
 
-// pointer writes what is pointed at. Where it was written before, that it is the
-// same.
+// pointer encodes the target of a pointer, or a reference if it was encoded before.
 func (c *stateKey) pointer(v reflect.Value) {
 	c.bool(v.IsNil())
 	if v.IsNil() {
@@ -124,14 +123,14 @@ func (c *stateKey) pointer(v reflect.Value) {
 	c.walk(v.Elem())
 }
 
-// record writes a struct.
+// record encodes a struct.
 func (c *stateKey) record(v reflect.Value) {
 	switch v.Type() {
 	case timeType:
 		c.time(v, asIs)
 		return
 	case eventType:
-		c.string(v.FieldByName("Name").String()) // the user's changes say the rest
+		c.string(v.FieldByName("Name").String()) // the user's changes determine the rest
 		return
 	}
 	fields, known := c.fieldCache[v.Type()]
@@ -155,7 +154,7 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-// nameOf is a type's name without its parameters.
+// nameOf returns a type's name without type parameters.
 func nameOf(t reflect.Type) string {
 	name := t.String()
 	for i, r := range name {
@@ -187,8 +186,7 @@ func (c *stateKey) field(v reflect.Value, m encoding) {
 	}
 }
 
-// owner writes who has a lease: nobody, a process that is there, or one that is
-// gone.
+// owner encodes a lease owner: none, an existing process, or an ended process.
 func (c *stateKey) owner(who string) {
 	i := slices.Index(c.nodeNames, who)
 	c.ints(i)
@@ -198,7 +196,7 @@ func (c *stateKey) owner(who string) {
 	}
 }
 
-// time writes a time in its manner.
+// time encodes a time.
 func (c *stateKey) time(v reflect.Value, m encoding) {
 	seconds, nanos := v.Field(1).Int(), v.Field(0).Uint()
 	zero := seconds == 0 && nanos == 0
@@ -215,7 +213,7 @@ func (c *stateKey) time(v reflect.Value, m encoding) {
 	case verifyTime:
 		c.verifyRank(at)
 		c.distance(at)
-		c.bool(at == c.m.Now+smallPolicy.LateWriteWindow) // nobody can ask for a later one now
+		c.bool(at == c.m.Now+smallPolicy.LateWriteWindow) // no later time can be requested now
 	default:
 		c.distance(at)
 	}

@@ -23,10 +23,9 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// TestStores is I13: a world comes to the same end whichever store keeps its
-// rows, down to the last nonce. Of rows that are due at the same instant a store
-// may name either first, and a world goes another way by it: here the one of the
-// smaller key is first.
+// TestStores checks I13: a world reaches the same final state with every store, including nonces. A
+// store may return rows that are due at the same instant in any order, and the order changes the
+// world. Here, the row with the smaller key comes first.
 func TestStores(t *testing.T) {
 	pool := newThreads()
 	defer pool.Close()
@@ -47,7 +46,7 @@ func TestStores(t *testing.T) {
 		}
 		for name, store := range stores {
 			if diff := gocmp.Diff(want, endOf(t, pool, s, inKeyOrder{store})); diff != "" {
-				t.Errorf("%s: seed %d comes to another end with %s (-the least store +%s):\n%s", I13, s, name, name, diff)
+				t.Errorf("%s: seed %d ends differently with %s (-refStore +%s):\n%s", I13, s, name, name, diff)
 			}
 			if err := store.Close(); err != nil {
 				t.Error(err)
@@ -59,8 +58,8 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// inKeyOrder is a store whose rows that are due at once are in the order of
-// their keys, as the least store has them.
+// inKeyOrder is a store that returns rows due at the same instant in the order of their keys, as
+// refStore does.
 type inKeyOrder struct{ ledger.Store }
 
 func (s inKeyOrder) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
@@ -81,7 +80,7 @@ func openSQLite(t *testing.T) ledger.Store {
 	return ledger.NewRows(s)
 }
 
-// openPostgres opens a schema of its own.
+// openPostgres opens a new schema.
 func openPostgres(t *testing.T, server *servertest.PostgresServer) ledger.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), server.URL+"&schema=s"+strings.ToLower(rand.Text()))
@@ -104,8 +103,7 @@ func openDynamo(t *testing.T, server *servertest.Tables) ledger.Store {
 	return ledger.NewRows(s)
 }
 
-// endOf plays the world of a seed, and returns the rows that the store has in
-// the end, as text.
+// endOf runs the world of a seed, and returns the final rows as text.
 func endOf(t *testing.T, pool *threadPool, seed uint64, store ledger.Store) []string {
 	t.Helper()
 	h := runWorld(pool, simkit.NewTape(seed), store, nil)

@@ -12,14 +12,14 @@ import (
 type thread struct {
 	simkit.Thread
 	world *World
-	node  *node // whose process it runs in; nil: an operator's
+	node  *node // its process; nil: an operator's
 
 	rows       ledgerView
-	ledger     *ledger.Ledger // the shipped one, over rows
-	batch      int            // how many changes its swap has
-	pending    request        // on its delay
-	pendingErr error          // what became of it
-	observed   []any          // in its job so far, in a world that is explored
+	ledger     *ledger.Ledger // the shipped ledger, over rows
+	batch      int            // number of changes in its current swap
+	pending    request        // not landed yet
+	pendingErr error          // result of pending
+	observed   []any          // by its current job; recorded in explored worlds only
 }
 
 type threadPool = simkit.Threads[*thread]
@@ -34,24 +34,24 @@ func newThreads() *threadPool {
 	}}
 }
 
-// spawn starts a job, which runs until it first waits.
+// spawn starts a job and runs it until it first waits.
 func (w *World) spawn(n *node, job func(*thread)) {
 	t := w.pool.Get()
 	t.world, t.node, t.observed = w, n, t.observed[:0]
 	w.pool.Start(t, func() { job(t) })
 }
 
-// sleep waits, and reports whether the process is still there.
+// sleep waits, and reports whether the process still exists.
 func (t *thread) sleep(d time.Duration) bool {
 	t.world.after(d, t)
 	t.Yield()
 	return !t.dead()
 }
 
-// dead reports that the process is gone: nothing it does has an effect any more.
+// dead reports whether the process has ended: its actions have no effect any more.
 func (t *thread) dead() bool { return t.world.ended || t.node != nil && t.node.gone }
 
-// run goes on, or waits for the process to be thawed.
+// Run continues the thread, or defers it while the process is frozen.
 func (t *thread) Run() {
 	if t.node != nil && t.node.deferIfFrozen(t) {
 		return
@@ -59,7 +59,7 @@ func (t *thread) Run() {
 	t.world.pool.Resume(t)
 }
 
-// pause is how the ledger waits between two tries.
+// pause is the ledger's wait between two tries.
 func (t *thread) pause(context.Context, time.Duration) error {
 	if !t.sleep(t.world.Tape.UpTo(time.Second)) {
 		return errNoAnswer
@@ -67,8 +67,7 @@ func (t *thread) pause(context.Context, time.Duration) error {
 	return nil
 }
 
-// deliver lets a request have its effect after a while, even if the process is
-// gone by then.
+// deliver executes a request after a delay, even if the process has ended by then.
 func (t *thread) deliver(delay time.Duration, do request) error {
 	if delay == 0 && !t.world.explored {
 		return do()
@@ -80,13 +79,13 @@ func (t *thread) deliver(delay time.Duration, do request) error {
 	return t.pendingErr
 }
 
-// requestArrival is a thread whose request reaches its server.
+// requestArrival executes a thread's request at the server.
 type requestArrival thread
 
 func (l *requestArrival) Run() { l.pendingErr = l.pending() }
 
-// observe keeps what a thread learns. Its code is deterministic, so that is all
-// that decides what it does next.
+// observe records what a thread learns. The code is deterministic, so these observations determine
+// its next action.
 func (t *thread) observe(what any) {
 	if t.world.explored {
 		t.observed = append(t.observed, what)

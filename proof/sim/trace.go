@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// logf adds a line to the trace. n is nil where none of the processes does it.
+// logf adds a line to the trace. n is nil if no process acts.
 func (w *World) logf(n *node, format string, args ...any) {
 	name := "-"
 	if n != nil {
@@ -18,13 +18,13 @@ func (w *World) logf(n *node, format string, args ...any) {
 
 var noticeTexts = [...]string{
 	engine.Died: "it died", engine.TookOver: "it took over an expired lease", engine.LostLease: "it lost its lease",
-	engine.AttemptFailed: "it failed", engine.AttemptUncounted: "it failed for no fault of its object", engine.ShapeChanged: "the sequencer changed its shape", engine.Committed: "it is done",
+	engine.AttemptFailed: "it failed", engine.AttemptUncounted: "it failed because of an outage", engine.ShapeChanged: "the sequencer changed its shape", engine.Committed: "it completed",
 	engine.NothingToDo: "there was nothing to do",
 }
 
-// describeOutcome says how an attempt ended.
+// describeOutcome describes the end of an attempt.
 func describeOutcome(fin *engine.Finished) string {
-	said := []string{[...]string{engine.Completed: "completed", engine.Failed: "failed", engine.Released: "gave it back"}[fin.Result]}
+	said := []string{[...]string{engine.Completed: "completed", engine.Failed: "failed", engine.Released: "released"}[fin.Result]}
 	switch end := &fin.Ending; {
 	case end.Read.ByEvent:
 		said = append(said, "by the event: "+end.Read.Kind.String())
@@ -33,11 +33,11 @@ func describeOutcome(fin *engine.Finished) string {
 	}
 	switch end := &fin.Ending; {
 	case end.Unsure:
-		said = append(said, "a write may be on its way")
+		said = append(said, "a write may still land")
 	case fin.Result == engine.Completed && !fin.Acted:
 		said = append(said, "there was nothing to do")
 	case end.Sent:
-		said = append(said, "something was sent")
+		said = append(said, "a write was sent")
 	}
 	if fin.Failure.Message != "" {
 		said = append(said, fin.Failure.Message)
@@ -45,7 +45,7 @@ func describeOutcome(fin *engine.Finished) string {
 	return strings.Join(said, "; ")
 }
 
-// versionName names a version of an object, or that there is none.
+// versionName formats the number of a version.
 func versionName(version int) string {
 	if version < 0 {
 		return "none"

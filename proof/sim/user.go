@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// change is something that a user does to an object, and what the store says of
-// it.
+// change applies a user's change to an object and sends the notification.
 func (w *World) change(th *object) {
 	v := version{kind: event.Created}
 	old := th.current()
@@ -50,8 +49,8 @@ func (w *World) write(th *object, v *version) {
 	}
 }
 
-// sequencer writes a number so that text of different lengths must be ordered:
-// digits may follow, and zeros at the end mean nothing.
+// sequencer formats a number such that texts of different lengths must be ordered: more digits may
+// follow, and trailing zeros are insignificant.
 func sequencer(counter, tail int) event.Sequencer {
 	s, err := event.ParseSequencer(fmt.Sprintf("%06X", counter) + [...]string{"", "0", "00", "8"}[tail])
 	if err != nil {
@@ -60,16 +59,16 @@ func sequencer(counter, tail int) event.Sequencer {
 	return s
 }
 
-// message is a notification of one event or some, and its redeliveries.
+// message is a notification of one or more events, with its redeliveries.
 type message struct {
 	world  *World
 	id     int
 	events []event.Event
-	sent   bool // no event can be added any more
+	sent   bool // no further event can be added
 	acked  bool
 }
 
-// notify sends what the store says of a change: once, twice, late or never.
+// notify sends the notification of a change: once, repeatedly, late, or never.
 func (w *World) notify(th *object, v *version) {
 	dialect := event.MinIO
 	if w.plan.trusted {
@@ -111,7 +110,7 @@ func (w *World) send(e event.Event) {
 	w.after(delay, m)
 }
 
-// run delivers the message to some worker, unless it was acknowledged already.
+// Run delivers the message to a random worker unless it is already acknowledged.
 func (m *message) Run() {
 	w := m.world
 	if m.acked {
@@ -137,7 +136,7 @@ func (m *message) Run() {
 	id := uint64(w.nonces)
 	n.deliveries[id] = m
 	if w.Trace != nil {
-		w.logf(n, "is given message %d: %s", m.id, names(m.events))
+		w.logf(n, "receives message %d: %s", m.id, names(m.events))
 	}
 	n.enqueue(engine.Deliver{ID: id, Items: items})
 }
@@ -150,7 +149,7 @@ func names(events []event.Event) string {
 	return b.String()
 }
 
-// routed returns the pipelines that there are.
+// routed returns the existing pipelines.
 func (w *World) routed() []*worker.Pipeline {
 	var all []*worker.Pipeline
 	for _, p := range w.pipelines {

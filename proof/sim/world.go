@@ -13,10 +13,10 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// epoch is when time begins, by a clock that is right.
+// epoch is the start of simulated time on a right clock.
 var epoch = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
 
-// workers is how many processes there are, as long as none is down.
+// workers is the number of processes while none is down.
 const workers = 3
 
 // World is one simulated world.
@@ -25,20 +25,20 @@ type World struct {
 	pool         *threadPool
 	plan         plan
 	policy       ledger.Policy
-	changes      []time.Duration // when objects change
-	faultsEnd    time.Duration   // from here on nothing goes wrong any more
-	shuttingDown bool            // nobody is hired any more
+	changes      []time.Duration // times of object changes
+	faultsEnd    time.Duration   // no fault occurs after this time
+	shuttingDown bool            // no replacement processes start
 	ended        bool
 
-	// explored is set where all that can happen is tried: what each thread has
-	// heard is kept then, for it is the thread's state.
+	// explored is set if all possible events are tried. Then each thread records its observations,
+	// because they are its state.
 	explored bool
 
 	store       ledger.Store
-	laggingRows refStore  // its rows as they were plan.lag ago
-	index       []indexed // its index of due rows; with plan.dynamo
+	laggingRows refStore  // the rows as of plan.lag ago
+	index       []indexed // index of due rows; with plan.dynamo
 	objectStore objectStore
-	pipelines   []*worker.Pipeline // by kindOf; nil where there is none
+	pipelines   []*worker.Pipeline // by kindOf; nil if absent
 	names       []string
 	objects     []*object
 	oracles     []*oracle
@@ -54,7 +54,7 @@ type World struct {
 	violations []Violation
 }
 
-// maxSteps ends a world that does not come to rest.
+// maxSteps ends a world that does not settle.
 const maxSteps = 20_000
 
 func newWorld(pool *threadPool, tp *simkit.Tape, store ledger.Store) *World {
@@ -69,7 +69,7 @@ func newWorld(pool *threadPool, tp *simkit.Tape, store ledger.Store) *World {
 	return w
 }
 
-// build sets up pipelines and objects.
+// build creates pipelines and objects.
 func (w *World) build() {
 	w.pipelines = make([]*worker.Pipeline, len(kindNames))
 	buckets, keys := [2]string{"in", "in"}, [2]string{"k", "k+1"}
@@ -102,14 +102,14 @@ func (w *World) build() {
 
 var kindNames = [...]string{publishing: "publishing", acting: "acting", trusting: "trusting", committing: "committing"}
 
-// elsewhere reports that the effects are not outputs.
+// elsewhere reports whether the effects are external.
 func (k kindOf) elsewhere() bool { return k == acting || k == committing }
 
 func (w *World) kindOf(k ledger.RowKey) kindOf {
 	return kindOf(slices.Index(kindNames[:], k.Pipeline))
 }
 
-// schedule plans what does not depend on what the workers do.
+// schedule schedules the events that do not depend on the workers.
 func (w *World) schedule() {
 	for range workers {
 		w.startWorker()
@@ -117,7 +117,7 @@ func (w *World) schedule() {
 	at := time.Duration(0)
 	for range w.plan.changes {
 		if w.Tape.Chance(600) {
-			at += w.Tape.UpTo(3 * time.Second) // in the same second, perhaps
+			at += w.Tape.UpTo(3 * time.Second) // possibly in the same second
 		} else {
 			at = w.Tape.UpTo(w.plan.window)
 		}
@@ -134,13 +134,13 @@ func (w *World) schedule() {
 	w.scheduleOperators()
 }
 
-// loop lets everything happen that is planned, until nothing is any more.
+// loop runs events until the queue is empty.
 func (w *World) loop() {
 	for w.Steps < maxSteps && w.Step() {
 	}
 }
 
-// run is the life of a world.
+// run runs all phases of a world.
 func (w *World) run() {
 	w.loop()
 	w.repair()
@@ -150,7 +150,7 @@ func (w *World) run() {
 	w.endThreads()
 }
 
-// waitUntilSettled waits for every worker to find that what its deliveries named is settled.
+// waitUntilSettled waits until every worker finds the objects of its deliveries settled.
 func (w *World) waitUntilSettled() {
 	for _, n := range w.nodes {
 		n.noMoreDeliveries = true
@@ -164,7 +164,7 @@ func (w *World) waitUntilSettled() {
 	}
 }
 
-// shutDown shuts every worker down, in order.
+// shutDown shuts down every worker gracefully.
 func (w *World) shutDown() {
 	w.shuttingDown = true
 	for _, n := range w.nodes {
@@ -172,11 +172,11 @@ func (w *World) shutDown() {
 	}
 	w.loop()
 	for _, n := range w.nodes {
-		w.violatef(I4, "%s does not come to its end", n.name)
+		w.violatef(I4, "%s does not shut down", n.name)
 	}
 }
 
-// endThreads lets every thread run out, without effect.
+// endThreads lets every thread end, without effects.
 func (w *World) endThreads() {
 	w.ended = true
 	for len(w.pool.Running) > 0 {
@@ -188,13 +188,13 @@ func (w *World) time() time.Time { return epoch.Add(w.Now) }
 
 func (w *World) after(d time.Duration, e simkit.Event) { w.At(w.Now+d, e) }
 
-// nonce is never the same twice.
+// nonce returns a unique nonce.
 func (w *World) nonce() string {
 	w.nonces++
 	return "n" + strconv.Itoa(w.nonces)
 }
 
-// sweepEvery is how often a process sweeps that is hired now; 0: never.
+// sweepEvery returns the sweep interval of a new process. 0 means never.
 func (w *World) sweepEvery() time.Duration {
 	if w.plan.noSweep && w.Now < w.faultsEnd {
 		return 0
@@ -208,8 +208,7 @@ func (w *World) drainRandomWorker() {
 	}
 }
 
-// earliestDue returns when the next row is due, by the clocks of the ledger's
-// rows.
+// earliestDue returns when the next row is due, according to the rows.
 func (w *World) earliestDue() (due time.Duration, any bool) {
 	for _, t := range w.oracles {
 		if !t.exists || t.dueAt.IsZero() {
@@ -228,11 +227,11 @@ func (w *World) oracleOf(k ledger.RowKey) *oracle {
 			return t
 		}
 	}
-	// A protocol that mixes rows up has made one of its own.
+	// The protocol mixed up rows and wrote one that should not exist.
 	t := newOracle(w, w.kindOf(k), &object{ref: event.Object{Bucket: k.Bucket, Key: k.Key}})
 	t.key = k
 	w.oracles = append(w.oracles, t)
-	w.violatef(I1, "there is a row %s, of no object", k)
+	w.violatef(I1, "the row %s belongs to no object", k)
 	return t
 }
 

@@ -29,36 +29,34 @@ func NewSimulateCommand(a *app.App) *cobra.Command {
 	o := &simulateOptions{}
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Play the protocol in simulated worlds, and check its promise in each",
-		Long: `Simulate checks the claim that effects happen once, in order, whatever goes
-wrong. One seed is one world. For up to a day a user changes two objects;
-notifications are lost, doubled, out of order and up to six hours late; three
-workers with wrong clocks crash at any step, or stand still, sleep through their
-leases and go on; requests land although nobody hears of it, land minutes late,
-twice or in part. Then the troubles end, an operator redrives what died, an
-audit looks for what was lost, and the invariants must hold: every output is
-that of its input, what was removed stays removed, no version takes effect twice
-unless the result of an attempt was unknown or an operator forced it, everything
-is settled or dead. Most are watched all the way.
+		Short: "Run the protocol in simulated worlds and check its invariants",
+		Long: `Simulate tests that effects happen once and in order under random faults. Each
+seed is one world. For up to a day, a user changes two objects. Notifications
+are lost, repeated, reordered and up to six hours late. Three workers with wrong
+clocks crash at any step, or freeze, sleep past their leases and continue.
+Requests land without an answer, minutes late, twice or in part. Then the faults
+stop, an operator redrives dead rows, an audit finds lost notifications, and the
+invariants must hold: every output matches its input, removed objects stay
+removed, no version takes effect twice unless the result of an attempt was
+unknown or an operator forced it, and everything is settled or dead. Most
+invariants are checked at every step.
 
-What plays is what ships: the engine, the rules of the ledger's rows, the
-attempt, the fenced write, the audit, and what a purge decides.
-Simulated are the network, the clocks, the processes, the two stores
-and the handlers. Real servers, real kills
-and the worker's goroutines are tested elsewhere: docs/CORRECTNESS.md says what
-is tested how, and what is not promised.
+The engine, the transitions of rows, the attempt, the fenced write, the audit
+and the decision of a purge are the shipped code. The network, the clocks, the
+processes, the two stores and the handlers are simulated. Other tests cover real
+servers, real kills and the worker's goroutines: see docs/CORRECTNESS.md.
 
-Every run plays new worlds, unless --seed says which. The same seeds of the same
-version are the same worlds on every machine. A world in which an invariant does
-not hold ends the run, is shrunk to few choices, and told. --story tells any
-world, to see what is played: when, in which process ("-" is none: the user, a
-store, an operator), and what.
+Every run uses new seeds unless you set --seed. With the same version, the same
+seeds produce the same worlds on every machine. If a world violates an
+invariant, the run stops, shrinks the world to a few choices, and prints it.
+--story prints any world. Each line has the time, the process ("-" for the user,
+a store or an operator), and the event.
 
-With --json the report is one JSON object: first_seed, histories, steps,
-seconds, setbacks (older results that stood in place of newer ones until a
-verification healed them), faults (by step and fault), held, complete; and, if
-an invariant did not hold, violated (worlds, by invariant) and failure (seed,
-violations, tape, choices, story). That of a story has seed, violations, story.`,
+With --json, the report is one JSON object: first_seed, histories, steps,
+seconds, setbacks (older results that replaced newer ones until a verification
+repaired them), faults (by step and fault), held, complete; and, if an invariant
+was violated, violated (worlds per invariant) and failure (seed, violations,
+tape, choices, story). With --story, the object has seed, violations and story.`,
 		Example: `  pawl simulate
   pawl simulate --seed 7 --histories 1000000
   pawl simulate --seed 7 --story`,
@@ -71,34 +69,34 @@ violations, tape, choices, story). That of a story has seed, violations, story.`
 		},
 	}
 	flags := cmd.Flags()
-	flags.Uint64Var(&o.histories, "histories", 50_000, "play so many `worlds`")
-	flags.Uint64Var(&o.seed, "seed", 0, "the first world's `number`; the others follow it (default a random one)")
-	flags.BoolVar(&o.trace, "story", false, "play one world, and tell what happens in it")
-	flags.StringVar(&o.tape, "tape", "", "play the world of a `tape`, as a failure prints it, and tell what happens in it")
+	flags.Uint64Var(&o.histories, "histories", 50_000, "number of `worlds` to run")
+	flags.Uint64Var(&o.seed, "seed", 0, "`number` of the first world; the others follow it (default random)")
+	flags.BoolVar(&o.trace, "story", false, "run one world and print its events")
+	flags.StringVar(&o.tape, "tape", "", "run the world of a `tape` that a failure printed, and print its events")
 	app.DocumentExitCodes(cmd, `  0  every invariant held in every world
-  1  interrupted: the report is of the worlds that were played
+  1  interrupted: the report covers the finished worlds
   2  wrong usage
-  3  an invariant did not hold: the report says which, where and how
+  3  an invariant was violated: see the report
 `)
 	return cmd
 }
 
-// maxHistories keeps a typing error from running for ever.
+// maxHistories rejects typing errors: so many worlds take at least a week.
 const maxHistories = 1 << 40
 
-// check refuses flags that say nothing together, and draws the seed.
+// check rejects contradictory flags, and draws the seed if none was given.
 func (o *simulateOptions) check(given func(flag string) bool) error {
 	switch {
 	case given("tape") && (given("seed") || given("histories") || o.trace):
-		return app.Usage("--tape is a world of its own: leave --seed, --histories and --story out")
+		return app.Usage("--tape selects one world: remove --seed, --histories and --story")
 	case o.trace && given("histories"):
-		return app.Usage("--story tells one world: leave --histories out")
+		return app.Usage("--story prints one world: remove --histories")
 	case given("tape") && o.tape == "":
 		return app.Usage("--tape is empty: want the tape that a failure printed")
 	case o.histories == 0:
 		return app.Usage("--histories 0: want at least 1")
 	case o.histories > maxHistories:
-		return app.Usage("--histories %d: want at most %d, which take a week at the least", o.histories, uint64(maxHistories))
+		return app.Usage("--histories %d: want at most %d", o.histories, uint64(maxHistories))
 	case o.seed > math.MaxUint64-maxHistories:
 		return app.Usage("--seed %d: want at most %d", o.seed, uint64(math.MaxUint64-maxHistories))
 	case !given("seed"):
@@ -128,18 +126,18 @@ func runSimulate(ctx context.Context, a *app.App, o *simulateOptions) error {
 	return printSimulation(a, simulate(ctx, a, o), o.histories)
 }
 
-// simulate plays the worlds, and shows how far it is where a person watches.
+// simulate runs the worlds, with a progress bar on a terminal.
 func simulate(ctx context.Context, a *app.App, o *simulateOptions) *sim.Report {
 	options := sim.Options{First: o.seed, Histories: o.histories}
 	if app.IsTerminal(a.Err) {
 		bar := worldsBar(a.Err, int64(o.histories))
-		defer func() { _ = bar.Clear() }() // a bar that cannot be drawn harms nothing
+		defer func() { _ = bar.Clear() }() // the bar is only informative
 		options.Progress = func(played uint64) { _ = bar.Set64(int64(played)) }
 	}
 	return sim.Run(ctx, options)
 }
 
-// worldsBar shows how many worlds are played, and how many a second.
+// worldsBar shows the number of finished worlds and their rate.
 func worldsBar(w io.Writer, worlds int64) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(worlds, progressbar.OptionSetWriter(w), progressbar.OptionSetRenderBlankState(true),
 		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("worlds"),

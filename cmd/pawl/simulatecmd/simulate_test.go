@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
-// failedReport is the report of a protocol that is not Pawl's.
+// failedReport returns a report of a violation.
 func failedReport() *sim.Report {
 	violations := []sim.Violation{{Invariant: sim.I6, Detail: "+1h0m0s: it is back"}}
 	r := &sim.Report{
@@ -33,8 +33,8 @@ func TestReportOfFailedSimulation(t *testing.T) {
 		t.Errorf("exit code %d: %v", f.Code, f)
 	}
 	for _, want := range []string{
-		"seeds 7 to 70: 64 worlds, 10 steps each, in 2.0 s, 32 a second\n",
-		"\nIn the world of seed 9\nI6 did not hold: what was removed does not come back for good\n  +1h0m0s: it is back\n",
+		"seeds 7 to 70: 64 worlds, 10 steps each, in 2.0 s, 32 per second\n",
+		"\nWorld of seed 9\nI6 violated: the output of a removed object does not return permanently\n  +1h0m0s: it is back\n",
 		"pawl simulate --story --seed 9\n", "Shrunk to   3 choices:  pawl simulate --tape 010203\n", "\nfirst\nthen\n",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -80,7 +80,7 @@ func TestReportOfFailedWorld(t *testing.T) {
 	if f := app.Classify(printWorld(a, &worldReport{Violations: f.Violations, Trace: f.Trace}), true); f.Code != app.ExitFound {
 		t.Errorf("exit code %d: %v", f.Code, f)
 	}
-	want := "first\nthen\n\nIn the world of the tape\nI6 did not hold: what was removed does not come back for good\n  +1h0m0s: it is back\n"
+	want := "first\nthen\n\nWorld of the tape\nI6 violated: the output of a removed object does not return permanently\n  +1h0m0s: it is back\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

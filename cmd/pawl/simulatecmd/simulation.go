@@ -17,13 +17,13 @@ import (
 type simulation struct {
 	*sim.Report
 	Seconds  float64                      `json:"seconds"`
-	Faults   map[string]map[string]uint64 `json:"faults"` // met, by step and fault
-	Held     bool                         `json:"held"`   // all invariants, in all worlds
+	Faults   map[string]map[string]uint64 `json:"faults"` // number of occurrences, by step and fault
+	Held     bool                         `json:"held"`   // every invariant, in every world
 	Complete bool                         `json:"complete"`
 }
 
-// printSimulation prints what became of the worlds, of which so many were
-// wanted, and says how the command ends.
+// printSimulation prints the report of a run of the wanted number of worlds, and returns the
+// command's error.
 func printSimulation(a *app.App, r *sim.Report, wanted uint64) error {
 	s := &simulation{
 		Report: r, Seconds: r.Elapsed.Round(time.Millisecond).Seconds(), Faults: faults(r),
@@ -42,7 +42,7 @@ func printSimulation(a *app.App, r *sim.Report, wanted uint64) error {
 		return app.Found()
 	case !s.Complete:
 		return app.Failed(fmt.Errorf("the simulation was interrupted after %d of %d worlds", r.Histories, wanted),
-			fmt.Sprintf("go on with --seed %d", r.First+r.Histories))
+			fmt.Sprintf("continue with --seed %d", r.First+r.Histories))
 	}
 	return nil
 }
@@ -64,25 +64,25 @@ func faults(r *sim.Report) map[string]map[string]uint64 {
 
 func (s *simulation) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seeds %d to %d: %s, %d steps each, in %.1f s, %.0f a second\n\n",
+	fmt.Fprintf(&b, "seeds %d to %d: %s, %d steps each, in %.1f s, %.0f per second\n\n",
 		s.First, s.First+max(s.Histories, 1)-1, worlds(s.Histories), s.Steps/max(s.Histories, 1), s.Seconds,
 		float64(s.Histories)/max(s.Elapsed.Seconds(), 1e-9))
 	fmt.Fprintf(&b, "%s\n\n", s.table())
-	fmt.Fprintf(&b, "setbacks, older results in place of newer ones until a verification healed them: %d\n\n", s.Setbacks)
+	fmt.Fprintf(&b, "setbacks (older results that replaced newer ones until a verification repaired them): %d\n\n", s.Setbacks)
 	switch {
 	case s.Held && s.Complete:
 		fmt.Fprintf(&b, "Every invariant held in every world.\n")
 		return b.String()
 	case s.Held:
-		fmt.Fprintf(&b, "Every invariant held, as far as it got.\n")
+		fmt.Fprintf(&b, "Every invariant held in the finished worlds.\n")
 		return b.String()
 	}
 	f := s.Failure
-	fmt.Fprintf(&b, "In the world of seed %d\n", f.Seed)
+	fmt.Fprintf(&b, "World of seed %d\n", f.Seed)
 	writeViolations(&b, f.Violations)
-	fmt.Fprintf(&b, "\nThe whole world:        pawl simulate --story --seed %d\n", f.Seed)
+	fmt.Fprintf(&b, "\nThe full world:         pawl simulate --story --seed %d\n", f.Seed)
 	fmt.Fprintf(&b, "Shrunk to %3d choices:  pawl simulate --tape %s\n\n", f.Choices, f.Tape)
-	fmt.Fprintf(&b, "In the shrunk world\n\n%s\n", strings.Join(f.Trace, "\n"))
+	fmt.Fprintf(&b, "Shrunk world\n\n%s\n", strings.Join(f.Trace, "\n"))
 	return b.String()
 }
 
@@ -93,12 +93,12 @@ func worlds(n uint64) string {
 	return fmt.Sprintf("%d worlds", n)
 }
 
-// table says how often each fault was met at each step.
+// table formats the number of faults per step.
 func (s *simulation) table() string {
 	t := table.NewWriter()
 	t.SetStyle(app.PlainTable)
 	t.SuppressTrailingSpaces()
-	header := table.Row{"FAULTS MET"}
+	header := table.Row{"FAULT"}
 	configs := []table.ColumnConfig{}
 	for i := range s.Injected {
 		header = append(header, strings.ToUpper(sim.Step(i).String()))
@@ -124,9 +124,9 @@ func (s *simulation) table() string {
 	return t.Render()
 }
 
-// worldReport is what happened in one world.
+// worldReport lists the events of one world.
 type worldReport struct {
-	Seed       *uint64         `json:"seed,omitempty"` // none: the world is a tape's
+	Seed       *uint64         `json:"seed,omitempty"` // nil: the world of a tape
 	Violations []sim.Violation `json:"violations"`
 	Trace      []string        `json:"story"`
 }
@@ -158,13 +158,13 @@ func (w *worldReport) text() string {
 		fmt.Fprintf(&b, "Every invariant held in the world of %s.\n", name)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "In the world of %s\n", name)
+	fmt.Fprintf(&b, "World of %s\n", name)
 	writeViolations(&b, w.Violations)
 	return b.String()
 }
 
 func writeViolations(b *strings.Builder, all []sim.Violation) {
 	for _, v := range all {
-		fmt.Fprintf(b, "%s did not hold: %s\n  %s\n", v.Invariant, v.Invariant.Description(), v.Detail)
+		fmt.Fprintf(b, "%s violated: %s\n  %s\n", v.Invariant, v.Invariant.Description(), v.Detail)
 	}
 }

@@ -1,5 +1,5 @@
-// Command play plays simulated worlds and prints what became of them as JSON. It
-// is built once for each mutant.
+// Command runworlds runs simulated worlds and prints a report as JSON. It is built once for each
+// mutant.
 package main
 
 import (
@@ -14,8 +14,8 @@ import (
 
 func main() {
 	first := flag.Uint64("first", 1, "the first seed")
-	histories := flag.Uint64("histories", 1000, "how many worlds")
-	block := flag.Uint64("block", 250, "end after so many worlds, or twice as many, and so on, if an invariant has been violated")
+	histories := flag.Uint64("histories", 1000, "number of worlds")
+	block := flag.Uint64("block", 250, "worlds per block; the run ends after a block with a violation")
 	flag.Parse()
 	r, played := &sim.Report{}, uint64(0)
 	for r.Failure == nil && played < *histories {
