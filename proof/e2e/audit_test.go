@@ -16,9 +16,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// auditAll compares a bucket with the ledger, and raises what the notifications
-// have lost. Nothing may still be on its way. It returns the rows that it
-// raised.
+// auditAll compares a bucket with the ledger, and raises lost changes. No notification may be
+// outstanding. It returns the raised rows.
 func auditAll(t *testing.T, store bucket.Store, led ledger.Store, name string, pipelines []string) (raised []ledger.RowKey) {
 	t.Helper()
 	keys := map[string]bool{}
@@ -48,8 +47,7 @@ func auditAll(t *testing.T, store bucket.Store, led ledger.Store, name string, p
 	return raised
 }
 
-// auditOne loads the row, looks at the object, and raises what it saw on that
-// very row.
+// auditOne loads a row, sends a HEAD for its object, and raises the difference on that row.
 func auditOne(t *testing.T, store bucket.Store, led *ledger.Ledger, key ledger.RowKey) audit.Finding {
 	t.Helper()
 	for {

@@ -29,8 +29,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// upper is f in "output = f(input)": the content in upper case, so that a
-// missing effect cannot look like a copy.
+// upper is the function f in "output = f(input)": upper case, so that a missing effect cannot look
+// like a copy.
 func upper(ctx context.Context, t *pawl.Task) error {
 	in, err := t.Open(ctx)
 	if err != nil {
@@ -49,20 +49,20 @@ func upper(ctx context.Context, t *pawl.Task) error {
 	return err
 }
 
-// The buckets. A server belongs to one test, so their names are fixed.
+// Names of the buckets. They are constant because each server belongs to one test.
 const (
 	inputs  = "inputs"
 	outputs = "outputs"
 )
 
-// testBuckets is an input bucket with what it should hold, and the output bucket that
-// should hold f of it.
+// testBuckets is an input bucket with its expected contents, and an output bucket that should
+// contain f of them.
 type testBuckets struct {
 	store       *s3bucket.Store
 	want        map[string]string   // key → content
-	puts        map[string][]string // key → ETags of all contents, in their order
-	changes     []string            // all of them, for people
-	unsupported []string            // keys that the store cannot hold
+	puts        map[string][]string // key → ETags of all contents, in order
+	changes     []string            // log of all changes
+	unsupported []string            // keys that the store does not support
 }
 
 func newTestBuckets(t *testing.T, s *servertest.Server) *testBuckets {
@@ -86,7 +86,7 @@ func open(t testing.TB, s *servertest.Server) *s3bucket.Store {
 	return store
 }
 
-// put writes an object, unless the store cannot hold its key.
+// put writes an object, unless the store does not support its key.
 func (w *testBuckets) put(t *testing.T, key, content string) {
 	t.Helper()
 	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content)), ContentType: "text/plain"}
@@ -107,7 +107,7 @@ func (w *testBuckets) recordChange(what, key, etag string) {
 	w.changes = append(w.changes, fmt.Sprintf("%s %s %q %s", time.Now().Format("15:04:05.000"), what, key, etag))
 }
 
-// changesOf is what was done with an object.
+// changesOf returns the log of an object's changes.
 func (w *testBuckets) changesOf(key string) string {
 	var b strings.Builder
 	for _, c := range w.changes {
@@ -127,13 +127,13 @@ func (w *testBuckets) remove(t *testing.T, key string) {
 	w.recordChange("removed", key, "")
 }
 
-// outputDiffs lists how the outputs below prefix differ from f(inputs).
+// outputDiffs returns the differences between the outputs below prefix and f(inputs).
 func (w *testBuckets) outputDiffs(ctx context.Context, led ledger.Store, prefix string, f func(string) string) ([]string, error) {
 	diffs, err := w.outputDiffsByKey(ctx, led, prefix, f)
 	return slices.Sorted(maps.Values(diffs)), err
 }
 
-// outputDiffsByKey is wrong by key.
+// outputDiffsByKey is outputDiffs by key.
 func (w *testBuckets) outputDiffsByKey(ctx context.Context, led ledger.Store, prefix string, f func(string) string) (map[string]string, error) {
 	diffs := map[string]string{}
 	seen := map[string]bool{}
@@ -168,8 +168,8 @@ func (w *testBuckets) outputDiffsByKey(ctx context.Context, led ledger.Store, pr
 	return diffs, nil
 }
 
-// notifyMismatched does for lost notifications what an audit would: it has the objects
-// looked at whose output is wrong. It returns how many there were.
+// notifyMismatched sends notifications about objects whose output is wrong, as an audit would raise
+// them. It returns their number.
 func (w *testBuckets) notifyMismatched(t *testing.T, led ledger.Store, addr, auth string) int {
 	t.Helper()
 	bad, err := w.outputDiffsByKey(t.Context(), led, "up/", strings.ToUpper)
@@ -184,7 +184,7 @@ func (w *testBuckets) notifyMismatched(t *testing.T, led ledger.Store, addr, aut
 	return len(bad)
 }
 
-// unsettled lists the rows that are not at rest.
+// unsettled returns the rows that are not settled.
 func unsettled(ctx context.Context, s ledger.Store) (bad []string, rows int, err error) {
 	for row, err := range s.Scan(ctx, ledger.Range{}) {
 		if err != nil {
@@ -198,8 +198,7 @@ func unsettled(ctx context.Context, s ledger.Store) (bad []string, rows int, err
 	return bad, rows, nil
 }
 
-// describeRow tells what the ledger knows of an object: the reason, often, why its
-// output is wrong.
+// describeRow returns the ledger's history of an object, which often explains a wrong output.
 func describeRow(ctx context.Context, s ledger.Store, key string) string {
 	rows, err := s.Load(ctx, []ledger.RowKey{{Pipeline: "upper", Bucket: inputs, Key: key}})
 	if err != nil || len(rows) == 0 {
@@ -213,7 +212,8 @@ func describeRow(ctx context.Context, s ledger.Store, key string) string {
 	return b.String()
 }
 
-// eventually waits until check finds nothing, and fails with what it found last.
+// eventually waits until check returns nothing. After the limit, it fails with the last result of
+// check.
 func eventually(t testing.TB, limit time.Duration, check func(context.Context) ([]string, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -243,8 +243,8 @@ func eventually(t testing.TB, limit time.Duration, check func(context.Context) (
 	}
 }
 
-// waitUntilQuiet waits until the ledger knows of something, all of it is settled, and
-// nothing has been heard for three seconds.
+// waitUntilQuiet waits until the ledger has rows, all of them are settled, and none changed in the
+// last three seconds.
 func waitUntilQuiet(t *testing.T, led ledger.Store) {
 	t.Helper()
 	eventually(t, 60*time.Second, func(ctx context.Context) ([]string, error) {
@@ -269,7 +269,7 @@ func quoteJSON(s string) string {
 	return string(b)
 }
 
-// post sends a notification and wants it acknowledged.
+// post sends a notification and requires an acknowledgement.
 func post(t *testing.T, url, auth, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -287,12 +287,12 @@ func post(t *testing.T, url, auth, body string) {
 	}
 }
 
-// logTo sends logs to the test's output.
+// logTo returns a logger that writes to the test's output.
 func logTo(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 }
 
-// lateStore is an object store that is not there yet.
+// lateStore is an object store that is started later.
 type lateStore struct {
 	store atomic.Pointer[s3bucket.Store]
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// A check that cannot fail shows nothing: these tests break every rule that
-// TestKills holds, one at a time.
+// These tests check the checkers of TestKills: they break each rule, one at a time.
 
-// rowWriter writes a row as workers do, or worse, under a life's eyes.
+// rowWriter writes valid and invalid changes of a row, which history observes.
 type rowWriter struct {
 	history rowHistory
 	row     ledger.Row
@@ -63,10 +62,10 @@ func (c *rowWriter) settle(etag string) {
 	c.complete(c.claim("a"), etag)
 }
 
-// expire lets the lease run out.
+// expire lets the lease expire.
 func (c *rowWriter) expire() { c.now = c.now.Add(time.Hour) }
 
-// edit writes a row that no transition makes.
+// edit writes a change that no transition makes.
 func (c *rowWriter) edit(f func(*ledger.Row)) {
 	row := c.row
 	f(&row)
@@ -77,7 +76,7 @@ func TestRowHistoryReportsViolations(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(*rowWriter)
-		want string // in the complaint; empty for none
+		want string // part of the violation; empty for none
 	}{
 		{"all is well", func(c *rowWriter) {
 			c.settle("1")
@@ -87,7 +86,7 @@ func TestRowHistoryReportsViolations(t *testing.T) {
 			c.expire()
 			a := c.claim("b")
 			c.raise()
-			c.complete(a, "2") // again, for the first attempt's result is unknown
+			c.complete(a, "2") // allowed: the result of the first attempt is unknown
 			c.complete(c.claim("b"), "3")
 			c.expire()
 			row, _ := c.row.Complete(c.claim("c"), ending("3"), false, &c.policy, c.now) // verified
@@ -165,7 +164,7 @@ func TestRowHistoryReportsViolations(t *testing.T) {
 	}
 }
 
-// wantViolation looks for a complaint; for none, if it is empty.
+// wantViolation checks that the violations contain a text. If it is empty, there must be none.
 func wantViolation(t *testing.T, bad []string, want string) {
 	t.Helper()
 	all := strings.Join(bad, "\n")
@@ -174,8 +173,8 @@ func wantViolation(t *testing.T, bad []string, want string) {
 	}
 }
 
-// historyOfThreeAttempts is a life with three attempts: content 1, of unknown result; content 1
-// again; content 2.
+// historyOfThreeAttempts returns a history with three attempts: content 1 with an unknown result,
+// content 1 again, and content 2.
 func historyOfThreeAttempts(t *testing.T) *rowHistory {
 	t.Helper()
 	l := &rowHistory{}

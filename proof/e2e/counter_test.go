@@ -19,14 +19,14 @@ import (
 
 var increments = flag.Int("increments", 400, "how often TestCounter increments its counter on each server")
 
-// updaters is how many processes run "pawl update" at a time.
+// updaters is the number of concurrent "pawl update" processes.
 const updaters = 16
 
-// increment is a filter for {"n": 1}.
+// increment is an awk filter for {"n": 1}.
 const increment = `{ n = $0 } END { gsub(/[^0-9]/, "", n); printf "{\"n\": %d}\n", n + 1 }`
 
-// TestCounter increments a counter in a JSON object through "pawl update", by many
-// processes at a time. None may fail, and the sum is exact.
+// TestCounter increments a counter in a JSON object through concurrent "pawl update" processes. No
+// process fails, and the sum is exact.
 func TestCounter(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestCounter(t *testing.T) {
 	})
 }
 
-// update runs one process. It returns how often that had to try.
+// update runs one process, and returns its number of tries.
 func update(t *testing.T, binary string, server *servertest.Server, object, cache string) (int, error) {
 	cmd := exec.CommandContext(t.Context(), binary, "update", "--json", "--create", "--endpoint", server.Endpoint, object, "--", "awk", increment)
 	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+server.AccessKey, "AWS_SECRET_ACCESS_KEY="+server.SecretKey, "AWS_REGION="+server.Region,

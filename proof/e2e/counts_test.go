@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// counts says how much a round, or several, has shown: a table of numbers.
+// counts are the statistics of one or more rounds.
 type counts struct {
 	elapsed time.Duration
 	names   []string // in the order of the table
@@ -26,7 +26,7 @@ func (c *counts) add(name string, n int) {
 	c.count[name] += n
 }
 
-// merge adds another tally.
+// merge adds other counts.
 func (c *counts) merge(o *counts) {
 	c.elapsed += o.elapsed
 	for _, name := range o.names {
@@ -34,7 +34,7 @@ func (c *counts) merge(o *counts) {
 	}
 }
 
-// String is the table.
+// String returns the table.
 func (c *counts) String() string {
 	var b strings.Builder
 	for _, name := range c.names {
@@ -44,8 +44,7 @@ func (c *counts) String() string {
 	return b.String()
 }
 
-// countRound counts a round. It fails the test where too little was shown. What is
-// rarer than that is not asked for.
+// countRound returns the statistics of a round. It fails the test if a common fault never happened.
 func (r *round) countRound(t *testing.T) *counts {
 	t.Helper()
 	c := &counts{elapsed: time.Since(r.began)}
@@ -77,13 +76,13 @@ func (r *round) countRound(t *testing.T) *counts {
 		c.add("  late by their fence", late)
 	}
 	if testing.Short() {
-		return c // five kills may show any of the following, or none
+		return c // five kills may not cause all of the following
 	}
 	must := []string{
 		"  kills in mid-work", "  stops in mid-work", "  dropped", "  doubled", "  delayed", "losses found by an audit",
 		"  taken over", "  to verify", "  ended without their lease", "  known by their idempotency key", "changes of outputs held back", "  refused by their precondition",
 	}
-	if r.queues == nil { // which change the order further on
+	if r.queues == nil { // queues change the order as well
 		must = append(must, "  after a newer one")
 	}
 	for _, name := range must {
@@ -107,8 +106,8 @@ func (r *round) countAttempts(c *counts) {
 	}
 }
 
-// countFaults finds the faults that interrupted work: the first at its process
-// since an attempt was claimed that others then took over.
+// countFaults counts the faults that interrupted work: the first fault of a process after it
+// claimed an attempt that another process took over.
 func (r *round) countFaults(c *counts) {
 	interrupted := map[int]bool{}
 	for _, l := range r.journal.histories {

@@ -1,4 +1,3 @@
-// Package e2e holds tests of the whole: real object stores send their own
-// notifications to real workers, in this process and in processes of their own
-// that are killed at random.
+// Package e2e contains end-to-end tests: real object stores send their notifications to real
+// workers, in this process and in separate processes that are killed at random.
 package e2e

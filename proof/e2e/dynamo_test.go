@@ -24,10 +24,10 @@ import (
 	"github.com/pawlhq/pawl/store/dynamo"
 )
 
-// TestKillsDynamoDB is TestKills with the ledger in DynamoDB, which throttles three in ten
-// requests and does not answer one in twenty that it has executed.
+// TestKillsDynamoDB is TestKills with the ledger in DynamoDB. The table throttles 30 % of the
+// requests, and executes 5 % without an answer.
 func TestKillsDynamoDB(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	total, binary := &counts{}, build(t)
 	server := servertest.DynamoDB(t)
 	runRounds(t, total, func(t *testing.T, seed uint64) *round {
@@ -52,12 +52,12 @@ func TestKillsDynamoDB(t *testing.T) {
 	})
 }
 
-// dynamoProxy stands before a DynamoDB and is the journal's book. It passes the writes of
-// an item on one at a time, so that it knows their order.
+// dynamoProxy is a proxy before a DynamoDB, and the journal's log. It forwards the writes of an
+// item one at a time, so that it knows their order.
 type dynamoProxy struct {
 	url     string
 	forward *httputil.ReverseProxy
-	items   [64]sync.Mutex // of the items whose hash is the index
+	items   [64]sync.Mutex // by hash of the item
 
 	throttles int  // in ten requests
 	loses     bool // one answer in twenty
@@ -88,7 +88,7 @@ const throttling = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThrou
 
 func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = detached(r)
-	body, _ := io.ReadAll(r.Body) // it is in memory
+	body, _ := io.ReadAll(r.Body) // in memory
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	p.mu.Lock()
@@ -121,7 +121,7 @@ func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// write passes on a request that writes or deletes an item, and notes what it did.
+// write forwards a write or deletion of an item, and records it.
 func (p *dynamoProxy) write(answer *httptest.ResponseRecorder, r *http.Request, item item) {
 	of := &p.items[maphash.String(hashSeed, item.space+"\x00"+item.name)%uint64(len(p.items))]
 	of.Lock()
@@ -141,13 +141,13 @@ func (p *dynamoProxy) write(answer *httptest.ResponseRecorder, r *http.Request, 
 
 var hashSeed = maphash.MakeSeed()
 
-// item is what a request writes or deletes.
+// item is the item that a request writes or deletes.
 type item struct {
 	space, name, body string
 	deleted           bool
 }
 
-// written reads a request that writes or deletes an item.
+// written parses a request that writes or deletes an item.
 func written(body []byte) item {
 	type attributes struct {
 		P struct{ S string } `json:"p"`

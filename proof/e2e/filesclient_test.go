@@ -21,7 +21,7 @@ import (
 // filesSecret signs the clients' tokens.
 const filesSecret = "0123456789abcdef0123456789abcdef"
 
-// filesClient is a subject that sends requests to whichever process answers.
+// filesClient sends requests of one subject to random processes.
 type filesClient struct {
 	*rig.FilesClient
 	apis func() []string
@@ -30,7 +30,7 @@ type filesClient struct {
 
 func newFilesClient(t testing.TB, subject string, rng *rand.Rand, apis func() []string) *filesClient {
 	t.Helper()
-	// A stopped process keeps a request for as long; a held back upload takes as long.
+	// A frozen process delays a request for this long, and so does a delayed upload.
 	client := &http.Client{Timeout: maxWriteDelay + 2*time.Second, Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	return &filesClient{apis: apis, rng: rng, FilesClient: &rig.FilesClient{HTTP: client, Token: filesToken(t, subject), Base: func() string {
@@ -61,7 +61,7 @@ func (c *filesClient) sign(ctx context.Context, entity, key string, body []byte)
 	return c.Begin(ctx, key, &p)
 }
 
-// filePart is how long the parts of a file are but the last.
+// filePart is the size of all parts except the last.
 const filePart = 5 << 20
 
 // signParts begins an upload in parts.
@@ -73,7 +73,7 @@ func (c *filesClient) signParts(ctx context.Context, entity, key string, body []
 	return c.Begin(ctx, key, p)
 }
 
-// put sends bytes to the store, or their parts from the last to the first.
+// put uploads bytes, or their parts from last to first.
 func (c *filesClient) put(ctx context.Context, signed *rig.FileAnswer, body []byte) error {
 	if signed.Upload != nil {
 		return c.putPiece(ctx, signed.Upload, body)
@@ -86,8 +86,7 @@ func (c *filesClient) put(ctx context.Context, signed *rig.FileAnswer, body []by
 	return nil
 }
 
-// putPiece sends bytes to the store until it has them. It has them too if it refuses
-// another copy.
+// putPiece sends bytes until the store has them. A rejected copy means that the store has them.
 func (c *filesClient) putPiece(ctx context.Context, signed *rig.SignedURL, body []byte) error {
 	for {
 		status, err := c.putOnce(ctx, signed, body)

@@ -21,40 +21,39 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// fleet is the worker processes: a few places, in each of which there is one
-// process after another.
+// fleet is a set of worker processes. Each slot runs one process at a time.
 type fleet struct {
 	binary, dir, config string
 	env                 []string
-	command             []string           // of the processes; none: run
-	isZombie            func(pid int) bool // a process that was just stopped is as a zombie should be
-	ledgerMayBeDown     bool               // at times, the ledger is: a process that does not come to its start is started again
+	command             []string           // of the processes; default: run
+	isZombie            func(pid int) bool // reports whether a process that was just frozen will be a zombie
+	ledgerMayBeDown     bool               // the ledger is down at times: a process that fails to start is started again
 
-	oneFrozen sync.Mutex     // held while a process is stopped: somebody else has to be there to take over
-	wg        sync.WaitGroup // of who faults
+	oneFrozen sync.Mutex     // held while a process is frozen: another process must be running to take over
+	wg        sync.WaitGroup // of goroutines that inject faults
 	mu        sync.Mutex
 	slots     []*slot
 	injected  []injectedFault
 	starts    int
 }
 
-// slot holds one process at a time.
+// slot runs one process at a time.
 type slot struct {
 	*fleet
 	log     string
-	address string // guarded by the fleet's mu; empty: there is no process
-	api     string // where "files serve" listens, likewise
+	address string // guarded by the fleet's mu; empty if no process runs
+	api     string // address of "files serve", likewise
 	process *rig.Process
 }
 
-// plannedFault is a part of the plan: what happens to the process of a place.
+// plannedFault is a kill or freeze of a slot's process.
 type plannedFault struct {
-	anyTime bool          // at any moment, be it at its start or in a transaction of the ledger
-	after   time.Duration // since it was started, listens or went on
-	freeze  time.Duration // SIGSTOP, and so much later SIGCONT; 0: SIGKILL
+	anyTime bool          // at any time, including its start and ledger transactions
+	after   time.Duration // since the process started, listened or continued
+	freeze  time.Duration // time from SIGSTOP to SIGCONT; 0 means SIGKILL
 }
 
-// injectedFault is a strike that was dealt.
+// injectedFault is a fault that was injected.
 type injectedFault struct {
 	plannedFault
 	pid int
@@ -68,9 +67,8 @@ func (b injectedFault) String() string {
 	return fmt.Sprintf("%d stopped at %s for %s", b.pid, b.at.Format("15:04:05.000"), b.freeze)
 }
 
-// planFaults deals faults to the places, all from the seed. A stopped process sleeps
-// through its lease, but is back before what it may still write comes too late
-// for the verification.
+// planFaults distributes faults over the slots, from the seed. A frozen process sleeps past its
+// lease, but continues early enough that its late writes land before the verification.
 func planFaults(rng *rand.Rand, kills, stops, places int) [][]plannedFault {
 	between := func(from, to time.Duration) time.Duration { return from + time.Duration(rng.Int64N(int64(to-from))) }
 	var all []plannedFault
@@ -89,11 +87,11 @@ func planFaults(rng *rand.Rand, kills, stops, places int) [][]plannedFault {
 	return dealt
 }
 
-// start starts the processes. They end with the test, however it ends.
+// start starts the processes. They end with the test.
 func (f *fleet) start(t testing.TB, places int) {
 	t.Helper()
 	t.Cleanup(func() {
-		f.wg.Wait() // the test's context is over
+		f.wg.Wait() // the test's context has ended
 		for _, p := range f.slots {
 			p.killForGood()
 			if t.Failed() {
@@ -112,8 +110,7 @@ func (f *fleet) start(t testing.TB, places int) {
 	}
 }
 
-// addresses are where the processes listen, or soon will, or would if they were
-// not stopped.
+// addresses returns the addresses where processes listen, will listen, or are frozen.
 func (f *fleet) addresses() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,7 +122,7 @@ func (f *fleet) addresses() (all []string) {
 	return all
 }
 
-// apis are where "files serve" listens, or soon will.
+// apis returns the addresses of "files serve", likewise.
 func (f *fleet) apis() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,7 +134,7 @@ func (f *fleet) apis() (all []string) {
 	return all
 }
 
-// injectAll carries out the plan, in all places at the same time.
+// injectAll injects the planned faults, in all slots concurrently.
 func (f *fleet) injectAll(ctx context.Context, plan [][]plannedFault) error {
 	errs := make([]error, len(plan))
 	var wg sync.WaitGroup
@@ -154,7 +151,7 @@ func (f *fleet) injectAll(ctx context.Context, plan [][]plannedFault) error {
 	return errors.Join(errs...)
 }
 
-// restartExited starts processes that end by themselves again, until ctx ends.
+// restartExited restarts processes that exit, until ctx ends.
 func (f *fleet) restartExited(ctx context.Context) error {
 	errs := make([]error, len(f.slots))
 	var wg sync.WaitGroup
@@ -196,8 +193,7 @@ func (p *slot) inject(ctx context.Context, s plannedFault) error {
 	return p.process.Thaw()
 }
 
-// freeze stops the process: at once, or when it is caught, or after a while in
-// any case.
+// freeze stops the process: at once, or when it is a zombie, or after a number of tries.
 func (p *slot) freeze(ctx context.Context, blind bool) error {
 	const tries = 50
 	for n := 1; ; n++ {
@@ -222,8 +218,8 @@ func (p *slot) recordInjected(s plannedFault) {
 	p.injected = append(p.injected, injectedFault{plannedFault: s, pid: p.process.Pid, at: time.Now()})
 }
 
-// runFor lets time pass for the process. It may not end by itself, unless another
-// program took its port before it did: then it is started again.
+// runFor waits while the process runs. The process must not exit, unless another program took its
+// port: then it is restarted.
 func (p *slot) runFor(ctx context.Context, d time.Duration) error {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -261,7 +257,7 @@ func (p *slot) waitUntilListening(ctx context.Context) error {
 func (p *slot) restartAfterExit(err error) error {
 	p.clearAddresses()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && p.ledgerMayBeDown && exit.ExitCode() == 2 {
-		return p.start() // while it runs it would be another code
+		return p.start() // an exit during operation has another code
 	}
 	if said := p.process.LogTail(); !strings.Contains(said, "address already in use") {
 		return fmt.Errorf("a worker ended by itself: %v; it said at last:\n%s", err, said)
@@ -269,7 +265,7 @@ func (p *slot) restartAfterExit(err error) error {
 	return p.start()
 }
 
-// killAndRestart ends the process at once, and starts another in its place.
+// killAndRestart kills the process and starts another one in its slot.
 func (p *slot) killAndRestart() error {
 	p.process.Kill()
 	if exit, ok := errors.AsType[*exec.ExitError](p.process.Err()); !ok || exit.Exited() {
@@ -279,7 +275,8 @@ func (p *slot) killAndRestart() error {
 	return p.start()
 }
 
-// start does not wait until the process listens: it may be killed before.
+// start starts a process. It does not wait until the process listens, because a fault may come
+// earlier.
 func (p *slot) start() error {
 	address, err := rig.FreeAddress(context.Background())
 	if err != nil {
@@ -307,7 +304,7 @@ func (p *slot) start() error {
 	return nil
 }
 
-// killForGood kills the process, stopped or not, if there is one.
+// killForGood kills the process, if there is one, even if it is frozen.
 func (p *slot) killForGood() {
 	p.process.Kill()
 	p.clearAddresses()
@@ -319,7 +316,7 @@ func (p *slot) clearAddresses() {
 	p.address, p.api = "", ""
 }
 
-// stop ends all processes in order.
+// stop shuts down all processes gracefully.
 func (f *fleet) stop(t testing.TB) {
 	t.Helper()
 	for _, p := range f.slots {
@@ -335,7 +332,7 @@ func (f *fleet) stop(t testing.TB) {
 	}
 }
 
-// count returns how many lines of the logs hold a text.
+// count returns the number of log lines that contain a text.
 func (f *fleet) count(t *testing.T, text string) (n int) {
 	t.Helper()
 	for _, p := range f.slots {
@@ -348,7 +345,7 @@ func (f *fleet) count(t *testing.T, text string) (n int) {
 	return n
 }
 
-// built is the pawl binary, which is built once for all tests.
+// built builds the pawl binary once for all tests.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "pawl-e2e-")
 	if err != nil {

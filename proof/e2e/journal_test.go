@@ -18,30 +18,29 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// journal follows everything that is ever written to a ledger, row by row in the
-// order of the commits. Triggers in the database write it down: the workers know
-// nothing of it, and cannot commit a row without it.
+// journal follows every write to a ledger, in commit order. Database triggers record the writes, so
+// no worker can commit a row without an entry.
 type journal struct {
 	journalLog
 	ended     bool
 	histories map[ledger.RowKey]*rowHistory
 	rows      int
-	unsettled atomic.Int64 // rows that are not at rest
+	unsettled atomic.Int64 // number of unsettled rows
 
 	stop context.CancelFunc
 	done chan error
 }
 
-// journalLog is where triggers write, in one kind of database.
+// journalLog is the log that triggers write, in one kind of database.
 type journalLog interface {
-	// drain takes out what is there.
+	// drain removes and returns the records.
 	drain() ([]journalRecord, error)
-	// writable reports that nobody holds up the others' writes for long.
+	// writable reports whether no process blocks the ledger's writes for long.
 	writable() bool
 	close() error
 }
 
-// sqliteLog is in a ledger file.
+// sqliteLog is a log in a SQLite ledger.
 type sqliteLog struct {
 	path string
 	conn *sqlite.Conn
@@ -59,11 +58,10 @@ const journalSQL = `
 		INSERT INTO journal VALUES (NULL, old.space, old.name, NULL);
 	END;`
 
-// busyTimeout is how long a worker that was stopped in mid-transaction may keep the
-// file to itself.
+// busyTimeout bounds how long a frozen worker may block the file in a transaction.
 const busyTimeout = 20 * time.Second
 
-// newSQLiteJournal makes a journal in a ledger file, and keeps reading it.
+// newSQLiteJournal creates the log's triggers in a ledger file, and starts to read it.
 func newSQLiteJournal(t *testing.T, path string) *journal {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
@@ -71,7 +69,7 @@ func newSQLiteJournal(t *testing.T, path string) *journal {
 		t.Fatal(err)
 	}
 	conn.SetBusyTimeout(busyTimeout)
-	// What is lost with the power is of no use without the ledger.
+	// The journal need not survive a power failure.
 	err = sqlitex.ExecuteTransient(conn, "PRAGMA synchronous = off", nil)
 	if err := errors.Join(err, sqlitex.ExecuteScript(conn, journalSQL, nil)); err != nil {
 		t.Fatal(err)
@@ -79,12 +77,12 @@ func newSQLiteJournal(t *testing.T, path string) *journal {
 	return newJournal(t, &sqliteLog{path, conn})
 }
 
-// newJournal keeps reading a book.
+// newJournal starts to read a log.
 func newJournal(t *testing.T, b journalLog) *journal {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	j := &journal{journalLog: b, histories: map[ledger.RowKey]*rowHistory{}, stop: cancel, done: make(chan error, 1)}
 	go func() { j.done <- j.run(ctx) }()
-	t.Cleanup(func() { _ = j.end() }) // where the test failed before
+	t.Cleanup(func() { _ = j.end() }) // if the test failed earlier
 	return j
 }
 
@@ -117,7 +115,7 @@ func (b *sqliteLog) writable() bool {
 	return err == nil
 }
 
-// end reads the rest. Nobody may write any more.
+// end reads the remaining records. No process may write any more.
 func (j *journal) end() error {
 	if j.ended {
 		return nil
@@ -129,14 +127,14 @@ func (j *journal) end() error {
 
 func (b *sqliteLog) close() error { return b.conn.Close() }
 
-// journalRecord is what a trigger wrote.
+// journalRecord is one record of a trigger.
 type journalRecord struct {
 	key     ledger.RowKey
 	deleted bool
 	body    string
 }
 
-// read takes what is there out of the book, which so remains small.
+// read drains the log, which therefore remains small.
 func (j *journal) read() error {
 	records, err := j.drain()
 	if err != nil {
@@ -196,7 +194,7 @@ func (j *journal) apply(r *journalRecord) error {
 	return nil
 }
 
-// violations lists what went wrong in the ledger, with the whole story.
+// violations returns the violations of all rows, with their histories.
 func (j *journal) violations() (bad []string) {
 	for _, l := range j.histories {
 		if len(l.violations) > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// What TestKills is to do. Its plan is made from the seed and these.
+// Parameters of TestKills. They and the seed determine its plan.
 var (
 	rounds    = flag.Int("rounds", 1, "rounds on each server")
 	kills     = flag.Int("kills", 20, "SIGKILLs in a round")
@@ -25,7 +25,7 @@ const (
 	objects = 200
 )
 
-// The pipelines. One has an output, the other tells a service.
+// The pipelines: one with an output, and one that calls a service.
 const (
 	pipelineUpper = "upper"
 	pipelineTell  = "tell"
@@ -33,9 +33,8 @@ const (
 
 var pipelines = []string{pipelineUpper, pipelineTell}
 
-// The lease is short, so that a stopped worker sleeps through it. The horizon is
-// longer than the longest stop and the slowest write together, for that is how
-// late a write may land.
+// The lease is short, so that a frozen worker sleeps past it. A write may land as late as the
+// longest freeze plus the slowest write; the horizon is longer than that.
 const (
 	ttl, skew = time.Second, 300 * time.Millisecond
 	leaseTime = ttl + skew
@@ -60,18 +59,17 @@ concurrency: 16
 sweep_interval: 200ms
 `
 
-// TestKills runs several worker processes over one ledger and one object store
-// while objects change. It kills them at random (SIGKILL) and stops them for
-// longer than their leases last (SIGSTOP, later SIGCONT). A relay before them
-// drops, doubles, delays and reorders what the store tells, and the network
-// between them and the store holds back some writes and loses some answers.
+// TestKills runs several worker processes over one ledger and one object store while objects
+// change. It kills them at random (SIGKILL) and freezes them for longer than their leases (SIGSTOP,
+// later SIGCONT). A relay before them drops, repeats, delays and reorders notifications. A proxy
+// between them and the store delays some writes and loses some answers.
 //
-// What is watched meanwhile stands at [life], [judge] and [fenced]. At rest
-// nothing that was acknowledged is forgotten, an audit finds what the relay has
-// dropped and nothing else, and every output is that of its input.
+// Meanwhile, [rowHistory], [effectViolations] and [outputViolations] check every write. At rest,
+// every acknowledged event is in the ledger, an audit finds exactly the dropped notifications, and
+// every output matches its input.
 //
-// The seed repeats the changes, the faults and the fate of notifications. The
-// timing it does not. With -short there are at most five kills.
+// The seed repeats the changes, the faults and the treatment of notifications, but not the timing.
+// With -short there are at most five kills.
 func TestKills(t *testing.T) {
 	if testing.Short() {
 		*kills = min(*kills, 5)
@@ -92,7 +90,7 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// runRounds plays rounds and checks them.
+// runRounds runs rounds and checks them.
 func runRounds(t *testing.T, total *counts, begin func(t *testing.T, seed uint64) *round) {
 	t.Helper()
 	first := *firstSeed

@@ -31,7 +31,7 @@ import (
 	"github.com/pawlhq/pawl/store/dynamo"
 )
 
-// What TestKillsLambda does. The full run takes half an hour:
+// Parameters of TestKillsLambda. The full run takes half an hour:
 //
 //	go test ./proof/e2e -run 'TestKillsLambda$' -timeout 60m -messages 2000 -environments 20 -freeze 60s -longfreezes 5
 var (
@@ -41,29 +41,29 @@ var (
 	longFreezes  = flag.Int("longfreezes", 0, "processes that are frozen for ten minutes")
 )
 
-// functionTimeout is the function's time-out. The queue hides a message for longer.
+// functionTimeout is the timeout of the function. It is shorter than the visibility timeout of the
+// queue.
 const functionTimeout = 10 * time.Second
 
-// TestKillsLambda is TestQueueKills with a function of AWS Lambda in place of the workers:
-// the real binary behind a Runtime API, a queue of SQS that hands a message out twice at
-// most, and a ledger in DynamoDB. One in ten invocations is killed, at any moment or at its
-// deadline. Between two invocations a process is frozen. What reaches the dead-letter
-// queue is not lost: sweeps find it if the ledger has it, and otherwise an audit does.
+// TestKillsLambda is TestQueueKills with a function of AWS Lambda instead of workers: the real
+// binary behind a Runtime API, an SQS queue that delivers a message at most twice, and a ledger in
+// DynamoDB. One in ten invocations is killed, at random or at its deadline. Processes are frozen
+// between invocations. Messages in the dead-letter queue are not lost: sweeps process them if the
+// ledger has their rows, otherwise an audit finds them.
 func TestKillsLambda(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	runLambda(t, 0, func(t *testing.T, _ uint64, table string) (string, *journal) {
 		proxy := newDynamoProxy(t, 0, endpointOf(t, table))
 		return strings.Replace(table, endpointOf(t, table), proxy.url, 1), newJournal(t, proxy)
 	})
 }
 
-// TestKillsLambdaAndWorkers is TestKillsLambda with workers on the same queues and table.
-// The table throttles three in ten requests, and does not answer one in twenty that it has
-// executed.
+// TestKillsLambdaAndWorkers is TestKillsLambda with workers on the same queues and table. The table
+// throttles 30 % of the requests, and executes 5 % without an answer.
 func TestKillsLambdaAndWorkers(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	runLambda(t, 8, func(t *testing.T, seed uint64, table string) (string, *journal) {
 		proxy := newDynamoProxy(t, seed, endpointOf(t, table))
 		proxy.throttles, proxy.loses = 3, true
@@ -110,7 +110,7 @@ func runLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64, 
 	}
 }
 
-// lambdaOf returns the function that does what the round's workers do.
+// lambdaOf returns a function with the pipelines of the round's workers.
 func lambdaOf(t *testing.T, r *round) *servertest.Function {
 	t.Helper()
 	raw, err := os.ReadFile(r.fleet.config)
@@ -137,7 +137,7 @@ func newFunction(t *testing.T, binary, config string, env []string) *servertest.
 	return &servertest.Function{Program: binary, Log: log, Timeout: functionTimeout, Env: append(slices.Clone(env), "PAWL_CONFIG="+file)}
 }
 
-// newTable makes a table for a ledger.
+// newTable creates a table for a ledger.
 func newTable(t *testing.T, s *servertest.Tables, binary string) (url string) {
 	t.Helper()
 	url = s.NewTable()
@@ -147,24 +147,25 @@ func newTable(t *testing.T, s *servertest.Tables, binary string) (url string) {
 	return url
 }
 
-// eventSourceMapping is the event source mapping of a function: it receives messages in batches,
-// invokes the function, and deletes what the function does not return as failed.
+// eventSourceMapping emulates the event source mapping of a function: it receives messages in
+// batches, invokes the function, and deletes the messages that the function does not return as
+// failed.
 type eventSourceMapping struct {
 	*queues
 	*servertest.Function
-	throttled   bool   // the table is, so that invocations may fail
-	messages    int64  // that the function receives
+	throttled   bool   // the table throttles, so invocations may fail
+	messages    int64  // number of messages for the function
 	dead        string // URL of the dead-letter queue
 	deadLetters int
 
 	mu         sync.Mutex
 	rng        *rand.Rand
 	received   atomic.Int64
-	frozenLong atomic.Int64 // freezes of ten minutes that have begun
-	thawed     atomic.Int64 // of them, those that an invocation followed
+	frozenLong atomic.Int64 // started freezes of ten minutes
+	thawed     atomic.Int64 // those followed by an invocation
 }
 
-// newDeadLetters gives the queue one for messages that failed twice.
+// newDeadLetters configures a dead-letter queue for messages that failed twice.
 func newDeadLetters(t *testing.T, q *queues) (url string) {
 	t.Helper()
 	url = q.server.NewQueue(t, nil)
@@ -182,7 +183,7 @@ func newDeadLetters(t *testing.T, q *queues) (url string) {
 	return url
 }
 
-// run is [round.play] with invocations.
+// run is [round.run] with invocations.
 func (m *eventSourceMapping) run(t *testing.T, r *round) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -228,7 +229,7 @@ func (m *eventSourceMapping) run(t *testing.T, r *round) {
 	}
 }
 
-// waitForMessages waits until the function has received the messages of the test.
+// waitForMessages waits until the function has received enough messages.
 func (m *eventSourceMapping) waitForMessages(ctx context.Context, errs <-chan error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -246,7 +247,7 @@ func (m *eventSourceMapping) waitForMessages(ctx context.Context, errs <-chan er
 	return nil
 }
 
-// poll is what the mapping does with one process.
+// poll invokes the function in one process, batch by batch.
 func (m *eventSourceMapping) poll(ctx context.Context, e *servertest.Environment) error {
 	long := false // the process was frozen for ten minutes
 	for ctx.Err() == nil {
@@ -268,7 +269,7 @@ func (m *eventSourceMapping) poll(ctx context.Context, e *servertest.Environment
 			if ctx.Err() == nil && !m.mayFail(err) {
 				return err
 			}
-			continue // the messages come again
+			continue // the messages are redelivered
 		}
 		if err := m.delete(ctx, got.Messages, said); err != nil {
 			return err
@@ -281,15 +282,15 @@ func (m *eventSourceMapping) poll(ctx context.Context, e *servertest.Environment
 	return nil
 }
 
-// mayFail reports whether an invocation may end with an error: it was killed, or a throttled
-// table did not answer in its ten seconds.
+// mayFail reports whether an invocation may return the error: it was killed, or a throttled table
+// did not answer in time.
 func (m *eventSourceMapping) mayFail(err error) bool {
 	late := func(text string) bool { return strings.Contains(err.Error(), text) }
 	return errors.Is(err, servertest.ErrKilled) ||
 		m.throttled && (late("the ledger did not answer in time") || late("the deadline is in") || late("the sweep got no due rows"))
 }
 
-// randomCut ends one invocation in ten before its time.
+// randomCut kills one invocation in ten.
 func (m *eventSourceMapping) randomCut() *servertest.EarlyKill {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -317,7 +318,7 @@ func (m *eventSourceMapping) delete(ctx context.Context, all []types.Message, sa
 		}
 		_, err := m.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &m.urls[0], ReceiptHandle: one.ReceiptHandle})
 		if received := (*types.ReceiptHandleIsInvalid)(nil); errors.As(err, &received) {
-			continue // the invocation outlasted the visibility timeout, and the message was received again
+			continue // the invocation outlasted the visibility timeout, and the message was redelivered
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -326,8 +327,8 @@ func (m *eventSourceMapping) delete(ctx context.Context, all []types.Message, sa
 	return nil
 }
 
-// freeze leaves a process frozen for a while: one in ten for up to the longest freeze. It
-// reports whether it did for ten minutes.
+// freeze keeps a process frozen: one in ten for up to the longest freeze. It reports whether it
+// lasted ten minutes.
 func (m *eventSourceMapping) freeze(ctx context.Context) (long bool) {
 	m.mu.Lock()
 	d := time.Duration(m.rng.Int64N(int64(200 * time.Millisecond)))
@@ -347,7 +348,7 @@ func (m *eventSourceMapping) freeze(ctx context.Context) (long bool) {
 	return long
 }
 
-// sweep invokes the function every second as its schedule does.
+// sweep invokes the function every second, as its schedule does.
 func (m *eventSourceMapping) sweep(ctx context.Context, e *servertest.Environment) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -363,7 +364,7 @@ func (m *eventSourceMapping) sweep(ctx context.Context, e *servertest.Environmen
 	}
 }
 
-// markDeadLettersLost takes what is in the dead-letter queue for lost notifications.
+// markDeadLettersLost marks the messages in the dead-letter queue as lost notifications.
 func (m *eventSourceMapping) markDeadLettersLost(t *testing.T, r *relay) {
 	t.Helper()
 	for {

@@ -29,7 +29,7 @@ import (
 	"github.com/pawlhq/pawl/store/postgres"
 )
 
-// What TestLoads is to do; -seed is that of TestKills.
+// Parameters of TestLoads; it uses -seed of TestKills.
 var (
 	csvFiles  = flag.Int("files", 200, "CSV files that are loaded")
 	loadKills = flag.Int("loadkills", 20, "SIGKILLs while they are")
@@ -51,15 +51,14 @@ concurrency: 8
 sweep_interval: 200ms
 `
 
-// TestLoads has worker processes load CSV files while these are overwritten and
-// removed, notifications are lost, doubled and late, workers are killed, PostgreSQL
-// crashes, and a relay before it drops answers, those to commits among them. At rest
-// the table holds the rows of the files that exist, and no others. A plain table of
-// processed keys, that hears of the same notifications in the same run, is left with
-// others.
+// TestLoads runs worker processes that load CSV files while files are overwritten and removed,
+// notifications are lost, repeated and late, workers are killed, PostgreSQL crashes, and a proxy
+// loses answers, including those of commits. At rest, the table contains exactly the rows of the
+// existing files. A plain table of processed keys, which receives the same notifications, has wrong
+// rows.
 func TestLoads(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	seed := *firstSeed
 	if seed == 0 {
 		seed = rand.Uint64N(1 << 40)
@@ -77,7 +76,7 @@ func TestLoads(t *testing.T) {
 		if err := l.fleet.injectAll(t.Context(), faults); err != nil {
 			t.Error(err)
 		}
-		// A worker that starts while PostgreSQL is down ends with 2, as documented.
+		// A worker that starts while PostgreSQL is down exits with 2, as documented.
 		if err := l.fleet.restartExited(tended); err != nil {
 			t.Error(err)
 		}
@@ -112,7 +111,7 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// loadTest is a store, a PostgreSQL and a fleet that loads from the one into the other.
+// loadTest has a store, a PostgreSQL, and a fleet that loads from one into the other.
 type loadTest struct {
 	postgres  *servertest.PostgresServer
 	pool      *pgxpool.Pool
@@ -121,8 +120,8 @@ type loadTest struct {
 	relay     *relay
 	buckets   *testBuckets
 	fleet     *fleet
-	commits   atomic.Int64 // whose answers were lost
-	lost      atomic.Int64 // other answers
+	commits   atomic.Int64 // commits whose answers were lost
+	lost      atomic.Int64 // other lost answers
 	naiveDone sync.WaitGroup
 	stop      context.CancelFunc
 }
@@ -178,7 +177,7 @@ func newLoadTest(t *testing.T, seed uint64) *loadTest {
 	return l
 }
 
-// change writes or removes a file. No two contents are the same.
+// change writes or removes a file. All contents differ.
 func (l *loadTest) change(t *testing.T, rng *rand.Rand, i, n int) {
 	t.Helper()
 	key := fmt.Sprintf("day %d/file %d.csv", i%7, i)
@@ -193,7 +192,7 @@ func (l *loadTest) change(t *testing.T, rng *rand.Rand, i, n int) {
 	l.buckets.put(t, key, text)
 }
 
-// expectedRows are the rows of the files that exist.
+// expectedRows returns the rows of the existing files.
 func (l *loadTest) expectedRows() (all []string) {
 	for key, text := range l.buckets.want {
 		for _, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
@@ -217,7 +216,7 @@ func (l *loadTest) table(t *testing.T, name string) []string {
 	return all
 }
 
-// differences compares two lists whose order does not matter.
+// differences compares two lists, ignoring order.
 func differences(want, got []string) (wrong []string) {
 	counts := map[string]int{}
 	for _, s := range want {
@@ -235,7 +234,7 @@ func differences(want, got []string) (wrong []string) {
 	return wrong
 }
 
-// waitUntilSettled waits until every notification is acknowledged, and every row settled and
+// waitUntilSettled waits until every notification is acknowledged and every row is settled and
 // verified.
 func (l *loadTest) waitUntilSettled(t *testing.T) {
 	t.Helper()
@@ -256,9 +255,8 @@ func (l *loadTest) waitUntilSettled(t *testing.T) {
 	})
 }
 
-// runNaive does with every notification that a worker has taken as is often advised: a
-// table of processed keys is looked at first, and written last. Now and then its
-// process ends in between.
+// runNaive processes every acknowledged notification as is often advised: it checks a table of
+// processed keys first, and updates it last. Sometimes its process ends in between.
 func (l *loadTest) runNaive(ctx context.Context, rng *rand.Rand) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -273,7 +271,7 @@ func (l *loadTest) runNaive(ctx context.Context, rng *rand.Rand) {
 		l.relay.mu.Unlock()
 		done += len(fresh)
 		for _, e := range fresh {
-			_ = l.naiveLoad(ctx, &e, rng.IntN(20) == 0) // as in life: it is in the log
+			_ = l.naiveLoad(ctx, &e, rng.IntN(20) == 0) // ignored, as by a service that only logs it
 		}
 	}
 }

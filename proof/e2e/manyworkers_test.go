@@ -21,21 +21,20 @@ import (
 	"github.com/pawlhq/pawl/store/postgres"
 )
 
-// What TestManyWorkers is to do. The whole is 20,000 objects and 50 faults.
+// Parameters of TestManyWorkers. The full run has 20,000 objects and 50 kills.
 var (
 	manyObjects = flag.Int("objects", 300, "objects of TestManyWorkers")
 	manyStrikes = flag.Int("strikes", 5, "times that TestManyWorkers kills two workers")
 )
 
-// TestManyWorkers runs eight worker processes on one PostgreSQL, which take
-// notifications from two queues of SQS, doubled, delayed and in another order.
-// Objects are written, some of them again, some removed; meanwhile two workers at
-// a time are killed, at random moments, and others take their places. At rest no
-// message is left or lost, an audit finds nothing, outputs are right, and each
-// version was completed once: see [life].
+// TestManyWorkers runs eight worker processes on one PostgreSQL. They receive notifications from
+// two SQS queues, repeated, delayed and reordered. Objects are written, overwritten and removed
+// while pairs of workers are killed at random and replaced. At rest, no message is left or lost, an
+// audit finds nothing, the outputs are right, and each version was completed once: see
+// [rowHistory].
 func TestManyWorkers(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	seed := *firstSeed
 	if seed == 0 {
 		seed = rand.Uint64N(1 << 40)
@@ -106,7 +105,7 @@ func TestManyWorkers(t *testing.T) {
 	}
 }
 
-// killPairs kills two processes at a time, and starts others in their places.
+// killPairs kills two processes at a time and replaces them.
 func (f *fleet) killPairs(ctx context.Context, rng *rand.Rand, times int) error {
 	for range times {
 		pair := rng.Perm(len(f.slots))[:2]
@@ -124,8 +123,8 @@ func (f *fleet) killPairs(ctx context.Context, rng *rand.Rand, times int) error 
 	return nil
 }
 
-// postgresLog is in the database of a ledger. Rows are locked until their writer
-// has committed, so that what is written of one row stands in its order.
+// postgresLog is a log in a PostgreSQL ledger. A row is locked until its writer commits, so the
+// records of a row are in order.
 type postgresLog struct{ pool *pgxpool.Pool }
 
 const postgresJournalSQL = `

@@ -19,38 +19,38 @@ import (
 	"time"
 )
 
-// How many in a hundred looks at an input are held back before they come to the
-// store: what they see is then newer than what a worker that took over has seen.
+// headDelayPercent is the percentage of HEAD requests for inputs that the proxy delays. A delayed
+// HEAD returns a newer version than the worker that took over has seen.
 const headDelayPercent = 5
 
-// How many in a hundred changes of an output meet with which trouble.
+// Percentages of output writes with each fault.
 const (
-	writeDelayPercent = 8 // it arrives late
-	writeAbortPercent = 4 // it arrives late, and its sender is told at once that the connection is broken
-	answerLossPercent = 2 // it arrives, and its answer does not
+	writeDelayPercent = 8 // the write arrives late
+	writeAbortPercent = 4 // the write arrives late, and its sender's connection is closed at once
+	answerLossPercent = 2 // the write arrives, but its answer is lost
 )
 
-// A change is held back for so long: about as long as it takes another worker to
-// come in between. Added to the longest stop, it is less than the horizon.
+// Bounds of a write's delay. Another worker can take over meanwhile. The delay plus the longest
+// freeze is below the horizon.
 const (
 	minWriteDelay = time.Second
 	maxWriteDelay = 3 * time.Second
 )
 
-// network stands between the workers and the store. What it holds back it brings
-// to the store all the same when the worker has been killed or given up by then.
+// network is a proxy between the workers and the store. It forwards delayed requests even if the
+// worker was killed or has timed out.
 type network struct {
 	url         string
-	headBucket  string // bucket whose HEADs may be held back
-	writeBucket string // bucket whose changes meet with trouble
+	headBucket  string // bucket whose HEAD requests may be delayed
+	writeBucket string // bucket whose writes may have faults
 	proxy       *httputil.ReverseProxy
-	wg          sync.WaitGroup // of torn requests
+	wg          sync.WaitGroup // of aborted requests
 
 	mu                                                                      sync.Mutex
 	rng                                                                     *rand.Rand
 	delayedHeads, delayedWrites, abortedWrites, lostAnswers, rejectedWrites int
-	inFlight                                                                int             // changes that the store has not answered
-	aborted                                                                 map[string]bool // paths of changes whose sender went away meanwhile
+	inFlight                                                                int             // writes that the store has not answered
+	aborted                                                                 map[string]bool // paths of writes whose sender disconnected
 }
 
 func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
@@ -62,10 +62,10 @@ func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
 	n := &network{headBucket: inputs, writeBucket: outputs, aborted: map[string]bool{}, rng: rand.New(rand.NewPCG(seed, 3)), proxy: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(store)
-			r.Out.Host = r.In.Host // which is signed
+			r.Out.Host = r.In.Host // because it is signed
 		},
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64},
-		ErrorLog:  log.New(io.Discard, "", 0), // senders that are killed
+		ErrorLog:  log.New(io.Discard, "", 0), // killed senders
 	}}
 	srv := httptest.NewServer(n)
 	t.Cleanup(func() {
@@ -109,7 +109,7 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			defer n.writeDone()
 			n.sendAfter(r, wait)
 		})
-		panic(http.ErrAbortHandler) // ends the connection
+		panic(http.ErrAbortHandler) // closes the connection
 	case chance < writeDelayPercent+writeAbortPercent+answerLossPercent:
 		n.count(&n.lostAnswers)
 		n.proxy.ServeHTTP(httptest.NewRecorder(), r)
@@ -119,8 +119,7 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// forwardLater brings a request to the store later, and its answer to its sender, if that
-// is still there.
+// forwardLater forwards a request after a delay, and returns the answer if the sender still waits.
 func (n *network) forwardLater(w http.ResponseWriter, r *http.Request, wait time.Duration) {
 	answer := n.sendAfter(detached(r), wait)
 	maps.Copy(w.Header(), answer.Header())
@@ -128,11 +127,11 @@ func (n *network) forwardLater(w http.ResponseWriter, r *http.Request, wait time
 	_, _ = answer.Body.WriteTo(w)
 }
 
-// detached is a request that arrives whatever becomes of its sender.
+// detached returns a request that is forwarded even if its sender disconnects.
 func detached(r *http.Request) *http.Request {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // its sender did not get so far
+		panic(http.ErrAbortHandler) // the sender did not finish the request
 	}
 	r = r.Clone(context.WithoutCancel(r.Context()))
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -155,14 +154,14 @@ func (n *network) count(what *int) {
 	*what++
 }
 
-// writeDone says that the store has answered a change, or will never hear of it.
+// writeDone records that a write was answered or cannot be answered any more.
 func (n *network) writeDone() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.inFlight--
 }
 
-// idle reports that no change is on its way to the store.
+// idle reports whether no write is pending.
 func (n *network) idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -175,8 +174,8 @@ func (n *network) markAborted(path string) {
 	n.aborted[path] = true
 }
 
-// wasAborted reports that the sender of a change went away before its answer came. The
-// store may have made the change, and tells of it or does not.
+// wasAborted reports whether the sender of a write disconnected before the answer. The store may or
+// may not have executed and announced the write.
 func (n *network) wasAborted(bucket, key string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

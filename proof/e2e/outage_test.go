@@ -37,8 +37,8 @@ retry: {attempts: 2, base: 50ms, max: 200ms}
 pipelines: [{name: tell, match: {bucket: photos}, http: {url: "http://%s"}}]
 `
 
-// TestReceiverDown: objects that change while their receiver does not listen are not
-// dead, however few attempts they have. Once it works again, it is told of each.
+// TestReceiverDown checks that objects that change during an outage of their receiver do not become
+// dead, even with few attempts. After the outage, the receiver is called for each.
 func TestReceiverDown(t *testing.T) {
 	t.Parallel()
 	const objects = 20
@@ -61,7 +61,7 @@ func TestReceiverDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = log.Close() }() // it is read by its name
+	defer func() { _ = log.Close() }() // read by name later
 	said := func() string {
 		b, err := os.ReadFile(log.Name())
 		if err != nil {
@@ -82,7 +82,7 @@ func TestReceiverDown(t *testing.T) {
 	waitFor(t, ended, said, func() bool { return strings.Contains(said(), outageBegins) })
 	told := &outageReceiver{rejectFirst: 10, keys: map[string]bool{}}
 	told.listen(t, address)
-	if err := <-ended; err != nil { // 3 if an object died
+	if err := <-ended; err != nil { // 3 if a row died
 		t.Errorf("pawl replay: %v", err)
 	}
 	if told.count() != objects {
@@ -98,7 +98,7 @@ func TestReceiverDown(t *testing.T) {
 	}
 }
 
-// putPhotos stores objects and returns the notifications of them.
+// putPhotos stores objects and returns their notifications.
 func putPhotos(t *testing.T, server *servertest.Server, n int) (events string) {
 	t.Helper()
 	if _, err := server.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("photos")}); err != nil {
@@ -114,7 +114,7 @@ func putPhotos(t *testing.T, server *servertest.Server, n int) (events string) {
 	return events
 }
 
-// waitFor waits for a condition, as long as the process runs.
+// waitFor waits for a condition while the process runs.
 func waitFor(t *testing.T, ended <-chan error, said func() string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -131,8 +131,8 @@ func waitFor(t *testing.T, ended <-chan error, said func() string, holds func() 
 	}
 }
 
-// outageReceiver are what a receiver was told of. It answers its first requests with 503, as
-// a service that starts.
+// outageReceiver records the keys of its requests. It rejects its first requests with 503, like a
+// service that is starting.
 type outageReceiver struct {
 	mu          sync.Mutex
 	rejectFirst int

@@ -13,9 +13,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// outputChange is a change of an output, as the store's own notification tells of
-// it: in the store's order, with the fence that the writer had, and the source
-// that it read. Of a removal, nobody tells the fence.
+// outputChange is a change of an output, as reported by the store's notification: in the store's
+// order, with the fence of the writer and the source that it read. A removal has no fence.
 type outputChange struct {
 	event.Event
 	fence int64
@@ -26,7 +25,7 @@ func (p *outputChange) String() string {
 	return fmt.Sprintf("%s of %s by fence %d from %s", p.Name, p.Object, p.fence, p.etag)
 }
 
-// parseOutputChanges reads notifications about an output bucket, by input key.
+// parseOutputChanges parses notifications about the output bucket, by input key.
 func parseOutputChanges(bodies [][]byte, prefix string) (map[string][]*outputChange, error) {
 	all := map[string][]*outputChange{}
 	for _, body := range bodies {
@@ -45,7 +44,7 @@ func parseOutputChanges(bodies [][]byte, prefix string) (map[string][]*outputCha
 			return nil, err
 		}
 		if len(batch.Events) != 1 || len(raw.Records) != 1 {
-			continue // a removal of nothing
+			continue // removal of a missing object
 		}
 		p := &outputChange{Event: batch.Events[0]}
 		if err := p.parseMetadata(raw.Records[0].S3.Object.UserMetadata); err != nil {
@@ -78,18 +77,16 @@ func (p *outputChange) parseMetadata(metadata map[string]string) error {
 	return nil
 }
 
-// outputViolations compares the changes of one output with what the ledger says of it, and
-// with the input's contents in the order in which they were put. It counts the
-// writes that came late: after one of a higher fence. This is promised:
+// outputViolations compares the changes of one output with its row's history, and with the input's
+// contents in the order in which they were put. It counts late writes: those after a write of a higher
+// fence. Pawl guarantees:
 //
-//   - No write without a claim.
-//   - Behind each completed attempt that had an effect, and left an output,
-//     stands a write of its own.
-//   - Late is only the write of an attempt of unknown result, or one that was
-//     completed with a copy of its write on its way.
-//   - No older content replaces a newer one. It may come where there is none,
-//     after a removal. (At rest that is healed: that outputs are right is seen
-//     elsewhere.)
+//   - Every write has a claim.
+//   - Every completed attempt that had an effect and left an output has a write.
+//   - Only an attempt of unknown result, or one completed while a copy of its write was outstanding, has
+//     a late write.
+//   - No older content replaces a newer one, except after a removal. (A verification repairs that; other
+//     checks compare the final outputs.)
 func outputViolations(l *rowHistory, writes []*outputChange, puts []string) (bad []string, late int) {
 	complain := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	var highest int64
@@ -123,9 +120,8 @@ func outputViolations(l *rowHistory, writes []*outputChange, puts []string) (bad
 	return bad, late
 }
 
-// removedBetween reports that among some changes is a removal between two writes. The
-// store gives a write the time at which it was made, and a removal that at which
-// it tells of it, a little later.
+// removedBetween reports whether the changes contain a removal between two writes. The store dates
+// a write when it is made, but a removal when it is announced, slightly later.
 func removedBetween(changes []*outputChange, after, before *outputChange) bool {
 	return slices.ContainsFunc(changes, func(c *outputChange) bool {
 		return c.Kind == event.Removed && c.Sequencer.CompareSameKey(after.Sequencer) > 0 && c.Time.Before(before.Time.Add(time.Second))

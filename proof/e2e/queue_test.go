@@ -19,13 +19,12 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestQueueKills is [TestKills] where workers take notifications from two queues
-// of SQS: the relay puts what MinIO tells there, doubled, delayed and in another
-// order. A killed worker's messages come again when their visibility ends. At rest
-// both queues are empty.
+// TestQueueKills is [TestKills] with two SQS queues between the relay and the workers. The messages
+// of a killed worker are redelivered after their visibility timeout. At rest, both queues are
+// empty.
 func TestQueueKills(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	binary := build(t)
 	total := &counts{}
 	runRounds(t, total, func(t *testing.T, seed uint64) *round {
@@ -36,12 +35,12 @@ func TestQueueKills(t *testing.T) {
 	}
 }
 
-// queues are some that share their messages out by chance. A nil one has none.
+// queues are SQS queues that receive the messages at random. Nil means no queues.
 type queues struct {
 	server      *servertest.Queues
 	client      *sqs.Client
 	urls        []string
-	lastVisible atomic.Int64 // how many messages there were
+	lastVisible atomic.Int64 // latest number of messages
 }
 
 func newQueues(t *testing.T, n int) *queues {
@@ -58,10 +57,10 @@ func newQueues(t *testing.T, n int) *queues {
 	return q
 }
 
-// addresses are those that a relay sends to.
+// addresses returns the queues' URLs for the relay.
 func (q *queues) addresses() []string { return q.urls }
 
-// sources are lines of pawl.yaml.
+// sources returns lines of pawl.yaml.
 func (q *queues) sources() string {
 	if q == nil {
 		return ""
@@ -79,8 +78,8 @@ func (q *queues) send(ctx context.Context, body []byte, url string) error {
 	return err
 }
 
-// visible returns how many messages waited for a worker a moment ago. Those of
-// killed workers do not.
+// visible returns the latest number of visible messages. Messages of killed workers are not
+// visible.
 func (q *queues) visible() int {
 	if q == nil {
 		return 0
@@ -103,7 +102,7 @@ func (q *queues) watch(ctx context.Context) {
 	}
 }
 
-// total returns how many messages there are, be they held or not.
+// total returns the number of messages, visible or not.
 func (q *queues) total(ctx context.Context) (int, error) {
 	if q == nil {
 		return 0, nil

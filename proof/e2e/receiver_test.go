@@ -17,11 +17,10 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// receiver is a service that a pipeline without an output tells of each object.
-// It takes a little time before the effect, sometimes more, and after it, and
-// writes down every one, in the order in which they came about. A request whose
-// sender was killed meanwhile has its effect all the same, perhaps after that of
-// whoever took over.
+// receiver is a service that a pipeline without an output calls for each object. It waits a random
+// time before and after the effect, and records effects in the order in which they happen. A
+// request whose sender was killed still has its effect, possibly after that of the next lease
+// holder.
 type receiver struct {
 	url string
 
@@ -32,11 +31,10 @@ type receiver struct {
 	malformed []string
 }
 
-// effect is one request that was obeyed. Its times are those of the receiver's
-// own clock, which counts what happens there.
+// effect is one accepted request. Its times are ticks of the receiver's event counter.
 type effect struct {
 	action.Facts
-	at                          time.Time // of its arrival, for people
+	at                          time.Time // of its arrival, for logs
 	arrived, happened, answered int
 }
 
@@ -84,7 +82,7 @@ func (r *receiver) tick(f func()) {
 	f()
 }
 
-// byKey returns the effects about each object.
+// byKey returns the effects per object.
 func (r *receiver) byKey() map[string][]*effect {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,21 +97,18 @@ func (e *effect) String() string {
 	return fmt.Sprintf("%s %s by fence %d at %s", e.Kind, e.ETag, e.Fence, e.at.Format("15:04:05.000"))
 }
 
-// same reports that two effects are of one version of their object.
+// same reports whether two effects concern the same version.
 func (e *effect) same(o *effect) bool { return e.Kind == o.Kind && e.ETag == o.ETag }
 
-// effectViolations compares the effects about one object with what the ledger says of it,
-// and with its contents in the order in which they were put. That is what is
-// promised of an effect that the store cannot fence:
+// effectViolations compares the effects on one object with its row's history, and with its contents in
+// the order in which they were put. For an effect that the store cannot fence, Pawl guarantees:
 //
-//   - There is no effect without a claim, and one at most for each.
-//   - Behind each attempt that was completed stands its effect, of the version
-//     that was committed.
-//   - A completed effect is over before any of a higher fence arrives: whatever
-//     comes about late, or at the same time, is of an attempt that lost its lease.
-//   - In the order of the fences, versions do not go back.
-//   - A version's effect comes about again only after an attempt of unknown
-//     result.
+//   - Every effect has a claim, and every claim at most one effect.
+//   - Every completed attempt had its effect, on the committed version.
+//   - A completed effect ends before an effect of a higher fence arrives. Only attempts that lost their
+//     lease have late or concurrent effects.
+//   - In the order of fences, versions do not go back.
+//   - The effect of a version repeats only after an attempt of unknown result.
 func effectViolations(l *rowHistory, effects []*effect, puts []string) (bad []string) {
 	complain := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	byFence := map[int64]*effect{}
@@ -148,7 +143,7 @@ func effectViolations(l *rowHistory, effects []*effect, puts []string) (bad []st
 	return append(bad, orderViolations(l, byOrder, puts)...)
 }
 
-// orderViolations looks at effects in the order of their fences.
+// orderViolations checks effects in the order of their fences.
 func orderViolations(l *rowHistory, effects []*effect, puts []string) (bad []string) {
 	newest := -1
 	for i, e := range effects {
@@ -166,15 +161,14 @@ func orderViolations(l *rowHistory, effects []*effect, puts []string) (bad []str
 	return bad
 }
 
-// hasUnknownResult reports that among the attempts from one fence on, and before
-// another, is one of unknown result.
+// hasUnknownResult reports whether an attempt with a fence in [from, before) has an unknown result.
 func hasUnknownResult(l *rowHistory, from, before int64) bool {
 	return slices.ContainsFunc(l.attempts, func(a *attempt) bool { return from <= a.fence && a.fence < before && a.unknown })
 }
 
-// fencingReceiver is a service that does as the documentation says: it refuses a fence
-// below the highest of the object, and an idempotency key that it has acted upon.
-// It returns what it acts upon, and how many effects it refused for each reason.
+// fencingReceiver models a service that follows the documentation: it rejects fences below the
+// object's highest, and idempotency keys that it has processed. It returns the accepted effects,
+// and the numbers of rejections by fence and by key.
 func fencingReceiver(effects []*effect) (acts []*effect, late, known int) {
 	var highest int64
 	acted := map[string]bool{}

@@ -18,44 +18,42 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// How many in a hundred notifications meet with each fault. The others are only
-// reordered.
+// Percentages of notifications with each fault. The others are only reordered.
 const (
 	dropPercent   = 10
 	doublePercent = 8
 	delayPercent  = 8
 )
 
-// maxNotificationDelay bounds the delay of a notification or of its second copy.
+// maxNotificationDelay is the longest delay of a notification or of its second copy.
 const maxNotificationDelay = 2 * time.Second
 
-// relay receives the notifications of a store, and carries them to workers that keep
-// dying.
+// relay receives the notifications of a store, and sends them to workers that are killed at random.
 type relay struct {
 	*rig.Relay
 	url  string // the store posts to it
 	seed uint64
 
 	mu          sync.Mutex
-	dropNothing bool // the relay drops nothing
+	dropNothing bool // the relay does not drop notifications
 	objects     map[event.Object]*objectNotices
 	acked       []event.Event
-	outputs     [][]byte // notifications about the other bucket, which are not passed on
-	// taken counts notifications, garbled those that the store itself has garbled.
+	outputs     [][]byte // notifications about the output bucket, which are not forwarded
+	// taken counts notifications, garbled those that the store garbled.
 	taken, garbled int
 }
 
-// objectNotices is what the relay knows of an object.
+// objectNotices is the relay's state for one object.
 type objectNotices struct {
 	notices uint64
-	newest  event.Event // by the store's own order
-	lost    bool        // that one was dropped
+	newest  event.Event // in the store's order
+	lost    bool        // a notification was dropped
 }
 
 // offer sends a notification to an address.
 type offer func(ctx context.Context, body []byte, address string) error
 
-// newRelay starts a relay, which ends with the test.
+// newRelay starts a relay. It ends with the test.
 func newRelay(t *testing.T, seed uint64, workers func() []string, to offer) *relay {
 	r := &relay{Relay: rig.NewRelay(seed, workers, to), seed: seed, objects: map[event.Object]*objectNotices{}}
 	srv := httptest.NewServer(http.HandlerFunc(r.handle))
@@ -67,8 +65,8 @@ func newRelay(t *testing.T, seed uint64, workers func() []string, to offer) *rel
 	return r
 }
 
-// handle decides how a notification is handled. The seed repeats that for the first,
-// second and third notification about an object, whenever they come.
+// handle decides the treatment of a notification. The seed determines it by the object and the
+// notification's number.
 func (r *relay) handle(_ http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil || req.Method != http.MethodPost {
@@ -78,10 +76,10 @@ func (r *relay) handle(_ http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case err != nil: // not even the store's own
+	case err != nil: // not valid in the store's own format
 		r.garbled++
 		return
-	case len(batch.Events) == 0: // the worker decides about it
+	case len(batch.Events) == 0: // the worker decides
 		r.Carry(&rig.Notice{Body: body}, rig.Handling{})
 		return
 	case batch.Events[0].Object.Bucket == outputs:
@@ -103,7 +101,7 @@ func (r *relay) handle(_ http.ResponseWriter, req *http.Request) {
 	r.Carry(&rig.Notice{Object: e.Object, Order: o.notices, Body: body, Acked: func() { r.recordAcked(batch.Events) }}, h)
 }
 
-// handling draws the fault of a notification. The caller holds the lock.
+// handling draws the treatment of a notification. The caller holds the lock.
 func (r *relay) handling(key string, number uint64) rig.Handling {
 	rng := rand.New(rand.NewPCG(r.seed, hash(key)+number))
 	chance, wait := rng.IntN(100), time.Duration(rng.Int64N(int64(maxNotificationDelay)))
@@ -124,7 +122,7 @@ func hash(s string) uint64 {
 	return h.Sum64()
 }
 
-// poster posts to workers. A stopped worker keeps a sender waiting until the timeout.
+// poster returns an offer that posts to workers. A frozen worker blocks a sender until the timeout.
 func poster(t *testing.T, auth string) offer {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: rig.Senders}}
 	t.Cleanup(client.CloseIdleConnections)
@@ -134,14 +132,14 @@ func poster(t *testing.T, auth string) offer {
 	}
 }
 
-// recordAcked remembers what was acknowledged.
+// recordAcked records acknowledged events.
 func (r *relay) recordAcked(events []event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.acked = append(r.acked, events...)
 }
 
-// markLost takes events that were acknowledged for lost ones.
+// markLost treats acknowledged events as lost.
 func (r *relay) markLost(lost []event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,20 +153,20 @@ func (r *relay) markLost(lost []event.Event) {
 	}
 }
 
-// pending returns how many copies wait for their acknowledgement.
+// pending returns the number of unacknowledged copies.
 func (r *relay) pending() int {
 	n, _ := r.Open()
 	return n
 }
 
-// received returns how many notifications have come, and how many were garbled.
+// received returns the number of valid and of garbled notifications received.
 func (r *relay) received() (taken, garbled int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.taken, r.garbled
 }
 
-// lastWasDropped reports whether the notification of an object's last change was lost.
+// lastWasDropped reports whether the notification of an object's last change was dropped.
 func (r *relay) lastWasDropped(object event.Object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,14 +174,14 @@ func (r *relay) lastWasDropped(object event.Object) bool {
 	return o != nil && o.lost
 }
 
-// aboutOutputs returns the notifications about the other bucket.
+// aboutOutputs returns the notifications about the output bucket.
 func (r *relay) aboutOutputs() [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.outputs)
 }
 
-// hasSeen reports whether a notification about the object has come.
+// hasSeen reports whether a notification about the object was received.
 func (r *relay) hasSeen(object event.Object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// round is a store, a ledger and a fleet of their own.
+// round has its own store, ledger and fleet.
 type round struct {
 	seed     uint64
 	began    time.Time
@@ -25,7 +25,7 @@ type round struct {
 	network  *network
 	buckets  *testBuckets
 	relay    *relay
-	queues   *queues // nil: the relay posts to the workers themselves
+	queues   *queues // nil: the relay posts directly to the workers
 	receiver *receiver
 	fleet    *fleet
 	workers  int
@@ -46,7 +46,7 @@ func newRound(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	return newRoundOn(t, start, binary, seed, q, workers, &testLedger{"sqlite:" + database, led, newSQLiteJournal(t, database)})
 }
 
-// testLedger is a ledger, and what its triggers write down.
+// testLedger is a ledger with the journal that its triggers write.
 type testLedger struct {
 	url     string
 	store   ledger.Store
@@ -55,7 +55,7 @@ type testLedger struct {
 
 func newRoundOn(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64, q *queues, places int, led *testLedger) *round {
 	t.Helper()
-	const auth = "Basic cGF3bDpzM2NyZXQ=" // the one form that both servers can send
+	const auth = "Basic cGF3bDpzM2NyZXQ=" // the only scheme that both servers can send
 	dir := t.TempDir()
 	r := &round{seed: seed, began: time.Now(), queues: q, workers: places, fleet: &fleet{binary: binary, dir: dir, config: filepath.Join(dir, "pawl.yaml")}}
 	if q != nil {
@@ -83,8 +83,8 @@ func newRoundOn(t *testing.T, start func(testing.TB, servertest.Options) *server
 	return r
 }
 
-// holdsLease reports that a process has a lease, and does not keep the others from
-// writing to the ledger, so that they can take it over.
+// holdsLease reports whether a process holds a lease and does not block the ledger, so that other
+// processes can take the lease over.
 func (r *round) holdsLease(pid int) bool {
 	for row, err := range r.ledger.Scan(context.Background(), ledger.Range{}) {
 		if err != nil {
@@ -97,19 +97,18 @@ func (r *round) holdsLease(pid int) bool {
 	return false
 }
 
-// ownedBy reports that an owner, host/pid/nonce, is a process.
+// ownedBy reports whether an owner (host/pid/nonce) is the process.
 func ownedBy(owner string, pid int) bool { return strings.Contains(owner, fmt.Sprintf("/%d/", pid)) }
 
-// run changes objects for as long as processes are killed, and then lets
-// everything come to rest.
+// run changes objects while faults are injected, and then waits until everything is settled.
 func (r *round) run(t *testing.T) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(r.seed, 0))
 	faults := planFaults(rng, *kills, *stops, r.workers)
-	for n := range 20 { // some will not be dropped
+	for n := range 20 { // enough that some are not dropped
 		r.buckets.changeRandom(t, rng, n)
 	}
-	eventually(t, time.Minute, r.hasRows) // a store may take its time over the first notification
+	eventually(t, time.Minute, r.hasRows) // a store may delay its first notification
 	r.progress(t, "at work")
 	faultsDone := make(chan error, 1)
 	r.fleet.wg.Go(func() { faultsDone <- r.fleet.injectAll(t.Context(), faults) })
@@ -140,8 +139,8 @@ func (r *round) progress(t *testing.T, what string) {
 	t.Logf("%5.1f s: %s", time.Since(r.began).Seconds(), what)
 }
 
-// notificationsReceived waits until the store has told of every change, for what the relay has
-// not seen it cannot have dropped. A store that garbles what it tells may not.
+// notificationsReceived waits until the relay has received a notification for every change. A store
+// that garbles notifications is exempt.
 func (r *round) notificationsReceived(context.Context) ([]string, error) {
 	if told, _ := r.relay.received(); told < len(r.buckets.changes) && !r.server.Garbles {
 		return []string{fmt.Sprintf("the store has told of %d changes out of %d", told, len(r.buckets.changes))}, nil
@@ -156,9 +155,9 @@ func (r *round) hasRows(ctx context.Context) ([]string, error) {
 	return []string{"nothing has come to the ledger"}, nil
 }
 
-// changeObjects puts, overwrites and removes objects until all faults are injected. It keeps the workers
-// busy, but leaves them time for what others have left behind. On a slow machine it goes
-// on for at most a minute, until the relay has done each kind of damage.
+// changeObjects puts, overwrites and removes objects until all faults are injected. It keeps the
+// workers busy, but leaves them time to take over leases. On a slow machine it continues for at
+// most a minute, until the relay has dropped, repeated, delayed and reordered notifications.
 func (r *round) changeObjects(t *testing.T, rng *rand.Rand, faultsDone <-chan error) {
 	t.Helper()
 	const ahead, open = 100, 24 // notifications, rows
@@ -186,7 +185,7 @@ func (r *round) changeObjects(t *testing.T, rng *rand.Rand, faultsDone <-chan er
 	}
 }
 
-// changeRandom puts, overwrites or removes some object. No two contents are the same.
+// changeRandom puts, overwrites or removes a random object. All contents differ.
 func (w *testBuckets) changeRandom(t *testing.T, rng *rand.Rand, n int) {
 	t.Helper()
 	i := rng.IntN(objects)
@@ -198,7 +197,7 @@ func (w *testBuckets) changeRandom(t *testing.T, rng *rand.Rand, n int) {
 	w.put(t, key, fmt.Sprintf("change %d, of %d, %d", n, i, rng.Uint64()))
 }
 
-// waitUntilSettled waits until every notification is acknowledged, and every row settled and
+// waitUntilSettled waits until every notification is acknowledged and every row is settled and
 // verified.
 func (r *round) waitUntilSettled(t *testing.T) {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// check looks at everything when nothing runs any more.
+// check checks the results of a round after its processes have ended.
 func (r *round) check(t *testing.T) {
 	t.Helper()
 	bad, _, err := unsettled(t.Context(), r.ledger)
@@ -32,14 +32,13 @@ func (r *round) check(t *testing.T) {
 	if len(bad) > 10 {
 		t.Errorf("and %d more", len(bad)-10)
 	}
-	// The store may take its time over these notifications, too.
+	// The store may delay these notifications.
 	eventually(t, time.Minute, func(context.Context) ([]string, error) { return r.outputViolations() })
 	r.progress(t, "checked")
 }
 
-// effectViolations checks the pipeline without an output: what is promised of its effects,
-// and that a careful receiver ends with what is in the bucket, having acted once
-// upon each content.
+// effectViolations checks the pipeline without an output: the guarantees for its effects, and that
+// a fencing receiver ends with the content of the bucket after one effect per content.
 func (r *round) effectViolations() (bad []string) {
 	effects := r.receiver.byKey()
 	for key, puts := range r.buckets.puts {
@@ -67,10 +66,10 @@ func (r *round) effectViolations() (bad []string) {
 	return bad
 }
 
-// outputViolations checks the pipeline with an output, where the store tells who wrote.
+// outputViolations checks the pipeline with an output, if the store reports who wrote.
 func (r *round) outputViolations() (bad []string, err error) {
 	if r.server.Name != "minio" {
-		return nil, nil // versitygw tells no metadata
+		return nil, nil // versitygw does not report metadata
 	}
 	all, err := parseOutputChanges(r.relay.aboutOutputs(), "up/")
 	if err != nil {
@@ -88,7 +87,7 @@ func (r *round) outputViolations() (bad []string, err error) {
 	return bad, nil
 }
 
-// history returns that of a row, or one in which nothing ever was.
+// history returns the history of a row, or an empty one.
 func (r *round) history(pipeline, key string) *rowHistory {
 	k := ledger.RowKey{Pipeline: pipeline, Bucket: inputs, Key: key}
 	if l := r.journal.histories[k]; l != nil {
@@ -97,7 +96,7 @@ func (r *round) history(pipeline, key string) *rowHistory {
 	return &rowHistory{key: k}
 }
 
-// missingEvents lists the acknowledged events that the ledger does not know of.
+// missingEvents returns the acknowledged events that are not in the ledger.
 func (r *round) missingEvents(t *testing.T) (bad []string) {
 	t.Helper()
 	rows := map[ledger.RowKey]ledger.Row{}
@@ -109,7 +108,7 @@ func (r *round) missingEvents(t *testing.T) (bad []string) {
 	}
 	for _, e := range r.relay.acked {
 		if e.Object.Bucket != inputs {
-			continue // the store has garbled it
+			continue // garbled by the store
 		}
 		for _, p := range pipelines {
 			row, ok := rows[ledger.RowKey{Pipeline: p, Bucket: e.Object.Bucket, Key: e.Object.Key}]

@@ -11,23 +11,23 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// rowHistory is all that ever stood in one row of the ledger, and what was wrong with
-// it. These hold for every write, whoever made it:
+// rowHistory is the complete history of one row of the ledger, with its violations. Every write must
+// follow these rules:
 //
 //   - Want, Have and the fence never go back, and no row is deleted.
-//   - A lease is granted where there is none, with a fence higher than all
-//     before, or else taken over, no sooner than it expires.
-//   - An attempt ends in the ledger only while the lease is its own. A completed
-//     one commits what was wanted when it was claimed.
+//   - A lease is granted if there is none, with a fence higher than all earlier fences. Otherwise it is
+//     taken over, not before it expires.
+//   - An attempt ends in the ledger only while it holds the lease. A completed attempt commits the Want
+//     of its claim.
 //   - A version is committed once, and again only to verify it.
-//   - The effect of a version is committed once, and again only after an attempt
-//     of unknown result; an output also where a verification found it wrong.
+//   - The effect of a version is committed once, and again only after an attempt of unknown result. An
+//     output is also committed again if a verification found it wrong.
 type rowHistory struct {
 	key        ledger.RowKey
-	output     bool           // the pipeline has one
-	row        ledger.Row     // as last written
-	entries    []ledger.Entry // oldest first: a row itself keeps but the last
-	attempts   []*attempt     // in the order of their claims
+	output     bool           // the pipeline has an output
+	row        ledger.Row     // last written state
+	entries    []ledger.Entry // oldest first; a row itself keeps only the latest ones
+	attempts   []*attempt     // in order of their claims
 	violations []string
 }
 
@@ -37,17 +37,17 @@ type attempt struct {
 	owner     string
 	at        time.Time
 	want      ledger.Version
-	verifying bool // VerifyAt had passed, or had when the claim was made that this one took over
+	verifying bool // VerifyAt had passed at the claim, or at the claim of the attempt that this one took over
 
-	outcome string // "": it has not ended
+	outcome string // "" while it runs
 	have    ledger.Version
-	// unknown: it may have had an effect, and nobody has written down whether.
+	// unknown: it may have had an effect that no row records.
 	unknown bool
-	// unsure: it was completed, and a copy of its write may still be on its way.
+	// unsure: it was completed, but a copy of its write may still land.
 	unsure bool
 }
 
-// running is the attempt that holds the lease, or nil.
+// running returns the attempt that holds the lease, or nil.
 func (l *rowHistory) running() *attempt {
 	if n := len(l.attempts); n > 0 && l.attempts[n-1].outcome == "" {
 		return l.attempts[n-1]
@@ -55,7 +55,7 @@ func (l *rowHistory) running() *attempt {
 	return nil
 }
 
-// byFence finds an attempt, or nil.
+// byFence returns the attempt of a fence, or nil.
 func (l *rowHistory) byFence(fence int64) *attempt {
 	for _, a := range l.attempts {
 		if a.fence == fence {
@@ -65,7 +65,7 @@ func (l *rowHistory) byFence(fence int64) *attempt {
 	return nil
 }
 
-// unsettled is 1 for a row that is not at rest, and else 0.
+// unsettled returns 1 for an unsettled row, otherwise 0.
 func (l *rowHistory) unsettled() int64 {
 	if l.row.Settled() && !l.row.Held() {
 		return 0
@@ -77,11 +77,11 @@ func (l *rowHistory) violatef(format string, args ...any) {
 	l.violations = append(l.violations, fmt.Sprintf(format, args...))
 }
 
-// observeDeletion takes note of what may not happen: removals are kept for longer than
-// any test.
+// observeDeletion records a deletion, which is always a violation: tombstones are kept for longer
+// than any test.
 func (l *rowHistory) observeDeletion() { l.violatef("the row was deleted") }
 
-// observe takes note of the row's next state.
+// observe records the row's next state.
 func (l *rowHistory) observe(next ledger.Row) {
 	prev := l.row
 	switch {
@@ -109,7 +109,7 @@ func (l *rowHistory) observe(next ledger.Row) {
 	l.row = next
 }
 
-// recentlyCommitted reports that the last attempt to end, or the one before it, committed v.
+// recentlyCommitted reports whether one of the last two attempts to end committed v.
 func (l *rowHistory) recentlyCommitted(v ledger.Version) bool {
 	for i := len(l.attempts) - 1; i >= 0 && i >= len(l.attempts)-2; i-- {
 		if a := l.attempts[i]; a.completed() && a.have.Compare(v) == 0 {
@@ -121,11 +121,10 @@ func (l *rowHistory) recentlyCommitted(v ledger.Version) bool {
 
 func (a *attempt) completed() bool { return a.outcome == "completed" || a.outcome == "nothing to do" }
 
-// committedEffect: it had an effect, and that is committed.
+// committedEffect reports whether the attempt committed an effect.
 func (a *attempt) committedEffect() bool { return a.outcome == "completed" }
 
-// newEntries returns the entries of a history that were not in the last one, oldest
-// first.
+// newEntries returns the entries of a history that the previous one lacks, oldest first.
 func newEntries(old, now []ledger.Entry) (fresh []ledger.Entry) {
 	for len(now) > 0 && !isPrefixOf(now, old) {
 		fresh = append([]ledger.Entry{now[0]}, fresh...)
@@ -134,7 +133,7 @@ func newEntries(old, now []ledger.Entry) (fresh []ledger.Entry) {
 	return fresh
 }
 
-// isPrefixOf reports that a history is the beginning of another.
+// isPrefixOf reports whether one history is the start of the other.
 func isPrefixOf(now, old []ledger.Entry) bool {
 	if len(now) > len(old) {
 		return false
@@ -147,9 +146,8 @@ func isPrefixOf(now, old []ledger.Entry) bool {
 	return true
 }
 
-// applyEntry goes from one entry of the history to the next. A write may hold
-// several: events, the end of one attempt and the claim of another, in this
-// order.
+// applyEntry applies one entry of the history. A write may contain several: events, the end of one
+// attempt, and the claim of the next, in this order.
 func (l *rowHistory) applyEntry(e ledger.Entry, prev, next *ledger.Row) {
 	a := l.running()
 	switch e.What {
@@ -219,8 +217,8 @@ func (l *rowHistory) observeCompletion(e ledger.Entry, a *attempt, next *ledger.
 	}
 }
 
-// checkRepeat complains where the effect that a committed is that of the last one
-// committed, and every attempt between had a known result.
+// checkRepeat records a violation if attempt a committed the same effect as the last committed one,
+// although every attempt between had a known result.
 func (l *rowHistory) checkRepeat(a *attempt, before []*attempt) {
 	for _, b := range slices.Backward(before) {
 		switch {
@@ -237,7 +235,7 @@ func (l *rowHistory) checkRepeat(a *attempt, before []*attempt) {
 	}
 }
 
-// String tells the whole story.
+// String returns the complete history.
 func (l *rowHistory) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is %s", l.key, l.row.State(time.Now()))

@@ -24,7 +24,7 @@ var (
 	dueTasks = flag.Int("duetasks", 16, "handlers of each sweeper at a time")
 )
 
-// swapCounter counts the swaps of a store, and those that it refused.
+// swapCounter counts the swaps of a store and their rejections.
 type swapCounter struct {
 	*postgres.Store
 	swaps, refused atomic.Int64
@@ -41,8 +41,8 @@ func (c *swapCounter) Swap(ctx context.Context, changes []store.Change) ([]store
 	return out, err
 }
 
-// TestSweepers has eight workers sweep one backlog. Each row is handled once, and
-// they seldom claim the same: less than a tenth of their swaps is refused.
+// TestSweepers runs eight workers that sweep one backlog. Each row is handled once, and less than a
+// tenth of the swaps is rejected, because workers seldom claim the same row.
 func TestSweepers(t *testing.T) {
 	const sweepers = 8
 	server := servertest.Postgres(t)
@@ -100,8 +100,7 @@ func TestSweepers(t *testing.T) {
 	}
 }
 
-// backlog makes rows that are due since before, all at one instant: the hardest to
-// share out.
+// backlog creates rows that became due at the same instant, which is the hardest case for sharing.
 func backlog(t *testing.T, rows ledger.Store, n int) {
 	t.Helper()
 	at := time.Now().Add(-time.Hour).UTC()
