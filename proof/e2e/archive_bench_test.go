@@ -27,7 +27,7 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// What BenchmarkArchiveRate stores.
+// Parameters of BenchmarkArchiveRate.
 var (
 	rateRecords = flag.Int("raterecords", 100_000, "records of 1 kB of BenchmarkArchiveRate")
 	rateShards  = flag.Int("rateshards", 4, "shards of its stream")
@@ -39,14 +39,13 @@ const (
 	rateRecord = 1000 // bytes
 )
 
-// BenchmarkArchiveRate stores a stream in MinIO: by an archive, and by who only
-// encodes, compresses and PUTs the same records, in as many goroutines as there are
-// shards. Both read pages from memory. The ratio is what intents, digests, claims,
-// signatures and a ledger in SQLite leave of the bare rate. It wants idle cores: the
-// cpu-ratio, of the time that both worked for, is all there is on a busy machine.
+// BenchmarkArchiveRate compares an archive on MinIO with a baseline that only encodes, compresses
+// and PUTs the same records, with one goroutine per shard. Both read pages from memory. The ratio
+// shows the cost of intents, digests, claims, signatures and a ledger in SQLite. It needs idle
+// cores; on a busy machine only cpu-ratio, the ratio of CPU times, is meaningful.
 //
-// MB is by how much the process grows. It follows from shards and the size of
-// objects, and not from the number of records.
+// MB is the growth of the process. It depends on the shards and the size of objects, not on the
+// number of records.
 func BenchmarkArchiveRate(b *testing.B) {
 	server := servertest.MinIO(b, servertest.Options{})
 	store := open(b, server)
@@ -72,14 +71,14 @@ func BenchmarkArchiveRate(b *testing.B) {
 	b.ReportMetric(bareCPU.Seconds()/cpu.Seconds(), "cpu-ratio")
 	b.ReportMetric(mb, "MB")
 	b.ReportMetric(0, "ns/op")
-	// A shard has an object of records, the same encoded, and a page. The collector
-	// lets as much garbage be.
+	// Each shard holds the records of one object, their encoding, and a page. The garbage collector
+	// allows as much garbage.
 	if most := 2*float64(*rateShards*(2**rateBytes+ratePage*rateRecord))/1e6 + 32; mb > most {
 		b.Errorf("%.0f MB more than at the start, want at most %.0f", mb, most)
 	}
 }
 
-// archiveRate is what both store.
+// archiveRate is the input of both.
 type archiveRate struct {
 	*s3bucket.Store
 	bucket  string
@@ -87,7 +86,7 @@ type archiveRate struct {
 	records int // in each shard
 }
 
-// rateLines returns text to cut records from, which compresses like a log.
+// rateLines returns text that compresses like a log. Records are cut from it.
 func rateLines() []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < 1<<20; i++ {
@@ -173,10 +172,10 @@ func (r *archiveRate) archive(b *testing.B) {
 	}
 }
 
-// rateAt is when all records arrived.
+// rateAt is the arrival time of all records.
 var rateAt = time.Now().UTC().Truncate(time.Second)
 
-// page returns the records from the given one on.
+// page returns the records from an index on.
 func (r *archiveRate) page(from int) (p archive.Page) {
 	n := min(ratePage, r.records-from)
 	p.End = from+n == r.records

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// What TestArchive is to do.
+// Parameters of TestArchive.
 var (
 	archiveRecords = flag.Int("archiverecords", 20_000, "records that TestArchive puts")
 	archiveShards  = flag.Int("archiveshards", 4, "shards of its stream, at the beginning")
@@ -47,7 +47,7 @@ archives:
 lease: {ttl: %s}
 `
 
-// archiveTest is a stream, a bucket and the workers between.
+// archiveTest has a stream, a bucket, and workers between them.
 type archiveTest struct {
 	*testing.T
 	fleet    *fleet
@@ -56,19 +56,19 @@ type archiveTest struct {
 	stream   string
 	server   *servertest.Server
 	bucket   string
-	put      int // records
+	put      int // number of records put
 	reshards int
-	read     map[string]bool // keys
-	records  map[string]int  // records, and how often each was read
+	read     map[string]bool // keys of the objects read
+	records  map[string]int  // number of times that each record was read
 }
 
-// TestArchive stores the records of a stream by workers that are killed, or stopped
-// for longer than their leases last, while records are put and shards are split and
-// merged. Verify and an independent reader find each of them once.
+// TestArchive archives a stream with workers that are killed, or frozen for longer than their
+// leases, while records are put and shards are split and merged. Verify and an independent reader
+// find each record once.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	t.Run("kinesalite", func(t *testing.T) { testArchive(t, servertest.Kinesalite, *archiveRecords) })
-	// It is slower by far.
+	// It is much slower.
 	t.Run("kinesis-local", func(t *testing.T) { testArchive(t, servertest.KinesisLocal, *archiveRecords/10) })
 	t.Run("DynamoDB", func(t *testing.T) {
 		testArchive(t, servertest.Kinesalite, *archiveRecords/10, (*archiveTest).useDynamoDB)
@@ -76,7 +76,7 @@ func TestArchive(t *testing.T) {
 }
 
 func testArchive(t *testing.T, streams func(testing.TB) *servertest.Streams, records int, prepare ...func(*archiveTest)) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	seed := *firstSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -90,7 +90,7 @@ func testArchive(t *testing.T, streams func(testing.TB) *servertest.Streams, rec
 	faults, parts := planArchiveFaults(a.rng), *archiveKills+*archiveStops
 	faultsDone := make(chan error, 1)
 	go func() { faultsDone <- a.fleet.injectAll(t.Context(), faults) }()
-	for part := range parts + 1 { // a part of the records after each strike
+	for part := range parts + 1 { // some records after each fault
 		a.waitForFaults(part, faultsDone)
 		a.putUntil((part + 1) * records / (parts + 1))
 		if max(1, parts/archiveReshards)*(a.reshards+1) <= part+1 {
@@ -127,15 +127,15 @@ func (a *archiveTest) writeConfig(stream, streams, objects string) {
 	}
 }
 
-// useDynamoDB configures a table of DynamoDB as the ledger.
+// useDynamoDB configures a DynamoDB table as the ledger.
 func (a *archiveTest) useDynamoDB() {
 	a.Helper()
 	table := newTable(a.T, servertest.DynamoDB(a.T), a.fleet.binary)
 	a.fleet.config = a.writeVariant("dynamodb", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), table)
 }
 
-// planArchiveFaults deals faults to the workers. Each comes at any moment, and late
-// enough that shards are taken over in between.
+// planArchiveFaults distributes faults over the workers. They occur at any time, with enough time
+// between for takeovers.
 func planArchiveFaults(rng *rand.Rand) [][]plannedFault {
 	dealt := make([][]plannedFault, archiveWorkers)
 	for i := range *archiveKills + *archiveStops {
@@ -151,7 +151,7 @@ func planArchiveFaults(rng *rand.Rand) [][]plannedFault {
 	return dealt
 }
 
-// waitForFaults returns when so many faults were dealt, or all of them.
+// waitForFaults returns when n faults, or all, have been injected.
 func (a *archiveTest) waitForFaults(n int, faultsDone chan error) {
 	a.Helper()
 	for a.injectedFaults() < n {
@@ -172,7 +172,7 @@ func (a *archiveTest) injectedFaults() int {
 	return len(a.fleet.injected)
 }
 
-// putUntil puts records until there are so many, each with a number of its own.
+// putUntil puts numbered records until there are to of them.
 func (a *archiveTest) putUntil(to int) {
 	a.Helper()
 	for a.put < to {
@@ -190,7 +190,7 @@ func (a *archiveTest) putUntil(to int) {
 	}
 }
 
-// reshard splits an open shard, or merges two neighbours, by turns.
+// reshard alternately splits an open shard and merges two neighbors.
 func (a *archiveTest) reshard() {
 	a.Helper()
 	c := a.streams.Client()
@@ -226,10 +226,10 @@ func number(digits string) *big.Int {
 	return n
 }
 
-// waitUntilStored waits until all records are stored, as the objects' own content has it.
+// waitUntilStored waits until all records are in objects.
 func (a *archiveTest) waitUntilStored() {
 	a.Helper()
-	const patience = 3 * time.Minute // with an archive that stores nothing more
+	const patience = 3 * time.Minute // without progress
 	stored, since := 0, time.Now()
 	for a.readNew(); len(a.records) < a.put; a.readNew() {
 		if len(a.records) > stored {

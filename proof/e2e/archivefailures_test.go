@@ -28,9 +28,10 @@ import (
 
 var archiveThrottle = flag.Duration("archivethrottle", 2*time.Second, "how long a stream throttles in TestArchiveTroubles")
 
-// TestArchiveFailures: a stream that is missing, or denied, ends a worker, which says
-// so. One that throttles and a bucket that denies a batch in its middle hold it up,
-// and nothing is lost or doubled. An object of a stranger is found, and left alone.
+// TestArchiveFailures checks failures of the stream and the bucket. A worker exits with an error if
+// the stream is missing or access is denied. Throttling, and a bucket that denies some objects,
+// only delay it; no record is lost or repeated. Verify reports a foreign object, and no command
+// changes it.
 func TestArchiveFailures(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -56,7 +57,7 @@ func TestArchiveFailures(t *testing.T) {
 		}
 		return time.Now().Before(until)
 	})
-	puts := 0 // of a batch that has piled up meanwhile
+	puts := 0 // of a batch that has grown meanwhile
 	denied := objects.reject(deny, func(r *http.Request) bool {
 		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/clicks/20") {
 			puts++
@@ -81,7 +82,7 @@ func TestArchiveFailures(t *testing.T) {
 	a.checkForeignObject("clicks/2026/notes.txt")
 }
 
-// runFails runs a command that ends with a code, and says something.
+// runFails runs a command that must fail with an exit code and a message.
 func (a *archiveTest) runFails(code int, says string, args ...string) {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), a.fleet.binary, append(args, "-c", a.fleet.config)...)
@@ -107,7 +108,8 @@ func (a *archiveTest) list() (keys []string) {
 	return keys
 }
 
-// checkForeignObject puts an object into the archive, which verify finds, and nothing touches.
+// checkForeignObject puts a foreign object into the archive. Verify must report it, and it must not
+// change.
 func (a *archiveTest) checkForeignObject(key string) {
 	a.Helper()
 	const text = "not the archive's"
@@ -125,7 +127,7 @@ func (a *archiveTest) checkForeignObject(key string) {
 	}
 }
 
-// rejectingProxy stands before a server, and refuses some requests.
+// rejectingProxy is a proxy before a server that rejects some requests.
 type rejectingProxy struct {
 	url   string
 	proxy *httputil.ReverseProxy
@@ -145,7 +147,7 @@ func newRejectingProxy(t *testing.T, endpoint string) *rejectingProxy {
 	g := &rejectingProxy{proxy: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(server)
-			r.Out.Host = r.In.Host // which is signed
+			r.Out.Host = r.In.Host // because it is signed
 		},
 		ErrorLog: log.New(io.Discard, "", 0), // senders that have ended
 	}}
@@ -155,7 +157,7 @@ func newRejectingProxy(t *testing.T, endpoint string) *rejectingProxy {
 	return g
 }
 
-// reject gives an answer to requests, from now on, and returns what counts them.
+// reject answers matching requests from now on, and returns a function that counts them.
 func (g *rejectingProxy) reject(answer http.HandlerFunc, which func(*http.Request) bool) (count func() int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -179,7 +181,7 @@ func (g *rejectingProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// kinesisError answers as Kinesis does.
+// kinesisError answers with an error of Kinesis.
 func kinesisError(code string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
@@ -188,7 +190,7 @@ func kinesisError(code string) http.HandlerFunc {
 	}
 }
 
-// deny answers as S3 does.
+// deny answers with AccessDenied of S3.
 func deny(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "application/xml")

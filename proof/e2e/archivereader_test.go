@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// verify holds the archive to what Pawl says of it.
+// verify runs pawl archive verify and checks its report.
 func (a *archiveTest) verify() {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), a.fleet.binary, "archive", "verify", "--deep", "--json", "-c", a.fleet.config)
@@ -32,12 +32,12 @@ func (a *archiveTest) verify() {
 	a.Logf("verify: %s", out)
 }
 
-// readAll reads the whole bucket anew, and looks how often each record is there.
+// readAll reads the whole bucket again and checks that each record occurs once.
 func (a *archiveTest) readAll() {
 	a.Helper()
 	a.resetReader()
 	a.readNew()
-	wrong := len(a.records) - a.put // records that were never put
+	wrong := len(a.records) - a.put // unknown records
 	for i := range a.put {
 		if n := a.records[fmt.Sprintf("record-%d", i)]; n != 1 {
 			if wrong++; wrong < 20 {
@@ -54,7 +54,7 @@ func (a *archiveTest) readAll() {
 
 func (a *archiveTest) resetReader() { a.read, a.records = map[string]bool{}, map[string]int{} }
 
-// readNew reads the objects that it has not read yet, with nothing of Pawl's.
+// readNew reads new objects, independently of Pawl's code.
 func (a *archiveTest) readNew() {
 	a.Helper()
 	pages := s3.NewListObjectsV2Paginator(a.server.Client(), &s3.ListObjectsV2Input{Bucket: &a.bucket, Prefix: aws.String("clicks/20")})
@@ -64,7 +64,7 @@ func (a *archiveTest) readNew() {
 			a.Fatal(err)
 		}
 		for _, o := range page.Contents {
-			if !a.read[*o.Key] && !strings.Contains(*o.Key, "/_") { // a note of a gap
+			if !a.read[*o.Key] && !strings.Contains(*o.Key, "/_") { // a gap
 				a.readObject(*o.Key)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 
 var archiveRecover = flag.Bool("archiverecover", false, "TestArchiveRestoredLedger also recovers, which takes 15 minutes")
 
-// copyLedger copies the files of the SQLite ledger, which no process has open.
+// copyLedger copies the files of the SQLite ledger. No process may have it open.
 func (a *archiveTest) copyLedger(from, to string) {
 	a.Helper()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -35,9 +35,9 @@ func (a *archiveTest) copyLedger(from, to string) {
 	}
 }
 
-// TestArchiveRestoredLedger: under killed workers the ledger goes back to a copy that is a
-// few seconds old. The next worker refuses each shard of which an object was stored since,
-// and stores nothing twice. After a recovery each record is stored once.
+// TestArchiveRestoredLedger replaces the ledger by a copy that is a few seconds old, while no
+// worker runs. The next worker rejects each shard that has a newer object, and stores nothing
+// twice. After a recovery, each record is stored once.
 func TestArchiveRestoredLedger(t *testing.T) {
 	t.Parallel()
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 23)))

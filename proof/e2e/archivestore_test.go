@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestArchiveAnotherStore: a worker ends with 2 if its bucket is that of another store, or
-// was emptied, and stores nothing there. With the right store it goes on.
+// TestArchiveAnotherStore checks that a worker exits with 2, and stores nothing, if its bucket is
+// in another store or was emptied. With the right store it continues.
 func TestArchiveAnotherStore(t *testing.T) {
 	t.Parallel()
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 22)))

@@ -27,7 +27,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// shardHidingProxy is a proxy to a stream server that hides shards, as Kinesis does when all of
+// shardHidingProxy is a proxy before a stream server that hides shards, as Kinesis does when all
 // their records have expired. Local servers keep records for at least a day.
 type shardHidingProxy struct {
 	url    string
@@ -90,7 +90,7 @@ func (f *shardHidingProxy) hide(r *http.Response) error {
 	return nil
 }
 
-// split splits a shard in the middle, and returns the children.
+// split splits a shard in half, and returns the children.
 func (a *archiveTest) split(s types.Shard) []types.Shard {
 	a.Helper()
 	low, high := number(*s.HashKeyRange.StartingHashKey), number(*s.HashKeyRange.EndingHashKey)
@@ -108,9 +108,9 @@ func (a *archiveTest) split(s types.Shard) []types.Shard {
 	return out.Shards[len(out.Shards)-2:]
 }
 
-// TestArchiveUnseenShard: a shard that is born and closed while no worker runs, and that
-// the stream does not list any more when one runs again, becomes a gap under its own ID.
-// The shards behind it are stored.
+// TestArchiveUnseenShard checks a shard that is created and closed while no worker runs, and that
+// the stream no longer lists when a worker runs again. It becomes a gap under its own ID, and its
+// child shards are stored.
 func TestArchiveUnseenShard(t *testing.T) {
 	t.Parallel()
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 24)))

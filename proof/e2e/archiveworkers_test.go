@@ -26,7 +26,7 @@ import (
 
 var archiveTakeovers = flag.Int("archivetakeovers", 1, "how many workers TestArchiveTakeoverTime kills")
 
-// archiveWorker is a worker process of an archive with a configuration of its own.
+// archiveWorker is a worker process of an archive with its own configuration.
 type archiveWorker struct {
 	*testing.T
 	*rig.Process
@@ -68,7 +68,7 @@ func (w *archiveWorker) signal(s os.Signal) {
 	}
 }
 
-// waitForExit waits for the end, and returns the exit code and the time that it took.
+// waitForExit waits for the exit, and returns the exit code and the elapsed time.
 func (w *archiveWorker) waitForExit(limit time.Duration) (code int, took time.Duration) {
 	w.Helper()
 	began := time.Now()
@@ -84,7 +84,7 @@ func (w *archiveWorker) waitForExit(limit time.Duration) (code int, took time.Du
 	}
 }
 
-// waitUntil waits until a condition holds, and returns how long that took.
+// waitUntil waits until a condition holds, and returns the elapsed time.
 func (a *archiveTest) waitUntil(limit time.Duration, what string, holds func() bool) time.Duration {
 	a.Helper()
 	began := time.Now()
@@ -101,7 +101,7 @@ func (a *archiveTest) waitUntil(limit time.Duration, what string, holds func() b
 	return time.Since(began)
 }
 
-// shardsByProcess returns how many shards each process has taken.
+// shardsByProcess returns the number of shards that each process owns.
 func (a *archiveTest) shardsByProcess() map[string]int {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), a.fleet.binary, "archive", "status", "--json", "-c", a.fleet.config)
@@ -121,7 +121,7 @@ func (a *archiveTest) shardsByProcess() map[string]int {
 	return n
 }
 
-// writeVariant writes the configuration with changes, and returns the file.
+// writeVariant writes a changed configuration, and returns its file.
 func (a *archiveTest) writeVariant(name string, change ...string) string {
 	a.Helper()
 	text, err := os.ReadFile(a.fleet.config)
@@ -135,10 +135,10 @@ func (a *archiveTest) writeVariant(name string, change ...string) string {
 	return file
 }
 
-// TestArchiveTakeoverTime: 35 seconds after one of two workers was killed the other one
-// has taken all of its shards, with leases of 30 seconds.
+// TestArchiveTakeoverTime checks that 35 seconds after a kill, another worker has taken over all
+// shards, with leases of 30 seconds.
 func TestArchiveTakeoverTime(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 18)))
 	a.fleet.config = a.writeVariant("slow", "ttl: "+archiveLease.String(), "ttl: 30s")
 	workers := []*archiveWorker{a.worker("worker-0", a.fleet.config)}
@@ -167,8 +167,8 @@ func TestArchiveTakeoverTime(t *testing.T) {
 	a.readAll()
 }
 
-// TestArchiveWorkerWithoutAccess: a worker to which objects are denied leaves its shards to another
-// one, and has its share again when it may store.
+// TestArchiveWorkerWithoutAccess checks that a worker without access to objects leaves its shards
+// to another worker, and gets its share back when it has access again.
 func TestArchiveWorkerWithoutAccess(t *testing.T) {
 	t.Parallel()
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 19)))
@@ -208,8 +208,8 @@ func TestArchiveWorkerWithoutAccess(t *testing.T) {
 	a.readAll()
 }
 
-// TestArchiveShutdownWithoutLedger: a worker whose ledger is down ends within the grace
-// after SIGTERM.
+// TestArchiveShutdownWithoutLedger checks that a worker exits within the grace time after SIGTERM
+// although its ledger is down.
 func TestArchiveShutdownWithoutLedger(t *testing.T) {
 	t.Parallel()
 	const grace = 8 * time.Second
@@ -237,13 +237,13 @@ func TestArchiveShutdownWithoutLedger(t *testing.T) {
 	a.readAll()
 }
 
-// TestArchiveFailsAlone: when one archive of a process has lost its claim, the other one
-// continues. The exit code is 1 in the end.
+// TestArchiveFailsAlone checks that if one archive of a process loses its claim, the other one
+// continues. The exit code is 1.
 func TestArchiveFailsAlone(t *testing.T) {
 	t.Parallel()
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 21)))
 	other := a.streams.NewStream(t, 1)
-	a.writeVariant("one") // verify reads the configuration of the archive that continues
+	a.writeVariant("one") // verify reads this configuration, of the archive that continues
 	two := a.writeVariant("two", "archives:\n", fmt.Sprintf("archives:\n  - name: views\n    kinesis: {stream: %s, endpoint: %q, region: us-east-1}\n    to: s3://%s/views/\n", other, a.streams.Endpoint, a.bucket))
 	w := a.worker("worker", two)
 	a.putUntil(100)

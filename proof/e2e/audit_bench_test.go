@@ -29,13 +29,12 @@ import (
 
 var auditKeys = flag.Int("auditkeys", 1_000_000, "keys and rows of BenchmarkAudit")
 
-// auditMB is the promise: so little memory, whatever the number of keys.
+// auditMB is the promised memory limit, regardless of the number of keys.
 const auditMB = 100
 
-// BenchmarkAudit compares a million listed keys with as many rows, and writes
-// nothing. The ratio is that of its speed to that of a listing of the same server
-// that nobody compares with anything, one page after the other. It wants two cores:
-// the cpu-ratio, of the time that both worked for, is all there is on a busy machine.
+// BenchmarkAudit compares a million listed keys with as many rows, and writes nothing. The ratio
+// compares its speed with a plain listing of the same server, page by page. It needs two cores; on
+// a busy machine only cpu-ratio, the ratio of CPU times, is meaningful.
 func BenchmarkAudit(b *testing.B) {
 	n := *auditKeys
 	server := &listServer{n: n, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
@@ -71,8 +70,7 @@ func BenchmarkAudit(b *testing.B) {
 	}
 }
 
-// BenchmarkAuditBrake audits as many rows as BenchmarkAudit against a bucket that was
-// emptied, and raises nothing.
+// BenchmarkAuditBrake audits the same rows against an emptied bucket, and raises nothing.
 func BenchmarkAuditBrake(b *testing.B) {
 	n := *auditKeys
 	server := &listServer{n: n, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
@@ -128,14 +126,14 @@ func listBare(b *testing.B, store audit.Listing, n int) time.Duration {
 	return time.Since(began)
 }
 
-// cpuTime is for how long the process has worked.
+// cpuTime returns the CPU time of the process.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // never fails
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memoryUse returns by how many MB the process has grown since, at most.
+// memoryUse returns a function that returns the peak growth of the process since, in MB.
 func memoryUse() func() float64 {
 	debug.FreeOSMemory()
 	used := func() uint64 {
@@ -165,7 +163,7 @@ func memoryUse() func() float64 {
 	}
 }
 
-// listServer is an S3 that can list, and nothing else.
+// listServer is an S3 server that can only list.
 type listServer struct {
 	n     int
 	at    time.Time

@@ -30,12 +30,12 @@ sweep_interval: 100ms
 audit: {every: 1s, settle_window: 1ns}
 `
 
-// brakeObjects is how many objects the bucket loses.
+// brakeObjects is the number of objects that the bucket loses.
 const brakeObjects = 300
 
-// TestAuditBrake runs audits with the real command against an endpoint whose bucket is
-// empty, and against the right one after its bucket was emptied. No output is removed
-// before --allow-removals says so, and what else was lost is repaired.
+// TestAuditBrake audits with the real command: against an endpoint whose bucket is empty, and
+// against the right endpoint after its bucket was emptied. No output is removed without
+// --allow-removals, and other losses are repaired.
 func TestAuditBrake(t *testing.T) {
 	t.Parallel()
 	w := newBrakeTest(t)
@@ -68,7 +68,7 @@ func TestAuditBrake(t *testing.T) {
 	w.run(t, "", 1)
 }
 
-// brakeTest is a bucket, and a mirror of it that the real command keeps.
+// brakeTest is a bucket with a mirror that the real command maintains.
 type brakeTest struct {
 	*testBuckets
 	server         *servertest.Server
@@ -92,7 +92,7 @@ func (w *brakeTest) command(ctx context.Context, s *servertest.Server, args ...s
 	return cmd
 }
 
-// audit returns what an audit found. It must exit with 3.
+// audit returns the counts of an audit, which must exit with 3.
 func (w *brakeTest) audit(t *testing.T, s *servertest.Server, flags ...string) audit.Counts {
 	t.Helper()
 	out, err := w.command(t.Context(), s, append([]string{"audit", "--json", "--settle-window", "1ns"}, flags...)...).Output()
@@ -107,8 +107,8 @@ func (w *brakeTest) audit(t *testing.T, s *servertest.Server, flags ...string) a
 	return report.Total
 }
 
-// run has a worker, which audits on a schedule, work until so many outputs are there and
-// the log says a text.
+// run runs a worker, which also audits on a schedule, until the bucket has the wanted number of
+// outputs and the log contains a text.
 func (w *brakeTest) run(t *testing.T, text string, want int) {
 	t.Helper()
 	log, err := os.Create(w.config + ".log")

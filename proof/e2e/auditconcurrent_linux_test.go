@@ -42,10 +42,10 @@ const auditAuth = "Bearer secret"
 // auditorVar makes the test program an auditor.
 const auditorVar = "PAWL_E2E_AUDITOR"
 
-// TestAuditDuringTraffic kills processes that audit, two at a time, while objects are put and
-// notified. Each object has one effect in the end: those whose notification was lost
-// too, and those that an audit has seen beside their notification. It prints how long
-// an effect takes without an audit and beside one.
+// TestAuditDuringTraffic runs and kills pairs of concurrent auditors while objects are put and
+// notified. In the end, each object has one effect, also if its notification was lost, or if an
+// audit and a notification both reported it. The test logs the latency of effects without and
+// during audits.
 func TestAuditDuringTraffic(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -94,7 +94,7 @@ func TestAuditDuringTraffic(t *testing.T) {
 	}
 }
 
-// concurrentAudit is a bucket, a Pawl that is notified, and auditors of both.
+// concurrentAudit is a bucket, a Pawl that receives its notifications, and auditors of both.
 type concurrentAudit struct {
 	server *servertest.Server
 	store  bucket.Store
@@ -104,7 +104,7 @@ type concurrentAudit struct {
 
 	mu         sync.Mutex
 	effects    map[string]int // effects, by key
-	effectSeen chan struct{}  // of an effect
+	effectSeen chan struct{}  // signals an effect
 }
 
 func newConcurrentAudit(t *testing.T) *concurrentAudit {
@@ -138,8 +138,8 @@ func (w *concurrentAudit) put(ctx context.Context, key string) (etag string, err
 	return w.store.Put(ctx, event.Object{Bucket: inputs, Key: key}, bucket.Object{Body: strings.NewReader(key), Size: int64(len(key))}, bucket.Condition{})
 }
 
-// putAndWait puts objects, each after the effect of the one before, and returns how long
-// each took, shortest first.
+// putAndWait puts objects, each after the effect of the previous one, and returns the sorted
+// latencies.
 func (w *concurrentAudit) putAndWait(t *testing.T, prefix string, n int) []time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -165,15 +165,14 @@ func (w *concurrentAudit) putAndWait(t *testing.T, prefix string, n int) []time.
 	return took
 }
 
-// hasEffect reports that an object has had its effect.
+// hasEffect reports whether an object has had its effect.
 func (w *concurrentAudit) hasEffect(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.effects[key] > 0
 }
 
-// runAudits has two processes audit at a time until it has killed enough of them, and
-// ctx has ended.
+// runAudits runs two auditors at a time until enough were killed and ctx has ended.
 func (w *concurrentAudit) runAudits(ctx context.Context, t *testing.T) error {
 	rng := rand.New(rand.NewPCG(*auditSeed, 0))
 	delays := make([]time.Duration, *auditKills)
@@ -213,7 +212,7 @@ func (w *concurrentAudit) runAudits(ctx context.Context, t *testing.T) error {
 	return err
 }
 
-// runAndKill starts an auditor, and kills it after a while unless it has ended.
+// runAndKill starts an auditor, and kills it after a while unless it has exited.
 func (w *concurrentAudit) runAndKill(t *testing.T, after time.Duration) (killed bool, err error) {
 	ctx, stop := context.WithTimeout(t.Context(), after)
 	defer stop()
@@ -224,8 +223,8 @@ func (w *concurrentAudit) runAndKill(t *testing.T, after time.Duration) (killed 
 	return err != nil, nil
 }
 
-// auditor is a process that makes one audit. Its lease is short, so that others need
-// not wait for long after it is killed.
+// auditor returns a process that runs one audit. Its lease is short, so that the next auditor need
+// not wait long.
 func (w *concurrentAudit) auditor(ctx context.Context, t *testing.T) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
@@ -242,13 +241,13 @@ func (w *concurrentAudit) auditor(ctx context.Context, t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// auditorConfig is what an auditor is told to do.
+// auditorConfig is the configuration of an auditor.
 type auditorConfig struct {
 	Ledger  string
 	Objects s3bucket.Config
 }
 
-// runAuditor makes one audit.
+// runAuditor runs one audit.
 func runAuditor(ctx context.Context, text string) error {
 	var b auditorConfig
 	if err := json.Unmarshal([]byte(text), &b); err != nil {

@@ -23,13 +23,12 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// unnotifiedObjects is how many objects nobody is told of.
+// unnotifiedObjects is the number of objects without notifications.
 const unnotifiedObjects = 5000
 
-// TestAuditLost creates, overwrites and removes objects while no notification is
-// sent. One audit finds all of it, workers bring it to rest, and the next audit
-// finds nothing, looks at nothing and writes nothing. The removals are too many to be
-// raised before they are allowed.
+// TestAuditLost creates, overwrites and removes objects without notifications. One audit finds all
+// changes, workers settle them, and the next audit finds nothing, sends no HEAD and writes nothing.
+// The brake withholds the removals until they are allowed.
 func TestAuditLost(t *testing.T) {
 	t.Parallel()
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, s *servertest.Server) {
@@ -41,7 +40,7 @@ func TestAuditLost(t *testing.T) {
 		w.change(t, func(i int) string {
 			switch i % 5 {
 			case 0:
-				return "" // is removed
+				return "" // removed
 			case 1, 2:
 				return fmt.Sprintf("content of %d as it is now", i)
 			}
@@ -69,12 +68,12 @@ type unnotifiedBucket struct {
 	store   bucket.Store
 	ledger  ledger.Store
 	pawl    *pawl.Pawl
-	want    map[string]string // what should be there, by key
-	changes map[string]int    // changes, by key
+	want    map[string]string // expected contents, by key
+	changes map[string]int    // number of changes, by key
 
 	mu       sync.Mutex
-	effects  map[string]int   // effects, by key
-	lastSize map[string]int64 // the size that the last one was told; -1 for a removal
+	effects  map[string]int   // number of effects, by key
+	lastSize map[string]int64 // size at the last effect; -1 for a removal
 }
 
 func newUnnotifiedBucket(t *testing.T, s *servertest.Server) *unnotifiedBucket {
@@ -86,8 +85,7 @@ func newUnnotifiedBucket(t *testing.T, s *servertest.Server) *unnotifiedBucket {
 	return w
 }
 
-// startEffects starts a Pawl whose handler is called for each object, and stops it at
-// the end of the test.
+// startEffects starts a Pawl that calls a handler for each object. It stops at the end of the test.
 func startEffects(t *testing.T, path string, objects bucket.Store, effect pawl.HandlerFunc, sources ...pawl.Source) (*pawl.Pawl, ledger.Store) {
 	t.Helper()
 	records, err := sqlite.Open(t.Context(), path)
@@ -117,7 +115,7 @@ func startEffects(t *testing.T, path string, objects bucket.Store, effect pawl.H
 	return p, led
 }
 
-// recordEffect takes note of what it is told.
+// recordEffect records an effect.
 func (w *unnotifiedBucket) recordEffect(_ context.Context, task *pawl.Task) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +129,7 @@ func (w *unnotifiedBucket) recordEffect(_ context.Context, task *pawl.Task) erro
 
 func unnotifiedKey(i int) string { return fmt.Sprintf("day-%02d/%04d.txt", i%7, i) }
 
-// change brings each object to a content; "" removes it.
+// change changes each object to a content. "" removes it.
 func (w *unnotifiedBucket) change(t *testing.T, content func(i int) string) {
 	t.Helper()
 	var g errgroup.Group
@@ -159,11 +157,12 @@ func (w *unnotifiedBucket) change(t *testing.T, content func(i int) string) {
 	}
 }
 
-// audit wants exactly this to be found.
+// audit runs an audit and compares its counts.
 func (w *unnotifiedBucket) audit(t *testing.T, want audit.Counts, options ...func(*pawl.AuditOptions)) {
 	t.Helper()
 	began := time.Now()
-	// What has changed within the second that a store's clock shows is too young.
+	// The store's clock has a resolution of one second, so newer changes are within the settle
+	// window.
 	eventually(t, time.Minute, func(context.Context) ([]string, error) {
 		if time.Since(began) < 1100*time.Millisecond {
 			return []string{"the second is not over"}, nil
@@ -185,7 +184,7 @@ func (w *unnotifiedBucket) audit(t *testing.T, want audit.Counts, options ...fun
 	}
 }
 
-// waitUntilSettled waits until all is settled: each change has had its effect once.
+// waitUntilSettled waits until all rows are settled, and checks that each change had one effect.
 func (w *unnotifiedBucket) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	eventually(t, 5*time.Minute, func(ctx context.Context) (open []string, err error) {
@@ -215,7 +214,7 @@ func (w *unnotifiedBucket) waitUntilSettled(t *testing.T) {
 	}
 }
 
-// pendingChanges counts the changes that had no effect yet.
+// pendingChanges returns the number of changes without an effect.
 func (w *unnotifiedBucket) pendingChanges() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,7 +224,7 @@ func (w *unnotifiedBucket) pendingChanges() (n int) {
 	return n
 }
 
-// nonces change with every write of a row.
+// nonces returns the nonces of all rows. Every write changes a nonce.
 func (w *unnotifiedBucket) nonces(t *testing.T) map[ledger.RowKey]ledger.Nonce {
 	t.Helper()
 	all := map[ledger.RowKey]ledger.Nonce{}

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestNoServerEvaluatesConditions checks that MinIO and versitygw refuse the bucket policies of
-// docs/AWS.md. If one accepts them, the page can show their effect.
+// TestNoServerEvaluatesConditions checks that MinIO and versitygw reject the bucket policies of
+// docs/AWS.md. If one of them accepts a policy, the page can show its effect.
 func TestNoServerEvaluatesConditions(t *testing.T) {
 	text, err := os.ReadFile("../../docs/AWS.md")
 	if err != nil {

@@ -22,14 +22,12 @@ import (
 	pawlsqlite "github.com/pawlhq/pawl/store/sqlite"
 )
 
-// cycleEvents is how many new objects one round is about.
+// cycleEvents is the number of new objects per round.
 const cycleEvents = 50_000
 
-// BenchmarkCycle lets both take turns in one run: full cycles of Pawl on SQLite
-// (observe and claim, a handler that does nothing, complete), and bare upserts
-// of the very rows that these wrote, two for each event, 500 in a transaction,
-// into the same tables. The ratio is what order, leases and compare-and-swap
-// leave of the database's speed.
+// BenchmarkCycle alternates between full cycles of Pawl on SQLite (observe and claim, an empty
+// handler, complete) and plain upserts of the same rows into the same tables: two per event, 500
+// per transaction. The ratio shows the cost of order, leases and compare-and-swap.
 func BenchmarkCycle(b *testing.B) {
 	var cycle, bare time.Duration
 	var bytes int64
@@ -66,7 +64,7 @@ func BenchmarkCycle(b *testing.B) {
 
 func makeEvents(b *testing.B) []event.Event {
 	b.Helper()
-	now := time.Now().UTC().Truncate(time.Millisecond) // as stores write it
+	now := time.Now().UTC().Truncate(time.Millisecond) // in the format of stores
 	events := make([]event.Event, cycleEvents)
 	for i := range events {
 		seq, err := event.ParseSequencer(fmt.Sprintf("0055AED6DC%08X", i+1))
@@ -82,7 +80,7 @@ func makeEvents(b *testing.B) []event.Event {
 	return events
 }
 
-// recordingStore keeps the rows that are swapped in, to be written again afterwards.
+// recordingStore records the swapped rows, so that they can be written again.
 type recordingStore struct {
 	store.Store
 	mu      sync.Mutex
@@ -100,7 +98,7 @@ func (t *recordingStore) Swap(ctx context.Context, changes []store.Change) ([]st
 	return t.Store.Swap(ctx, changes)
 }
 
-// feed delivers events ten at a time, as a queue would.
+// feed delivers events in batches of ten, like a queue.
 type feed []event.Event
 
 func (f feed) Run(ctx context.Context, sink source.Sink) error {
@@ -143,11 +141,11 @@ func runCycle(b *testing.B, records store.Store, events []event.Event) {
 const bareUpsert = `INSERT INTO record (space, name, nonce, due, body) VALUES (?1, ?2, ?3, ?4, ?5)
 	ON CONFLICT DO UPDATE SET nonce = ?3, due = ?4, body = ?5`
 
-// upsertAll writes records to a fresh file of the same format, in their order, and returns
-// how long the writing took.
+// upsertAll writes records in order to a new file of the same format, and returns the time of the
+// writes.
 func upsertAll(b *testing.B, path string, records []*store.Record) time.Duration {
 	b.Helper()
-	s, err := pawlsqlite.Open(b.Context(), path) // makes the tables
+	s, err := pawlsqlite.Open(b.Context(), path) // creates the tables
 	if err != nil {
 		b.Fatal(err)
 	}

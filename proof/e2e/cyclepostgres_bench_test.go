@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/store/postgres"
 )
 
-// BenchmarkCyclePostgres is BenchmarkCycle over PostgreSQL, which waits for its disk.
+// BenchmarkCyclePostgres is BenchmarkCycle on PostgreSQL with durable writes.
 func BenchmarkCyclePostgres(b *testing.B) {
 	server := servertest.Postgres(b, "fsync=on")
 	open := func(schema string) *postgres.Store {
@@ -56,8 +56,7 @@ const bareUpsertPostgres = `INSERT INTO %s.record (space, name, nonce, due, body
 	SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::uuid[], $4::timestamptz[], $5::text[])
 	ON CONFLICT (space, name) DO UPDATE SET nonce = excluded.nonce, due = excluded.due, body = excluded.body`
 
-// upsertAllPostgres writes records, in their order, 500 in a statement, and returns how
-// long the writing took.
+// upsertAllPostgres writes records in order, 500 per statement, and returns the time of the writes.
 func upsertAllPostgres(b *testing.B, s *postgres.Store, schema string, records []*store.Record) (took time.Duration) {
 	b.Helper()
 	var chunk []*store.Record

@@ -23,11 +23,11 @@ import (
 	"github.com/pawlhq/pawl/store/dynamo"
 )
 
-// cost is what events cost in a table of DynamoDB.
+// cost is the cost of events in a DynamoDB table.
 type cost struct{ requests, table, index int }
 
-// TestDynamoDBCost counts the requests and write units of each kind of event, in a
-// process that knows the row and in one that does not.
+// TestDynamoDBCost counts the requests and write units of each kind of event, in a process that
+// knows the row and in one that does not.
 func TestDynamoDBCost(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -100,7 +100,7 @@ func runCostSource(t *testing.T, table string, from *costSource) {
 	}
 }
 
-// costSource is a source that delivers messages one after the other, and notes what each costs.
+// costSource delivers messages one at a time, and records the cost of each.
 type costSource struct {
 	payloads []string
 	meter    *dynamoMeter
@@ -128,9 +128,9 @@ func (s *costSource) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// dynamoMeter stands before a DynamoDB Local, and counts write units by the published
-// rule: one for each 1,024 bytes of the larger of the old and the new item, also of a
-// write that is refused; and in the index one for each entry that is added or removed.
+// dynamoMeter is a proxy before a DynamoDB Local. It counts write units by the published rule: one
+// per 1,024 bytes of the larger of the old and new item, also for a rejected write; in the index,
+// one for each added or removed entry.
 type dynamoMeter struct {
 	url     string
 	forward *httputil.ReverseProxy
@@ -162,7 +162,7 @@ func (m *dynamoMeter) takeCost() cost {
 
 func (m *dynamoMeter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = detached(r)
-	body, _ := io.ReadAll(r.Body) // it is in memory
+	body, _ := io.ReadAll(r.Body) // in memory
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -28,7 +28,7 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// What TestFiles is to do; -seed is that of TestKills.
+// Parameters of TestFiles; it uses -seed of TestKills.
 var (
 	uploads     = flag.Int("uploads", 72, "files that clients upload")
 	uploadKills = flag.Int("uploadkills", 8, "SIGKILLs while they do")
@@ -48,19 +48,17 @@ sources:
 files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, accept_forgeable_uploads: true}
 `
 
-// TestFiles has clients upload, complete, delete and undelete through processes of
-// "pawl files serve" that are killed and stopped, while notifications are lost,
-// doubled and late, and some uploads land late or lose their answer. Requests without
-// an answer are sent again.
+// TestFiles runs clients that upload, complete, delete and undelete files through processes of
+// "pawl files serve". The processes are killed and frozen, notifications are lost, repeated and
+// late, and some uploads land late or lose their answer. Clients repeat requests without an answer.
 //
-// Meanwhile lists show every file that was said to be visible, once, and none that
-// was said to be deleted. When the notifications have come, a file is pending only if
-// its notification was lost. Then the index is made older, by days in all, while
-// processes are killed: its timers heal what was lost, remove what was deleted and
-// drop the tombstones. At rest index and bucket have the same files.
+// Meanwhile, lists contain each visible file once, and no deleted file. After all notifications, a
+// file is pending only if its notification was lost. Then the rows are made days older while
+// processes are killed: timers repair lost files, remove deleted files and drop tombstones. At
+// rest, index and bucket have the same files.
 func TestFiles(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		testFiles(t, filepath.Join(t.TempDir(), "files.db"))
@@ -98,7 +96,7 @@ func testFiles(t *testing.T, index string) {
 	s.logSummary(t)
 }
 
-// filesTest is a store, an index, processes that serve it, and what clients know.
+// filesTest has a store, an index, processes that serve it, and the state that clients expect.
 type filesTest struct {
 	seed              uint64
 	began             time.Time
@@ -109,9 +107,9 @@ type filesTest struct {
 	fleet             *fleet
 	index             *files.Index
 	lister            *listChecker
-	lostNotifications int // files that were pending because nobody was told of them
-	openParts         int // uploads in parts that were not completed
-	orphanUploads     int // of these, those that no row had the ID of
+	lostNotifications int // files that were pending because of a lost notification
+	openParts         int // multipart uploads that were not completed
+	orphanUploads     int // those without a row that has their ID
 	resent            atomic.Int32
 
 	mu    sync.Mutex
@@ -148,7 +146,7 @@ func newFilesTest(t *testing.T, seed uint64, index string) *filesTest {
 	return s
 }
 
-// openRecords opens PostgreSQL by its URL, or SQLite by its path.
+// openRecords opens a record store by its PostgreSQL or DynamoDB URL, or by its SQLite path.
 func openRecords(ctx context.Context, at string) (store.Store, error) {
 	if strings.HasPrefix(at, "postgres://") {
 		return postgres.Open(ctx, at)
@@ -159,8 +157,7 @@ func openRecords(ctx context.Context, at string) (store.Store, error) {
 	return sqlite.Open(ctx, at)
 }
 
-// run has clients work for as long as processes are killed, and longer if it takes
-// them longer.
+// run runs the clients and injects the faults.
 func (s *filesTest) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute+time.Duration(*uploads+10**uploadKills)*200*time.Millisecond, errors.New("the clients are not done"))
@@ -198,9 +195,9 @@ func (s *filesTest) progress(t *testing.T, what string) {
 	t.Logf("%5.1f s: %s", time.Since(s.began).Seconds(), what)
 }
 
-// waitForNotifications waits until every notification is acknowledged and has been acted on. A file
-// is then pending only if its bytes did not come, or its notification was lost, or
-// MinIO sent none: it does not if whoever uploads goes away at the last moment.
+// waitForNotifications waits until every notification is acknowledged and processed. Afterwards a
+// file is pending only if its bytes were not uploaded or its notification was lost. MinIO sends
+// none if the uploader disconnects at the last moment.
 func (s *filesTest) waitForNotifications(t *testing.T) {
 	t.Helper()
 	untold := map[string]bool{}
@@ -244,11 +241,11 @@ func (s *filesTest) waitForNotifications(t *testing.T) {
 	s.progress(t, "every notification has been acted on")
 }
 
-// objects are the keys in the bucket.
+// objects returns the keys in the bucket.
 func (s *filesTest) objects(ctx context.Context) (map[string]bool, error) {
 	keys := map[string]bool{}
 	for info, err := range s.buckets.store.List(ctx, inputs, filePrefix, "") {
-		if strings.HasPrefix(info.Key, filePrefix+files.ProbeFolder) { // a process was killed as it proved the store
+		if strings.HasPrefix(info.Key, filePrefix+files.ProbeFolder) { // a process was killed while it checked the store
 			continue
 		}
 		if err != nil {
@@ -259,9 +256,9 @@ func (s *filesTest) objects(ctx context.Context) (map[string]bool, error) {
 	return keys, nil
 }
 
-// openUploads returns the uploads in parts that are open. MinIO serves the list of all
-// keys from memory: that list keeps an upload whose client was killed while MinIO
-// completed it. The list of one key reads the drive, and has only open uploads.
+// openUploads returns the open multipart uploads. MinIO serves the list of all keys from memory,
+// and keeps an upload there if its client was killed while MinIO completed it. The list of a single
+// key is read from disk and contains only open uploads.
 func (s *filesTest) openUploads(t *testing.T) (open []files.OpenUpload) {
 	t.Helper()
 	keys := map[string]bool{}
@@ -296,9 +293,8 @@ func (s *filesTest) rows(t *testing.T) (all []files.File) {
 	return all
 }
 
-// advanceTime lets a time pass for the index, and kills processes until no row is in one
-// of the states, and no timer of a row is due. A process looks at what is due as soon
-// as it starts.
+// advanceTime makes all rows older, and kills processes until no row is in one of the states and no
+// timer is due. A process checks due rows when it starts.
 func (s *filesTest) advanceTime(t *testing.T, by time.Duration, states ...files.State) {
 	t.Helper()
 	for _, f := range s.rows(t) {
@@ -347,8 +343,8 @@ func (s *filesTest) ageRow(t *testing.T, f files.File, by time.Duration) {
 	}
 }
 
-// checkVisibleFiles checks that exactly the files are visible that clients want, and that
-// quotas count these, and deleted files until they are purged.
+// checkVisibleFiles checks that exactly the wanted files are visible, and that quotas count them,
+// and deleted files until they are purged.
 func (s *filesTest) checkVisibleFiles(t *testing.T) {
 	t.Helper()
 	var want, got []string
@@ -378,8 +374,8 @@ func (s *filesTest) checkVisibleFiles(t *testing.T) {
 	}
 }
 
-// checkIndexMatchesBucket checks that index and bucket have the same files, with the bytes that were
-// uploaded.
+// checkIndexMatchesBucket checks that index and bucket have the same files, with the uploaded
+// bytes.
 func (s *filesTest) checkIndexMatchesBucket(t *testing.T) {
 	t.Helper()
 	s.checkVisibleFiles(t)
@@ -392,7 +388,7 @@ func (s *filesTest) checkIndexMatchesBucket(t *testing.T) {
 		keys = append(keys, f.Key)
 	}
 	for _, u := range s.openUploads(t) {
-		if strings.HasPrefix(u.Key, filePrefix+files.ProbeFolder) { // a process was killed as it proved the store
+		if strings.HasPrefix(u.Key, filePrefix+files.ProbeFolder) { // a process was killed while it checked the store
 			continue
 		}
 		t.Errorf("the upload %s of %s is open", u.ID, u.Key)
@@ -416,7 +412,7 @@ func (s *filesTest) checkIndexMatchesBucket(t *testing.T) {
 	}
 }
 
-// logSummary prints how much was shown, and fails where that is too little.
+// logSummary logs the statistics, and fails if too few faults occurred.
 func (s *filesTest) logSummary(t *testing.T) {
 	t.Helper()
 	n := map[string]int{}

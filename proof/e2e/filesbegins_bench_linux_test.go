@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// BenchmarkFilesBegins measures how many uploads 32 clients begin in a second: all in one
-// entity, each in one of 1,000 entities, and in one entity by two indexes over one database.
+// BenchmarkFilesBegins measures the rate at which 32 clients begin uploads: in one entity, in 1,000
+// entities, and in one entity through two indexes over one database.
 func BenchmarkFilesBegins(b *testing.B) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		for _, c := range []struct {

@@ -22,7 +22,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// What TestFilesBegins does; -seed is that of TestKills.
+// Parameters of TestFilesBegins; it uses -seed of TestKills.
 var (
 	begins     = flag.Int("begins", 2000, "uploads that TestFilesBegins begins on each database")
 	beginKills = flag.Int("beginkills", 10, "SIGKILLs of the processes that begin them")
@@ -30,11 +30,11 @@ var (
 
 const beginProcesses = 2
 
-// TestFilesBegins has two processes begin, complete, delete and undelete files over one
-// index while they are killed; on PostgreSQL answers get lost as well. What was not answered
-// is sent again. Then the files are as the answers said, and files, entries of entities,
-// idempotency keys and usages agree. Finally the processes sweep, two times 40 days later,
-// and are killed again: only what was uploaded and not deleted is left.
+// TestFilesBegins runs two processes that begin, complete, delete and undelete files over one index
+// while they are killed. On PostgreSQL, answers are also lost. Unanswered requests are repeated.
+// Then the files are in the answered states, and files, entries of entities, idempotency keys and
+// usages are consistent. Finally the processes sweep twice, 40 days later each time, and are killed
+// again: only uploaded files that were not deleted remain.
 func TestFilesBegins(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestFilesBegins(t *testing.T) {
 	})
 }
 
-// testBegins uses a database through one address, and examines it through another.
+// testBegins uses a database through one address, and checks it through another.
 func testBegins(t *testing.T, direct, through string) {
 	seed := *firstSeed
 	if seed == 0 {
@@ -96,28 +96,28 @@ func testBegins(t *testing.T, direct, through string) {
 	}
 }
 
-// begunFile is a file as the answers say that it is.
+// begunFile is a file in its answered state.
 type begunFile struct {
 	beginPlan
 	id    string
 	state files.State
 }
 
-// beginChecker knows what processes have answered.
+// beginChecker records the answers of the processes.
 type beginChecker struct {
 	records store.Store
 
 	mu              sync.Mutex
 	known           map[string]*begunFile // by idempotency key
 	ids             map[string]string     // of files without a key
-	quotaRejections []beginPlan           // refused, because the quota is used up
+	quotaRejections []beginPlan           // rejected because the quota was exceeded
 	answers         int
 	rejected        int
 	kills           int
 }
 
-// run runs the processes until all have done their work. They are killed after random
-// numbers of answers.
+// run runs the processes until they have done all their work. They are killed after random numbers
+// of answers.
 func (k *beginChecker) run(t *testing.T, b beginWork, kills int) {
 	t.Helper()
 	errs := make(chan error, beginProcesses)
@@ -127,7 +127,7 @@ func (k *beginChecker) run(t *testing.T, b beginWork, kills int) {
 		own.Next = make([]clientPosition, beginClients)
 		rng := rand.New(rand.NewPCG(b.Seed, uint64(1000+place)+uint64(b.Days)))
 		go func() {
-			most := 2 * *begins / max(kills, 1) // answers of a life
+			most := 2 * *begins / max(kills, 1) // answers per run of a process
 			if b.Days > 0 {
 				most = *begins / 8
 			}
@@ -154,7 +154,8 @@ func (k *beginChecker) run(t *testing.T, b beginWork, kills int) {
 	}
 }
 
-// runProcess runs a process until it ends, or kills it after so many answers. 0: it is not killed.
+// runProcess runs a process until it exits, or kills it after a number of answers. 0 means that it
+// is not killed.
 func (k *beginChecker) runProcess(t *testing.T, b *beginWork, after int) (killed bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -203,7 +204,7 @@ func (k *beginChecker) runProcess(t *testing.T, b *beginWork, after int) (killed
 	return killed, err
 }
 
-// recordAnswer notes an answer, and that the process goes on after it.
+// recordAnswer records an answer, and the client's next request.
 func (k *beginChecker) recordAnswer(b *beginWork, line []byte) error {
 	var a beginAnswer
 	if err := json.Unmarshal(line, &a); err != nil {
@@ -243,7 +244,7 @@ func (k *beginChecker) recordAnswer(b *beginWork, line []byte) error {
 	return nil
 }
 
-// step moves the file as a request does.
+// step applies a request to the file.
 func (f *begunFile) step(step beginStep) {
 	switch {
 	case step == stepBegin:
@@ -257,8 +258,8 @@ func (f *begunFile) step(step beginStep) {
 	}
 }
 
-// checkAnswers checks that exactly the files exist that answers told of, in the states that
-// they told of, and that only an upload was refused for which there is no room.
+// checkAnswers checks that exactly the answered files exist, in their answered states, and that
+// uploads were rejected only if the quota had no room.
 func (k *beginChecker) checkAnswers(t *testing.T, rows map[string]files.File) {
 	t.Helper()
 	for key, f := range k.known {
@@ -285,7 +286,8 @@ func (k *beginChecker) checkAnswers(t *testing.T, rows map[string]files.File) {
 	}
 }
 
-// checkConsistency checks that files, entries, idempotency keys and usages agree, and returns the files.
+// checkConsistency checks that files, entries, idempotency keys and usages are consistent, and
+// returns the files.
 func (k *beginChecker) checkConsistency(t *testing.T) map[string]files.File {
 	t.Helper()
 	ctx, index := t.Context(), files.NewIndex(k.records)

@@ -23,33 +23,33 @@ import (
 // beginVar makes the test program a process of TestFilesBegins.
 const beginVar = "PAWL_E2E_BEGINS"
 
-// beginClients is how many clients a process serves at the same time.
+// beginClients is the number of concurrent clients of a process.
 const beginClients = 32
 
-// beginWork is the work of a process: it begins files, or sweeps some days later.
+// beginWork is the work of a process: it begins files, or sweeps at a later date.
 type beginWork struct {
 	Store  string // URL of PostgreSQL, or path
 	Place  int
 	Seed   uint64
-	Begins int              // of each client
-	Next   []clientPosition // of each client: where it goes on
+	Begins int              // per client
+	Next   []clientPosition // next request of each client
 	Days   int
 }
 
-// clientPosition is the next request of a client: a step of the plan of its upload N.
+// clientPosition is the next request of a client: a step in the plan of its upload N.
 type clientPosition struct {
 	N, Step int
 	ID      string
 }
 
-// beginAnswer is what a process writes when a request is answered.
+// beginAnswer is written by a process for each answered request.
 type beginAnswer struct {
 	Client  int
 	ID      string
 	Refused bool
 }
 
-// beginStep is a request.
+// beginStep is a kind of request.
 type beginStep int
 
 const (
@@ -59,15 +59,15 @@ const (
 	stepUndelete
 )
 
-// beginPlan is what a client does with a file.
+// beginPlan is the sequence of requests for a file.
 type beginPlan struct {
 	entity, key string
 	promise     files.Promise
 	steps       []beginStep
 }
 
-// plan returns the plan of a client's upload n. Every eighth is also that of a client of the
-// other process, and only begins; some have no idempotency key.
+// plan returns the plan of a client's upload n. Every eighth upload is shared with a client of the
+// other process, and is only begun. Some uploads have no idempotency key.
 func (b *beginWork) plan(client, n int) beginPlan {
 	place := b.Place
 	if n%8 == 0 {
@@ -79,7 +79,7 @@ func (b *beginWork) plan(client, n int) beginPlan {
 	case 0:
 		p.entity = fmt.Sprintf("album-%d", rng.IntN(beginAlbums))
 	case 1:
-		p.entity = "small" // the quota ends
+		p.entity = "small" // its quota is exceeded
 	}
 	p.promise = files.Promise{Size: rng.Int64N(1 << 20), ContentType: "text/plain", SHA256: [32]byte{byte(n), byte(client)}}
 	if n%8 == 0 {
@@ -124,14 +124,14 @@ func beginLimit(entity string) files.Usage {
 	return files.Usage{Bytes: math.MaxInt64, Open: math.MaxInt64}
 }
 
-// uploaded reports whether the bytes of a file come before its upload is completed.
+// uploaded reports whether the bytes of a file are uploaded before its upload is completed.
 func uploaded(id string) bool {
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, id)
 	return h.Sum32()%4 != 0
 }
 
-// beginFiles does the work that standard input tells.
+// beginFiles does the work described on standard input.
 func beginFiles(ctx context.Context) error {
 	var b beginWork
 	if err := json.NewDecoder(os.Stdin).Decode(&b); err != nil {
@@ -161,10 +161,10 @@ func beginFiles(ctx context.Context) error {
 
 func (b *beginWork) now() time.Time { return time.Now().AddDate(0, 0, b.Days) }
 
-// beginTries is how often a request is sent.
+// beginTries bounds the tries of a request.
 const beginTries = 1000
 
-// runClient plays a client.
+// runClient runs a client.
 func (b *beginWork) runClient(ctx context.Context, s *files.Service, client int, at clientPosition) error {
 	for ; at.N < b.Begins; at = (clientPosition{N: at.N + 1}) {
 		p := b.plan(client, at.N)
@@ -188,7 +188,7 @@ func (b *beginWork) runClient(ctx context.Context, s *files.Service, client int,
 	return nil
 }
 
-// writeAnswer writes an answer: one call, so that it is whole or missing.
+// writeAnswer writes an answer in one call, so that it is complete or missing.
 func writeAnswer(a beginAnswer) error {
 	line, err := json.Marshal(a)
 	if err == nil {
@@ -207,7 +207,7 @@ func (p *beginPlan) send(ctx context.Context, s *files.Service, step beginStep, 
 		f, err = s.Delete(ctx, id)
 	case stepUndelete:
 		f, err = s.Undelete(ctx, id)
-		if errors.Is(err, files.ErrState) { // it was undeleted, without an answer
+		if errors.Is(err, files.ErrState) { // an earlier try undeleted it, without an answer
 			if f, err = s.Get(ctx, id); err == nil && f.State != files.Pending {
 				err = fmt.Errorf("%s cannot be undeleted: it is %s", id, f.State)
 			}
@@ -216,7 +216,7 @@ func (p *beginPlan) send(ctx context.Context, s *files.Service, step beginStep, 
 	return f, err
 }
 
-// sweep sweeps until nothing is due.
+// sweep sweeps until no file is due.
 func (b *beginWork) sweep(ctx context.Context, s *files.Service) error {
 	w := &files.Sweeper{Service: s, Concurrency: beginClients}
 	for n := 0; n < beginTries; n++ {
@@ -224,18 +224,17 @@ func (b *beginWork) sweep(ctx context.Context, s *files.Service) error {
 		if err == nil && looks == 0 {
 			return nil
 		}
-		w = &files.Sweeper{Service: s, Concurrency: beginClients} // leaves no file alone
+		w = &files.Sweeper{Service: s, Concurrency: beginClients} // a new sweeper has no backoff for failed files
 	}
 	return errors.New("there is always something due")
 }
 
-// beginObjects is a bucket that has the bytes of the files that are uploaded, as promised,
-// until they are removed.
+// beginObjects is a bucket with the promised bytes of all uploaded files, until they are removed.
 type beginObjects struct {
 	files.Objects
 	index  *files.Index
 	now    func() time.Time
-	onHead func() error // nil: nobody is told
+	onHead func() error // may be nil
 
 	mu      sync.Mutex
 	removed map[string]bool

@@ -26,7 +26,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// What BenchmarkFiles does.
+// Parameters of BenchmarkFiles.
 var (
 	fileRows     = flag.Int("filerows", 10_000, "files of one entity, and as many of others, in BenchmarkFiles")
 	fileRequests = flag.Int("filerequests", 2000, "requests of each kind in BenchmarkFiles")
@@ -34,14 +34,13 @@ var (
 
 const (
 	albumFiles = 1000                 // files of each of the other entities
-	maxLatency = 5 * time.Millisecond // that one request in a hundred may take
+	maxLatency = 5 * time.Millisecond // for one request in a hundred
 )
 
-// BenchmarkFiles measures what clients wait for: pages of lists and the beginning of
-// uploads, by REST and GraphQL, over an index of many files; the time from a PUT to
-// its file being visible; and the memory that uploads through the service take. What
-// is bare in the figures is the database alone: the SELECT of such a page, and an
-// INSERT that is as durable as an upload.
+// BenchmarkFiles measures what clients wait for: list pages and new uploads, by REST and GraphQL,
+// over an index of many files; the time from a PUT until its file is visible; and the memory of
+// uploads through the service. The bare metrics are of the database alone: the SELECT of such a
+// page, and an INSERT as durable as an upload.
 func BenchmarkFiles(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "files.db")
 	b.Run("sqlite", func(b *testing.B) { benchmarkIndex(b, newFilledSQLite(b, path)) })
@@ -76,8 +75,7 @@ func benchmarkIndex(b *testing.B, db filledIndex) {
 	reportLoad(b)
 }
 
-// latencies are how long requests of one kind took, and for how long the process
-// worked for them.
+// latencies are the latencies and the CPU time of requests of one kind.
 type latencies struct {
 	took []time.Duration
 	cpu  time.Duration
@@ -94,8 +92,8 @@ func (l *latencies) add(b *testing.B, do func() error) {
 	}
 }
 
-// report reports median and 99th percentile, and fails where that is above most. The
-// log has them too: of a benchmark that fails nothing else is shown.
+// report reports median and 99th percentile, and fails if the latter exceeds most. It also logs
+// them, because a failed benchmark prints no metrics.
 func (l *latencies) report(b *testing.B, name string, most time.Duration) {
 	b.Helper()
 	slices.Sort(l.took)
@@ -113,7 +111,7 @@ func (l *latencies) report(b *testing.B, name string, most time.Duration) {
 	}
 }
 
-// reportLoad reports how busy the machine has been for a minute.
+// reportLoad reports the machine's load average over a minute.
 func reportLoad(b *testing.B) {
 	b.Helper()
 	text, err := os.ReadFile("/proc/loadavg")
@@ -135,7 +133,7 @@ type filesBench struct {
 	pageStarts []pageStart
 }
 
-// pageStart is where a page of a list begins.
+// pageStart is the start of a list page.
 type pageStart struct{ entity, after string }
 
 func newFilesBench(b *testing.B, index *files.Index) *filesBench {
@@ -161,7 +159,7 @@ func newFilesBench(b *testing.B, index *files.Index) *filesBench {
 	return &filesBench{filesClient: newFilesClient(b, "bench", rand.New(rand.NewPCG(1, 2)), func() []string { return []string{address} })}
 }
 
-// promisedObjects is a bucket that holds whatever was promised.
+// promisedObjects is a bucket that contains every promised file.
 type promisedObjects struct{ *s3objects.Bucket }
 
 // Stat implements [files.Objects].
@@ -171,13 +169,13 @@ func (promisedObjects) Stat(context.Context, string) (files.ObjectInfo, error) {
 
 func newFilesService(b *testing.B, index *files.Index) *files.Service {
 	b.Helper()
-	store := servertest.MinIO(b, servertest.Options{}) // is proved before a URL is signed
+	store := servertest.MinIO(b, servertest.Options{}) // the service checks it before it signs a URL
 	return &files.Service{
 		Index: index, Objects: promisedObjects{s3objects.New(store.Client(), store.NewBucket(b), "").AcceptForgeable()}, Times: files.DefaultTimes(), Prefix: filePrefix,
 	}
 }
 
-// queryFiles sends a query of GraphQL, and returns what it selects.
+// query sends a GraphQL query, and returns the answer.
 func (f *filesBench) query(query string, variables map[string]any) (text []byte, err error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {
@@ -192,8 +190,7 @@ func (f *filesBench) query(query string, variables map[string]any) (text []byte,
 
 var jsonHeader = map[string]string{"Content-Type": "application/json"}
 
-// collectPages goes through the list of the large entity and of some others, and keeps places
-// in them.
+// collectPages lists the large entity and some others, and records the starts of their pages.
 func (f *filesBench) collectPages(b *testing.B) {
 	b.Helper()
 	if n := f.pages(b, largeEntity, 1000); n != *fileRows {
@@ -206,8 +203,7 @@ func (f *filesBench) collectPages(b *testing.B) {
 	}
 }
 
-// pages counts the files of an entity, by pages of a size, and keeps a place for each
-// page but the last.
+// pages counts the files of an entity, and records the start of each page except the last.
 func (f *filesBench) pages(b *testing.B, entity string, size int) (n int) {
 	b.Helper()
 	for after := ""; ; {
@@ -244,7 +240,7 @@ func (f *filesBench) pages(b *testing.B, entity string, size int) (n int) {
 	}
 }
 
-// list reads a page as REST has it, and listGraphQL one of the same fields.
+// list requests a page by REST. listGraphQL requests the same fields by GraphQL.
 func (f *filesBench) list() error {
 	at := f.pageStarts[f.rng.IntN(len(f.pageStarts))]
 	text, status, err := f.Send(context.Background(), http.MethodGet, "http://"+f.apis()[0]+"/v1/entities/"+at.entity+"/files?limit=100&after="+at.after, nil, http.NoBody, 0)
@@ -260,8 +256,8 @@ func (f *filesBench) listGraphQL() error {
 	return f.checkPage(text, http.StatusOK, err)
 }
 
-// checkPage refuses an answer that is not a page of a hundred files. Only the last
-// page of some has fewer.
+// checkPage rejects an answer that is not a page of a hundred files. Only last pages may be
+// shorter.
 func (f *filesBench) checkPage(text []byte, status int, err error) error {
 	if n := bytes.Count(text, []byte(`X-Amz-Signature`)); err == nil && (status != http.StatusOK || n != 100) {
 		err = fmt.Errorf("%d, %d files: %.300s", status, n, text)
@@ -271,7 +267,7 @@ func (f *filesBench) checkPage(text []byte, status int, err error) error {
 
 const uploadMutation = `mutation($u: UploadInput!) { upload(input: $u) { fileId uploadMethod uploadURL uploadUntil uploadHeaders { key value } } }`
 
-// entity is the large one, or one of the others.
+// entity returns the large entity or a random one of the others.
 func (f *filesBench) entity() string {
 	if f.rng.IntN(2) == 0 {
 		return largeEntity

@@ -22,16 +22,16 @@ import (
 type clientFile struct {
 	id, entity  string
 	body        []byte
-	lastStep    string          // what its client did with it
-	wantVisible bool            // at last its client wants it visible
-	parts       *rig.FileAnswer // how to send them, of a file in parts
+	lastStep    string          // last step of its client
+	wantVisible bool            // the client wants it visible in the end
+	parts       *rig.FileAnswer // how to upload it, for a file in parts
 
-	// What lists must show, guarded by the site's mu. known counts its changes.
+	// Expectations for lists, guarded by the mu of filesTest. revision counts their changes.
 	mustBeListed, mustNotBeListed bool
 	revision                      int
 }
 
-// runFile plays the life of one file, by chance.
+// runFile runs the random life cycle of one file.
 func (s *filesTest) runFile(ctx context.Context, c *filesClient, n int) error {
 	f := &clientFile{entity: fmt.Sprintf("album-%d", n%3), body: []byte(strings.Repeat(fmt.Sprintf("file %d. ", n), 1+c.rng.IntN(4000)))}
 	key := fmt.Sprintf("key %d", n)
@@ -82,16 +82,14 @@ func (s *filesTest) runFile(ctx context.Context, c *filesClient, n int) error {
 	return s.deleteAndUndelete(ctx, c, f)
 }
 
-// add makes a file known to the lists' watcher, which may not expect anything of it
-// yet.
+// add adds a file that lists may or may not contain yet.
 func (s *filesTest) add(f *clientFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files = append(s.files, f)
 }
 
-// expectListing says what lists must show from now on: that it is there, or that it is not,
-// or neither.
+// expectListing sets the expectation for lists: listed, not listed, or neither.
 func (s *filesTest) expectListing(f *clientFile, visible, hidden bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +112,7 @@ func (s *filesTest) uploadThroughService(ctx context.Context, c *filesClient, f 
 
 var errWrongBytesAccepted = errors.New("the store took other bytes than promised")
 
-// putWrongBytes sends other bytes than were promised, which the store must not take.
+// putWrongBytes uploads other bytes than promised, which the store must reject.
 func putWrongBytes(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
 	if status, err := c.putOnce(ctx, cmp.Or(append(signed.Parts, signed.Upload)...), bytes.ToUpper(f.body)[:min(len(f.body), filePart)]); err == nil && status == http.StatusOK {
 		return errWrongBytesAccepted
@@ -122,7 +120,7 @@ func putWrongBytes(ctx context.Context, c *filesClient, f *clientFile, signed *r
 	return nil
 }
 
-// deleteEarly deletes a file while its bytes are on their way.
+// deleteEarly deletes a file while its bytes are being uploaded.
 func (s *filesTest) deleteEarly(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
 	f.lastStep = "deleted early"
 	put := make(chan error, 1)
@@ -131,10 +129,9 @@ func (s *filesTest) deleteEarly(ctx context.Context, c *filesClient, f *clientFi
 	return errors.Join(err, <-put)
 }
 
-// complete tells the service that the bytes are there: the file is visible when it
-// has answered. Where a part was torn, sent again, and then comes late as well, MinIO
-// does not list it for a while, or loses it: the file is pending until it was sent once
-// more.
+// complete completes an upload: the file must be visible after the answer. If an aborted part was
+// sent again, and then its first copy also lands, MinIO may not list the part for a while, or lose
+// it. Then the file is pending until the parts are sent again.
 func (s *filesTest) complete(ctx context.Context, c *filesClient, f *clientFile) error {
 	a, err := c.Want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/complete", nil, nil)
 	for err == nil && f.parts != nil && a.State == "pending" {
@@ -154,7 +151,7 @@ func (s *filesTest) complete(ctx context.Context, c *filesClient, f *clientFile)
 	return nil
 }
 
-// deleteAndUndelete deletes some files, and wants some of these back.
+// deleteAndUndelete deletes some files, and undeletes some of these.
 func (s *filesTest) deleteAndUndelete(ctx context.Context, c *filesClient, f *clientFile) error {
 	for chance := 40; c.rng.IntN(100) < chance; chance += 20 {
 		if err := s.delete(ctx, c, f); err != nil {
@@ -185,13 +182,13 @@ func (s *filesTest) delete(ctx context.Context, c *filesClient, f *clientFile) e
 	return err
 }
 
-// listChecker lists files all the time.
+// listChecker lists files repeatedly.
 type listChecker struct {
 	stop  func()
 	lists int
 }
 
-// newListChecker starts a watcher that ends with the test, or when it is stopped.
+// newListChecker starts a listChecker. It ends with the test, or when it is stopped.
 func (s *filesTest) newListChecker(t *testing.T) *listChecker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -218,7 +215,7 @@ func (s *filesTest) newListChecker(t *testing.T) *listChecker {
 	return w
 }
 
-// checkList compares a list with what was known before it, and is known after it.
+// checkList compares a list with expectations that were the same before and after it.
 func (s *filesTest) checkList(ctx context.Context, t *testing.T, c *filesClient, entity string) {
 	before := map[*clientFile]int{}
 	s.mu.Lock()
@@ -252,7 +249,7 @@ func (s *filesTest) checkList(ctx context.Context, t *testing.T, c *filesClient,
 	}
 }
 
-// download fetches what a URL of the API leads to.
+// download downloads from a URL of the API.
 func (c *filesClient) download(ctx context.Context, url string) ([]byte, int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -22,22 +22,22 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// filledIndex is an index of many files, and its database without it.
+// filledIndex is an index of many files, and direct access to its database.
 type filledIndex struct {
 	index  *files.Index
 	list   func(context.Context, *rand.Rand) error // SELECTs a page
 	insert func(context.Context) error             // INSERTs and commits the text of a row
 }
 
-// Half of the rows belong to one entity, the others by turns to those with
-// albumFiles each.
+// Half of the rows belong to one entity. The others are distributed over entities with albumFiles
+// each.
 const largeEntity = "large"
 
 func album(i int) string { return fmt.Sprintf("album-%d", i) }
 
 func albums() int { return *fileRows / albumFiles }
 
-// rowID is the ID of row n, of 2*fileRows: in order of time, as UUIDs of version 7.
+// rowID returns the ID of row n of 2*fileRows. IDs are in order of time, like UUIDs of version 7.
 func rowID(n int) string {
 	return fmt.Sprintf("019a%04x-%04x-7000-8000-%012x", n/65536, n%65536, n*2654435761%4294967296)
 }
@@ -49,16 +49,16 @@ func rowEntity(n int) string {
 	return album(n / 2 % albums())
 }
 
-// rowPromise is that of all files.
+// rowPromise is the promise of all files.
 var rowPromise = files.Promise{Size: 48_123, ContentType: "image/jpeg", SHA256: [32]byte{1, 2, 3, 255}}
 
-// The row that the service has written, and that others are copies of.
+// Names in the row that the service writes. The other rows are copies of it.
 const (
 	firstEntity = "first-entity"
 	firstKey    = "first-idempotency-key"
 )
 
-// writeFirst lets the service write a row, and returns its ID.
+// writeFirst writes a row through the service, and returns its ID.
 func writeFirst(b *testing.B, index *files.Index) string {
 	b.Helper()
 	s := newFilesService(b, index)
@@ -72,10 +72,10 @@ func writeFirst(b *testing.B, index *files.Index) string {
 	return f.ID
 }
 
-// fillBatch is how many files are written at a time: 3 records each.
+// fillBatch is the number of files per batch, with 3 records each.
 const fillBatch = 150
 
-// fillRecords copies the records of a file, which the service has written, under other names.
+// fillRecords writes copies of a file's records under other names.
 func fillRecords(b *testing.B, s store.Store, id string) {
 	b.Helper()
 	began := time.Now()
@@ -112,7 +112,7 @@ func fillRecords(b *testing.B, s store.Store, id string) {
 	b.Logf("filled in %s", time.Since(began))
 }
 
-// openSQLite opens the index, and fills it if it is not there.
+// openSQLite opens the index, and fills it if it does not exist.
 func openSQLite(b *testing.B, path string) *files.Index {
 	b.Helper()
 	_, missing := os.Stat(path)

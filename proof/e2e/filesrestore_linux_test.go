@@ -17,9 +17,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestFilesRestoredIndex restores the index from a backup that is older than some files.
-// The audit keeps their objects, although they are few, and reports them. A rebuild makes
-// all files visible again.
+// TestFilesRestoredIndex restores the index from a backup that is older than some files. The audit
+// keeps and reports their objects, although they are few. A rebuild makes all files visible again.
 func TestFilesRestoredIndex(t *testing.T) {
 	t.Parallel()
 	server := servertest.MinIO(t, servertest.Options{})

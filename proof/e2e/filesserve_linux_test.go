@@ -20,10 +20,10 @@ sources:
 files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, accept_forgeable_uploads: true}
 `
 
-// serveAuth is what notifications carry.
+// serveAuth is the Authorization header of notifications.
 const serveAuth = "Bearer s3cret"
 
-// filesServer is a process of "pawl files serve", with defaults.
+// filesServer is a process of "pawl files serve" with default settings.
 type filesServer struct {
 	*fleet
 	server *servertest.Server

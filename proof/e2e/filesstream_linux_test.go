@@ -26,13 +26,12 @@ import (
 
 var streamBytes = flag.Int64("streambytes", 0, "bytes that TestFilesStream and BenchmarkFiles send through POST /v1/files; 0: 64 MiB, and 1 GiB")
 
-// streamMB is by how much a process may grow at most while it passes files on,
-// whatever their size.
+// streamMB is the largest permitted growth of a process while it streams files of any size.
 const streamMB = 32
 
-// TestFilesStream sends a file through POST /v1/files, and then four at a time. The
-// memory of the process stays flat, and it leaves no temporary file behind: not
-// either where the client goes away, or where the store refuses.
+// TestFilesStream uploads one file, and then four concurrently, through POST /v1/files. The memory
+// of the process stays flat, and no temporary file remains, even if the client disconnects or the
+// store rejects the upload.
 func TestFilesStream(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -47,7 +46,7 @@ func TestFilesStream(t *testing.T) {
 	s.uploadWithoutBucket(t)
 }
 
-// streamTest is a process that passes files on to MinIO.
+// streamTest is a process that streams files to MinIO.
 type streamTest struct {
 	*filesServer
 	*filesClient
@@ -67,7 +66,7 @@ func newStreamTest(t testing.TB) *streamTest {
 		_, _, err := s.Try(ctx, http.MethodGet, "/v1/files/none", nil, nil)
 		return nil, err
 	})
-	s.memoryRise(t, 4, 1<<20) // all that it does once is done
+	s.memoryRise(t, 4, 1<<20) // warm up
 	return s
 }
 
@@ -87,8 +86,7 @@ func benchmarkStream(b *testing.B) {
 	reportLoad(b)
 }
 
-// memoryRise sends files of a size at the same time, and returns by how many MB the
-// process grew at most meanwhile.
+// memoryRise uploads files concurrently, and returns the peak growth of the process in MB.
 func (s *streamTest) memoryRise(t testing.TB, files int, size int64) float64 {
 	t.Helper()
 	pid := s.slots[0].process.Pid
@@ -110,7 +108,7 @@ func (s *streamTest) memoryRise(t testing.TB, files int, size int64) float64 {
 	return mb
 }
 
-// forgetHighWater lets a process's largest resident set begin anew, and returns it.
+// forgetHighWater resets the peak resident set of a process, and returns it.
 // https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
 func forgetHighWater(t testing.TB, pid int) int64 {
 	t.Helper()
@@ -120,7 +118,7 @@ func forgetHighWater(t testing.TB, pid int) int64 {
 	return highWater(pid)
 }
 
-// store sends a file of random bytes, and checks that it is visible.
+// store uploads a file of random bytes, and checks that it is visible.
 func (s *streamTest) store(ctx context.Context, seed uint64, size int64) error {
 	sum := sha256.New()
 	body := io.TeeReader(io.LimitReader(rand.NewChaCha8([32]byte{byte(seed)}), size), sum)
@@ -152,8 +150,8 @@ func (s *streamTest) postAs(ctx context.Context, token string, body io.Reader, s
 	return s.Do(r)
 }
 
-// spooled are the temporary files that the process has open, which have no name any
-// more, and their bytes.
+// spooled returns the open temporary files of the process, which have no name any more, and their
+// total size.
 func (s *streamTest) spooled(t testing.TB) (names []string, bytes int64) {
 	t.Helper()
 	fds := fmt.Sprintf("/proc/%d/fd", s.slots[0].process.Pid)
@@ -163,7 +161,7 @@ func (s *streamTest) spooled(t testing.TB) (names []string, bytes int64) {
 	}
 	for _, e := range entries {
 		fd := filepath.Join(fds, e.Name())
-		name, _ := os.Readlink(fd) // empty where it was closed meanwhile
+		name, _ := os.Readlink(fd) // empty if it was closed meanwhile
 		if info, err := os.Stat(fd); err == nil && strings.Contains(name, "pawl-upload-") {
 			names, bytes = append(names, name), bytes+info.Size()
 		}
@@ -171,7 +169,7 @@ func (s *streamTest) spooled(t testing.TB) (names []string, bytes int64) {
 	return names, bytes
 }
 
-// waitForCleanup waits until no temporary file is left.
+// waitForCleanup waits until no temporary file remains.
 func (s *streamTest) waitForCleanup(t testing.TB) {
 	t.Helper()
 	eventually(t, time.Minute, func(context.Context) ([]string, error) {
@@ -180,7 +178,7 @@ func (s *streamTest) waitForCleanup(t testing.TB) {
 	})
 }
 
-// abortUpload goes away in the middle of a file.
+// abortUpload disconnects during an upload.
 func (s *streamTest) abortUpload(t *testing.T) {
 	t.Helper()
 	const half = 4 << 20
@@ -207,8 +205,8 @@ func (s *streamTest) abortUpload(t *testing.T) {
 	s.waitForCleanup(t)
 }
 
-// stallUploads lets four subjects begin four files of 1 GiB each, send a part of each, and
-// stop. Another subject's files pass meanwhile, and the memory stays flat.
+// stallUploads has four subjects each begin four files of 1 GiB, send a part of each, and stall.
+// Another subject's uploads succeed meanwhile, and the memory stays flat.
 func (s *streamTest) stallUploads(t *testing.T, part int64) {
 	t.Helper()
 	pid := s.slots[0].process.Pid
@@ -252,7 +250,7 @@ func (s *streamTest) stallUploads(t *testing.T, part int64) {
 	}
 }
 
-// uploadWithoutBucket removes the bucket, and sends a file.
+// uploadWithoutBucket removes the bucket, and uploads a file.
 func (s *streamTest) uploadWithoutBucket(t *testing.T) {
 	t.Helper()
 	client := s.server.Client()

@@ -17,14 +17,14 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestFilesUnreadableUploads has users upload with headers of MinIO's replication, which make
-// objects that the store can neither read nor list. Files of others still become visible by
-// their notifications, an audit works around the objects, and the service restarts.
+// TestFilesUnreadableUploads uploads files with headers of MinIO's replication, whose objects the
+// store can neither read nor list. Other files still become visible by their notifications, an
+// audit skips the unreadable objects, and the service restarts.
 func TestFilesUnreadableUploads(t *testing.T) {
 	t.Parallel()
 	var to atomic.Pointer[url.URL]
 	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		if at := to.Load(); at != nil { // else the request loops, and MinIO retries
+		if at := to.Load(); at != nil { // otherwise the request loops, and MinIO retries
 			r.SetURL(at)
 		}
 	}})

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxHidden is how long one file in a hundred may stay invisible after its PUT.
+	// maxHidden is the 99th percentile of the time that a file may stay invisible after its PUT.
 	maxHidden = 500 * time.Millisecond
 	pollEvery = 3 * time.Millisecond
 )
 
-// benchmarkVisible uploads files to MinIO by signed URLs, one after the other, and
-// asks for each until it is visible. Times begin with the answer to the PUT. What is
-// notified in the figures is MinIO alone: when its notification has come.
+// benchmarkVisible uploads files to MinIO by signed URLs, one at a time, and polls each until it is
+// visible. Times start at the answer to the PUT. The metric "notified" is the arrival of MinIO's
+// notification.
 func benchmarkVisible(b *testing.B, index string) {
 	hook := &arrivalRecorder{at: map[string]time.Time{}, arrived: sync.NewCond(&sync.Mutex{})}
 	front := httptest.NewServer(hook)
@@ -69,7 +69,7 @@ func benchmarkVisible(b *testing.B, index string) {
 	reportLoad(b)
 }
 
-// arrivalRecorder passes notifications on, and notes when they came.
+// arrivalRecorder forwards notifications, and records their arrival times.
 type arrivalRecorder struct {
 	to      string // host and port
 	arrived *sync.Cond
@@ -95,7 +95,7 @@ func (s *arrivalRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s.to}).ServeHTTP(w, r)
 }
 
-// wait returns when the notification of a key came.
+// wait returns the arrival time of a key's notification.
 func (s *arrivalRecorder) wait(key string) time.Time {
 	s.arrived.L.Lock()
 	defer s.arrived.L.Unlock()

@@ -19,9 +19,9 @@ const forgedNotification = `{"EventName":"s3:ObjectCreated:Put","Key":"inputs/k"
 "eventTime":"2020-01-02T03:04:05.000Z","eventName":"s3:ObjectCreated:Put","s3":{"s3SchemaVersion":"1.0","bucket":{"name":"inputs"},
 "object":{"key":"k","size":3,"eTag":"x","sequencer":"FFFFFFFFFFFFFFFF"}}}]}`
 
-// TestForged: a forged notification makes all that MinIO really tells of an object
-// stale, where its sequencer is trusted. The row counts that, and a reset of the
-// order brings the object back.
+// TestForged sends a forged notification with a huge sequencer, which makes all later notifications
+// stale if the sequencer is trusted. The row counts them, and a reset of the order repairs the
+// object.
 func TestForged(t *testing.T) {
 	t.Parallel()
 	const auth = "Bearer pawl"

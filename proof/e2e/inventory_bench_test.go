@@ -14,9 +14,9 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// BenchmarkAuditInventory is BenchmarkAudit with a report of S3 Inventory in place of
-// the listing. The ratio is that of its speed to that of reading the report and the
-// rows one after the other, and comparing nothing. Both include the sorting.
+// BenchmarkAuditInventory is BenchmarkAudit with a report of S3 Inventory instead of a listing. The
+// ratio compares its speed with reading the report and the rows without comparing them. Both
+// include sorting.
 func BenchmarkAuditInventory(b *testing.B) {
 	l := &listServer{n: *auditKeys, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
 	led := fillRows(b, l)
@@ -62,7 +62,7 @@ func BenchmarkAuditInventory(b *testing.B) {
 	}
 }
 
-// scanBare reads all rows.
+// scanBare scans all rows.
 func scanBare(b *testing.B, led ledger.Store, n int) time.Duration {
 	b.Helper()
 	began, got := time.Now(), 0
@@ -78,7 +78,7 @@ func scanBare(b *testing.B, led ledger.Store, n int) time.Duration {
 	return time.Since(began)
 }
 
-// writeListing writes a report of what the listing shows.
+// writeListing writes an inventory of the listed keys.
 func writeListing(b *testing.B, l *listServer, format string) string {
 	b.Helper()
 	rep := inventorytest.New(b, format, inputs, time.Now())

@@ -37,8 +37,8 @@ const (
 		`"detail":{"version":"0","bucket":{"name":"inputs"},"object":{"key":%q,"size":7,"sequencer":"0055AED6DCD90281E5"},"request-id":"r","requester":"123456789012","reason":"PutObject"}}`
 )
 
-// TestLambdaEvents invokes the real binary with every kind of event, with configurations from
-// each place, and with what cannot work.
+// TestLambdaEvents invokes the real binary with every kind of event, with configurations from each
+// place, and with invalid input.
 func TestLambdaEvents(t *testing.T) {
 	t.Parallel()
 	binary := build(t)
@@ -80,8 +80,7 @@ func TestLambdaEvents(t *testing.T) {
 	})
 }
 
-// invokeEach invokes a function with an event of each kind, twice, and then sweeps and
-// audits.
+// invokeEach invokes a function twice with an event of each kind, and then sweeps and audits.
 func invokeEach(t *testing.T, w *testBuckets, f *servertest.Function) {
 	t.Helper()
 	e := f.Environment(t)
@@ -111,7 +110,7 @@ func invokeEach(t *testing.T, w *testBuckets, f *servertest.Function) {
 			{MessageId: "m1", EventSource: "aws:sqs", Body: "not JSON"}, {MessageId: "m2", EventSource: "aws:sqs", Body: fmt.Sprintf(s3Event, "queued")},
 		}}), `{"batchItemFailures":[{"itemIdentifier":"m1"}]}`)
 	}
-	invoke(`{"pawl":"audit"}`, "null") // the settle time has not passed: nothing is lost yet
+	invoke(`{"pawl":"audit"}`, "null") // the settle window has not passed, so nothing is lost yet
 	for _, key := range []string{"s3", "sns", "bridge", "queued"} {
 		if _, body, err := w.store.Get(t.Context(), event.Object{Bucket: outputs, Key: "up/" + key}); err != nil {
 			t.Error(err)
@@ -140,8 +139,8 @@ func parameter(t *testing.T, value string) http.HandlerFunc {
 	}
 }
 
-// refuseConfigurations starts the function with configurations that cannot work. Each ends
-// the process with one error.
+// refuseConfigurations starts the function with invalid configurations. Each ends the process with
+// one error.
 func refuseConfigurations(t *testing.T, binary, config, table string, env []string) {
 	t.Helper()
 	missing := filepath.Join(t.TempDir(), "none.yaml")

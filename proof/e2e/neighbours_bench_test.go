@@ -28,9 +28,8 @@ const (
 	neighbourPosts    = 40
 )
 
-// BenchmarkNeighbours compares 100 copies beside 40 pictures that are built to take
-// long and a web service that accepts and stays silent with the same copies alone:
-// ratio is how many times as long they take.
+// BenchmarkNeighbours measures 100 copies alone, and beside 40 expensive pictures and a web service
+// that never answers. The ratio is the slowdown.
 func BenchmarkNeighbours(b *testing.B) {
 	var alone, beside time.Duration
 	for b.Loop() {
@@ -43,7 +42,7 @@ func BenchmarkNeighbours(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// timeCopies runs a Pawl over MinIO until its copies are made.
+// timeCopies runs a Pawl over MinIO until its copies are done.
 func timeCopies(b *testing.B, neighbours bool) time.Duration {
 	b.Helper()
 	server := servertest.MinIO(b, servertest.Options{})
@@ -60,7 +59,7 @@ func timeCopies(b *testing.B, neighbours bool) time.Duration {
 			pawl.Pipeline{Name: "image", Match: pawl.Match{Bucket: in, Prefix: "image/"}, To: place("image/"), Handler: must(imageaction.New(imageaction.Config{Grayscale: true}))(b)},
 			pawl.Pipeline{Name: "post", Match: pawl.Match{Bucket: in, Prefix: "post/"}, Handler: must(httpaction.New(httpaction.Config{URL: silentService(b)}))(b)},
 		)
-		for _, scans := range []int{3000, 90} { // one that is refused, and one that is let in
+		for _, scans := range []int{3000, 90} { // one is rejected, one is accepted
 			bomb := scanBomb(4992, scans)
 			for i := range neighbourPictures / 2 {
 				events.add(put(b, store, in, fmt.Sprintf("image/%d-%d.jpg", scans, i), bomb))
@@ -109,7 +108,7 @@ func must[T any](v T, err error) func(b *testing.B) T {
 	}
 }
 
-// doneNotifier tells of each object that its handler has handled.
+// doneNotifier reports each handled object.
 type doneNotifier struct {
 	pawl.Handler
 	done chan<- struct{}
@@ -123,7 +122,7 @@ func (c doneNotifier) Handle(ctx context.Context, t *pawl.Task) error {
 	return err
 }
 
-// listSource is a source of the events that it is given, in the order given.
+// listSource delivers a list of events in order.
 type listSource struct{ events []event.Event }
 
 func (h *listSource) add(e event.Event) { h.events = append(h.events, e) }
@@ -167,13 +166,13 @@ func silentService(b *testing.B) string {
 	return s.URL
 }
 
-// scanBomb is a progressive JPEG of side × side gray pixels whose scans say
-// "nothing here" in a few bytes each, at the price of a walk over all blocks.
+// scanBomb returns a progressive JPEG of side × side gray pixels. Each of its scans takes only a
+// few bytes, but makes the decoder visit all blocks.
 func scanBomb(side, scans int) []byte {
 	segment := func(marker byte, data ...byte) []byte {
 		return append([]byte{0xff, marker, byte((len(data) + 2) >> 8), byte(len(data) + 2)}, data...)
 	}
-	table := func(class, value byte) []byte { // a single code of one bit
+	table := func(class, value byte) []byte { // a single one-bit code
 		return segment(0xc4, append(append([]byte{class, 1}, make([]byte, 15)...), value)...)
 	}
 	quant := append([]byte{0}, []byte(strings.Repeat("\x01", 64))...)

@@ -36,9 +36,8 @@ type policyTest struct {
 	policies map[string]string // by command
 }
 
-// TestPermissions runs each command on MinIO with exactly the policy that
-// docs/PERMISSIONS.md states for it. With ListBucket alone each command fails, so the
-// server does enforce the policies.
+// TestPermissions runs each command on MinIO with exactly the policy that docs/PERMISSIONS.md
+// states for it. With ListBucket alone each command fails, so the server enforces the policies.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -65,8 +64,7 @@ pipelines: [{name: mirror, match: {bucket: photos}, copy: {to: s3://photos-out/g
 
 var statedPolicy = regexp.MustCompile("(?ms)^```json policy=([a-z ,]+)\n(.*?)^```")
 
-// statedPolicies returns the policies of docs/PERMISSIONS.md, by command, without the
-// statements about other services than S3.
+// statedPolicies returns the S3 statements of the policies in docs/PERMISSIONS.md, by command.
 func statedPolicies(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/PERMISSIONS.md")
@@ -217,7 +215,7 @@ func (p *policyTest) objects(bucket, prefix string) int {
 	return len(page.Contents)
 }
 
-// expect runs a command with the policy that is stated for one.
+// expect runs a command with the stated policy of a command.
 func (p *policyTest) expect(policy string, code int, args ...string) {
 	p.Helper()
 	if p.policies[policy] == "" {

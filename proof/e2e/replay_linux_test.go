@@ -30,15 +30,15 @@ pipelines:
     http: {url: %q}
 `
 
-// replayObjects and replayMB are the promise: so many objects through one
-// replay, in so much memory.
+// replayObjects and replayMB are the promise: this many objects through one replay, in this much
+// memory.
 const (
 	replayObjects = 100_000
 	replayMB      = 200
 )
 
-// BenchmarkReplay sends the notifications of 100,000 objects through pawl
-// replay, a process of its own, and measures the most memory it ever had.
+// BenchmarkReplay replays the notifications of 100,000 objects in a separate process, and measures
+// its peak memory.
 func BenchmarkReplay(b *testing.B) {
 	dir := b.TempDir()
 	binary := build(b)
@@ -73,9 +73,8 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// runMeasured runs a command and returns the most memory it had, in bytes. It asks the
-// kernel while the command runs: what wait(2) reports afterwards begins with
-// the memory of the process that forked it.
+// runMeasured runs a command and returns its peak memory in bytes. It polls the kernel while the
+// command runs, because the peak that wait(2) reports includes the forking process.
 func runMeasured(b testing.TB, cmd *exec.Cmd) (peak int64) {
 	b.Helper()
 	var out bytes.Buffer
@@ -105,7 +104,7 @@ func runMeasured(b testing.TB, cmd *exec.Cmd) (peak int64) {
 func highWater(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0 // it has ended
+		return 0 // it has exited
 	}
 	_, rest, found := strings.Cut(string(status), "VmHWM:")
 	var kb int64
@@ -136,7 +135,7 @@ func fill(b *testing.B, srv *servertest.Server) {
 	}
 }
 
-// notifications writes a file of them, one a line.
+// notifications writes a file of notifications, one per line.
 func notifications(b *testing.B, dir string) string {
 	b.Helper()
 	path := filepath.Join(dir, "notifications.ndjson")

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// unusualKeys are keys that collide or escape when they are decoded twice, cleaned
-// or cut. Not every server can hold every one.
+// unusualKeys are keys that collide or change when they are decoded twice, cleaned or cut. Not
+// every server supports every key.
 var unusualKeys = []string{
 	"a b", "a+b", "a%20b", "a%2Bb", "a%252Bb", "a%2b", "%", "%zz", "a&b=c?d#e", "é", "e\u0301", "日本/語.txt",
 	"new\nline", "tab\there", "quote\"'`$(x)", "back\\slash", "..hidden", "dots/../up", "../escape", "/leading",
@@ -25,8 +25,8 @@ var unusualKeys = []string{
 		strings.Repeat("y", 200) + "/" + strings.Repeat("x", 200),
 }
 
-// TestScenario: objects are put, overwritten, removed and put again on a real
-// store, whose own webhooks reach Pawl's; at rest every output is f(input).
+// TestScenario puts, overwrites, removes and recreates objects on a real store whose webhooks call
+// Pawl. At rest, every output is f(input).
 func TestScenario(t *testing.T) {
 	t.Parallel()
 	start := map[string]func(testing.TB, servertest.Options) *servertest.Server{
@@ -38,13 +38,13 @@ func TestScenario(t *testing.T) {
 }
 
 func runScenario(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server) {
-	const auth = "Basic cGF3bDpzZWNyZXQ=" // the one form that both servers can send
+	const auth = "Basic cGF3bDpzZWNyZXQ=" // the only scheme that both servers can send
 	hook, err := webhooksource.New(webhooksource.Config{Listen: "127.0.0.1:0", Token: auth, Logger: logTo(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// versitygw wants the webhook to listen before it starts, so the object
-	// store comes after the worker.
+	// versitygw requires a listening webhook when it starts, so the object store starts after the
+	// worker.
 	objects := &lateStore{}
 	records, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
 	if err != nil {
@@ -66,7 +66,7 @@ func runScenario(t *testing.T, start func(testing.TB, servertest.Options) *serve
 	}
 	for _, k := range unusualKeys {
 		if srv.Alias != nil && srv.Alias("in/"+k) != "in/"+k || !srv.ListsBytes && !utf8.ValidString(k) {
-			w.unsupported = append(w.unsupported, "in/"+k) // filed under another key, or announced so
+			w.unsupported = append(w.unsupported, "in/"+k) // stored or announced under another key
 			continue
 		}
 		w.put(t, "in/"+k, "awkward "+fmt.Sprintf("%q", k))
@@ -103,7 +103,7 @@ func runScenario(t *testing.T, start func(testing.TB, servertest.Options) *serve
 	})
 }
 
-// startPawl starts a Pawl, and returns what ends it.
+// startPawl starts a Pawl, and returns a function that stops it.
 func startPawl(t *testing.T, objects *lateStore, led *ledger.Rows, hook pawl.Source) (stop func()) {
 	t.Helper()
 	p, err := pawl.New(pawl.Config{

@@ -25,8 +25,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// shortage is how long TestShortages keeps a machine short. A webhook answers after
-// half a minute at the latest, which is to be seen.
+// shortage is the duration of a shortage. It exceeds the webhook's answer timeout of 30 seconds, so
+// that the timeout would show.
 var shortage = flag.Duration("shortage", 35*time.Second, "how long a disk is full, and descriptors are taken")
 
 const shortageConfig = `
@@ -41,24 +41,23 @@ pipelines:
 retry: {attempts: 2, base: 100ms, max: 1s}
 `
 
-// Objects change in bursts, so that more of them are handled at a time than a process
-// that is short can.
+// Objects change in bursts that exceed the concurrency of a process under shortage.
 const burst = 25
 
-// TestShortages takes what a running process needs away: no object is dead of it,
-// all are settled after, and neither the log nor those who post suffer.
+// TestShortages deprives a running process of a resource. No object becomes dead, all settle
+// afterwards, and logs and senders stay unaffected.
 func TestShortages(t *testing.T) {
 	binary := build(t)
 	for name, c := range map[string]struct {
 		// start returns the command; the ledger and the temporary files are in dir.
 		start func(ctx context.Context, t *testing.T, dir string, command ...string) *exec.Cmd
-		// take takes something away until ctx ends, which it then gives back.
+		// take exhausts a resource until ctx ends, and then releases it.
 		take func(s *shortageTest, ctx context.Context) error
-		work int // of each object, in seconds
-		// bursts is how many there are.
+		work int // time of a handler, in seconds
+		// bursts is the number of bursts.
 		bursts int
 		says   string
-		code   int // which must have been answered
+		code   int // status that must have been answered
 	}{
 		"disk": {
 			func(ctx context.Context, t *testing.T, dir string, command ...string) *exec.Cmd {
@@ -93,7 +92,7 @@ func TestShortages(t *testing.T) {
 	}
 }
 
-// shortageTest is a process that is short of something.
+// shortageTest is a process under shortage of a resource.
 type shortageTest struct {
 	server  *servertest.Server
 	store   bucket.Store
@@ -103,7 +102,7 @@ type shortageTest struct {
 	config  string
 	address string
 	cmd     *exec.Cmd
-	log     bytes.Buffer // of the process, once it has ended
+	log     bytes.Buffer // of the process, after it has exited
 
 	mu      sync.Mutex
 	codes   map[int]int
@@ -126,7 +125,7 @@ func newShortageTest(t *testing.T, work, bursts int) *shortageTest {
 	return s
 }
 
-// run starts the process. The function it returns ends it in order.
+// run starts the process, and returns a function that stops it gracefully.
 func (s *shortageTest) run(t *testing.T) (end func()) {
 	t.Helper()
 	s.cmd.Env = append(os.Environ(), "TMPDIR="+s.dir, "AWS_ACCESS_KEY_ID="+s.server.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.server.SecretKey)
@@ -138,7 +137,7 @@ func (s *shortageTest) run(t *testing.T) (end func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.cmd.Wait() }()
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill() // it has ended, unless the test failed
+		_ = s.cmd.Process.Kill() // it has exited, unless the test failed
 		ended <- <-ended
 		if t.Failed() {
 			t.Logf("it logged:\n%s", s.log.String())
@@ -163,7 +162,7 @@ func (s *shortageTest) run(t *testing.T) (end func()) {
 	}
 }
 
-// wait polls until f is true, for two minutes at most.
+// wait polls until f returns true, for at most two minutes.
 func (s *shortageTest) wait(t *testing.T, why string, f func() bool) {
 	t.Helper()
 	over := time.After(2 * time.Minute)
@@ -176,8 +175,8 @@ func (s *shortageTest) wait(t *testing.T, why string, f func() bool) {
 	}
 }
 
-// post changes objects and posts what happened to each, as stores do: again, until
-// it is taken. The objects are spread over the time of the shortage.
+// post changes objects and posts notifications until they are acknowledged, as stores do. The
+// changes are distributed over the duration of the shortage.
 func (s *shortageTest) post(t *testing.T) {
 	t.Helper()
 	var senders sync.WaitGroup
@@ -212,7 +211,7 @@ func (s *shortageTest) send(ctx context.Context, i int) error {
 			return err
 		}
 		code := 0
-		if resp, err := http.DefaultClient.Do(req); err == nil { // else it is posted again, like all that is not taken
+		if resp, err := http.DefaultClient.Do(req); err == nil { // otherwise it is posted again
 			code = resp.StatusCode
 			_ = resp.Body.Close()
 		}
@@ -248,8 +247,8 @@ func (s *shortageTest) fillDisk(ctx context.Context) error {
 	return errors.Join(err, f.Close(), os.Remove(name))
 }
 
-// exhaustDescriptors takes the descriptors that the webhook may have, by connections that send
-// nothing. Those that it ends are made again.
+// exhaustDescriptors uses up the webhook's descriptors with idle connections, and reopens those
+// that the webhook closes.
 func (s *shortageTest) exhaustDescriptors(ctx context.Context) error {
 	var all sync.WaitGroup
 	for range 64 {
@@ -260,7 +259,7 @@ func (s *shortageTest) exhaustDescriptors(ctx context.Context) error {
 					continue
 				}
 				ended := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-				_, _ = io.Copy(io.Discard, c) // until one of the two ends it
+				_, _ = io.Copy(io.Discard, c) // until one side closes it
 				ended()
 				_ = c.Close()
 				<-time.After(100 * time.Millisecond)
@@ -271,7 +270,7 @@ func (s *shortageTest) exhaustDescriptors(ctx context.Context) error {
 	return nil
 }
 
-// waitUntilSettled waits until all outputs are there.
+// waitUntilSettled waits until all outputs exist.
 func (s *shortageTest) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	done := 0
@@ -286,7 +285,7 @@ func (s *shortageTest) waitUntilSettled(t *testing.T) {
 	})
 }
 
-// check looks at what was answered and logged.
+// check checks the answers and the log.
 func (s *shortageTest) check(t *testing.T, says string, code int) {
 	t.Helper()
 	about, dead := 0, 0

@@ -48,11 +48,9 @@ pipelines:
 sweep_interval: 200ms
 `
 
-// TestTraffic sends the traffic of a published account, with losses and
-// reordering, through pawl replay, and then audits. Each object has its effect
-// once, every loss is found, and none is invented. It prints the rate and the memory
-// of the replay, and what the ledger's store alone needs in the same run to write
-// the same rows.
+// TestTraffic replays the traffic of a published report, with losses and reordering, and then
+// audits. Each object has its effect once, and the audit finds exactly the losses. The test logs
+// the rate and memory of the replay, and of the record store alone for the same rows.
 func TestTraffic(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -116,7 +114,7 @@ type auditor struct {
 	env            []string
 }
 
-// wants checks what an audit counts. It ends with 3 where something was lost.
+// wants compares the counts of an audit. The audit exits with 3 if changes were lost.
 func (a auditor) wants(t *testing.T, want audit.Counts, flags ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), a.binary, append([]string{"audit", "-c", a.config, "--json", "--settle-window", "1s"}, flags...)...)
@@ -140,7 +138,7 @@ func (a auditor) wants(t *testing.T, want audit.Counts, flags ...string) {
 	t.Logf("pawl audit %q: %.0f objects/s, %d looked at", flags, float64(want.Listed)/time.Since(start).Seconds(), report.Total.Inspected)
 }
 
-// writeInventory writes a report of what a bucket holds, and returns its folder.
+// writeInventory writes an inventory of a bucket, and returns its folder.
 func writeInventory(t *testing.T, store bucket.Store, format string) string {
 	t.Helper()
 	rep := inventorytest.New(t, format, inputs, time.Now())
@@ -180,8 +178,7 @@ func newTrafficBucket(t *testing.T, srv *servertest.Server, tr *traffic.Traffic)
 	return open(t, srv)
 }
 
-// writeTraffic writes a file of notifications, one a line, in the order in which they
-// arrive.
+// writeTraffic writes a file of notifications, one per line, in order of arrival.
 func writeTraffic(t *testing.T, dir string, tr *traffic.Traffic) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "notifications.ndjson"))
@@ -201,12 +198,12 @@ func writeTraffic(t *testing.T, dir string, tr *traffic.Traffic) string {
 	return f.Name()
 }
 
-// effectCounter is a service that counts the effects on each object.
+// effectCounter is a service that counts the effects per object.
 type effectCounter struct {
 	url string
 
 	mu        sync.Mutex
-	effects   []int // by the object's number
+	effects   []int // by object number
 	malformed []string
 }
 
@@ -234,7 +231,7 @@ func (s *effectCounter) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
 	s.effects[number]++
 }
 
-// check compares the effects with those that there should be.
+// check compares the effects with the expected numbers.
 func (s *effectCounter) check(t *testing.T, tr *traffic.Traffic, want func(traffic.Object) int) {
 	t.Helper()
 	s.mu.Lock()
@@ -250,10 +247,10 @@ func (s *effectCounter) check(t *testing.T, tr *traffic.Traffic, want func(traff
 	}
 }
 
-// storeMetrics are what the store alone did.
-type storeMetrics struct{ rate, mb float64 } // keys/s, at most
+// storeMetrics are the metrics of the record store alone.
+type storeMetrics struct{ rate, mb float64 } // keys per second, peak memory
 
-// storeAlone writes the rows of a ledger to another, in a process of its own.
+// storeAlone writes the rows of a ledger to another one, in a separate process.
 func storeAlone(t *testing.T, from, to string) storeMetrics {
 	t.Helper()
 	self, err := os.Executable()
@@ -275,7 +272,7 @@ func storeAlone(t *testing.T, from, to string) storeMetrics {
 	return f
 }
 
-// aloneVar makes the test program one that only writes rows.
+// aloneVar makes the test program only write rows.
 const aloneVar = "PAWL_E2E_STORE_ALONE"
 
 func TestMain(m *testing.M) {
@@ -297,15 +294,15 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// DynamoDB Local takes any credentials. Those of an object store are in configurations.
+	// DynamoDB Local accepts any credentials. Those of object stores are in configurations.
 	_ = os.Setenv("AWS_ACCESS_KEY_ID", "pawl") // never fails
 	_ = os.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
 	defer func() { removeBuilt() }()
 	m.Run()
 }
 
-// rewrite swaps each row of a ledger into another, as new and then once more, as
-// a worker claims and completes, 500 in a batch.
+// rewrite swaps each row of a ledger into another one twice, as a claim and a completion do, 500
+// per batch.
 func rewrite(ctx context.Context, paths []string) error {
 	records, err := sqlite.Open(ctx, paths[0])
 	if err != nil {
