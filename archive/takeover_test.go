@@ -425,7 +425,7 @@ func TestInconsistentListingsAreRefused(t *testing.T) {
 			t.Error(err)
 		}
 		a.Store = forgetfulStore{a.Store}
-		if err := a.Prove(p.Context()); err == nil || !strings.Contains(err.Error(), "a listing does not show what was just written") {
+		if err := a.Prove(p.Context()); err == nil || !strings.Contains(err.Error(), "a listing does not show an object that was just written") {
 			t.Errorf("%v: want a refusal", err)
 		}
 		for info, err := range p.store.List(p.Context(), "b", "", "") {

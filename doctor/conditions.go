@@ -44,8 +44,7 @@ func checkReplaceMatch(ctx context.Context, s *session) (string, error) {
 	})
 }
 
-// replaced writes an object twice, and returns what it is now and the ETag that
-// it had before.
+// writeTwice writes an object twice. It returns the object and its earlier ETag.
 func (s *session) writeTwice(ctx context.Context, ref event.Object) (now snapshot, old string, err error) {
 	if old, err = s.expectAccepted(ctx, ref, content(), bucket.Condition{}); err != nil {
 		return snapshot{}, "", err
@@ -72,7 +71,7 @@ func checkMatchMissing(ctx context.Context, s *session) (string, error) {
 	if err := s.expectUnchanged(ctx, s.ref(matchMissing), missing, snapshot{}); err != nil {
 		return "", err
 	}
-	// And of an object that was there, and had this very ETag.
+	// Also for an object that existed with exactly this ETag.
 	ref := s.ref(matchMissing + "-other")
 	if _, err := s.remove(ctx, ref, bucket.Condition{}); err != nil {
 		return "", err
@@ -97,11 +96,11 @@ func checkDeleteMatch(ctx context.Context, s *session) (string, error) {
 	case !now.exists && removed:
 		return "", ignored("a removal with another ETag in If-Match removed the object")
 	case !now.exists:
-		return "", broken("a removal with another ETag in If-Match was refused, and removed the object all the same")
+		return "", broken("a removal with another ETag in If-Match was rejected, but it removed the object")
 	case now.text != was.text:
 		return "", s.stale("after a removal with another ETag in If-Match the object has another content")
 	case removed:
-		return "", broken("a removal with another ETag in If-Match removed nothing, and was said to have succeeded")
+		return "", broken("a removal with another ETag in If-Match removed nothing, but the store reported success")
 	}
 	if removed, err = s.remove(ctx, ref, bucket.Condition{IfMatch: was.etag}); err != nil {
 		return "", err
@@ -110,14 +109,13 @@ func checkDeleteMatch(ctx context.Context, s *session) (string, error) {
 		return "", err
 	}
 	if !removed || now.exists {
-		return "", broken("a removal with the object's own ETag in If-Match did not remove it")
+		return "", broken("a removal with the object's ETag in If-Match did not remove it")
 	}
 	return "", nil
 }
 
-// checkQuotedETags compares the ETags without their quotes, which the driver
-// takes off and puts on again. A store that tells ETags of another form in one
-// of its answers, or wants them in another form, is found all the same.
+// checkQuotedETags compares ETags without quotes, because the driver removes and adds the
+// quotes. It still detects a store that returns or expects ETags in different forms.
 func checkQuotedETags(ctx context.Context, s *session) (string, error) {
 	ref := s.ref(quotedETags)
 	put, err := s.expectAccepted(ctx, ref, content(), bucket.Condition{})
@@ -136,9 +134,9 @@ func checkQuotedETags(ctx context.Context, s *session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	list, there := listed[ref.Key] // whether it is there is another check's
+	list, there := listed[ref.Key] // list-after-write checks whether it is listed
 	if put == "" || put != head.ETag || put != get.etag || there && put != list {
-		return "", broken("PUT answers the ETag %q, HEAD %q, GET %q, LIST %q", put, head.ETag, get.etag, list)
+		return "", broken("PUT returns the ETag %q, HEAD %q, GET %q, LIST %q", put, head.ETag, get.etag, list)
 	}
 	_, err = s.expectAccepted(ctx, ref, content(), bucket.Condition{IfMatch: put})
 	return "", err

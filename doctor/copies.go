@@ -11,10 +11,9 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// ProveCopies returns the methods by which the store copies objects and honours conditions,
-// so that [bucket.Output.PublishCopy] may use them. It takes about 55 requests, and the
-// permissions to read, write and remove below prefix. The error says that the store could
-// not be examined.
+// ProveCopies returns the copy methods whose conditions the store honours, for
+// [bucket.Output.PublishCopy]. It sends about 55 requests, and needs the permissions to
+// read, write and remove below prefix. An error means that the store could not be examined.
 func ProveCopies(ctx context.Context, store bucket.Store, bucketName, prefix string) (proved bucket.CopyMethod, err error) {
 	for method, profile := range map[bucket.CopyMethod]Profile{bucket.CopyWhole: wholeCopies, bucket.CopyParts: partCopies} {
 		err := Prove(ctx, store, bucketName, prefix, profile)
@@ -28,7 +27,7 @@ func ProveCopies(ctx context.Context, store bucket.Store, bucketName, prefix str
 	return proved, nil
 }
 
-// checkCopy returns the check of a method.
+// checkCopy returns the check of a copy method.
 func checkCopy(m bucket.CopyMethod) func(context.Context, *session) (string, error) {
 	return func(ctx context.Context, s *session) (string, error) {
 		if _, ok := s.store.(bucket.Copier); !ok {
@@ -44,7 +43,7 @@ func checkCopy(m bucket.CopyMethod) func(context.Context, *session) (string, err
 	}
 }
 
-// copies makes the checks of the lab's method, on one object.
+// checkCopies runs the checks of the session's copy method on one object.
 func (s *session) checkCopies(ctx context.Context, ref event.Object) error {
 	if err := s.checkConditions(ctx, ref); err != nil {
 		return err
@@ -67,7 +66,7 @@ func (s *session) checkCopies(ctx context.Context, ref event.Object) error {
 	return err
 }
 
-// changedSource examines what the last copy left, and copies a source whose ETag is another.
+// checkChangedSource examines the latest copy, and then copies with a wrong ETag of the source.
 func (s *session) checkChangedSource(ctx context.Context, ref event.Object) error {
 	was, err := s.store.Head(ctx, ref)
 	if err != nil {
@@ -88,15 +87,15 @@ func (s *session) checkChangedSource(ctx context.Context, ref event.Object) erro
 	}
 	now, err := s.read(ctx, other)
 	if err == nil && now.exists {
-		err = broken("a copy whose source has another ETag was refused, but landed")
+		err = broken("a copy whose source has another ETag was rejected, but it landed")
 	}
 	return err
 }
 
-// copiedBy is the metadata that tells a copy from its source.
+// copiedBy is the metadata key that distinguishes a copy from its source.
 const copiedBy = "pawl-doctor"
 
-// putCopy writes an object elsewhere, and then copies it to ref on the condition.
+// putCopy writes an object to another key, and copies it to ref with the condition.
 func (s *session) putCopy(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	source := s.ref("source-" + rand.Text())
 	o.Metadata, o.ContentType = map[string]string{copiedBy: "source"}, "application/octet-stream"
@@ -104,7 +103,7 @@ func (s *session) putCopy(ctx context.Context, ref event.Object, o bucket.Object
 	etag, err := s.store.Put(ctx, source, o, bucket.Condition{IfAbsent: true})
 	s.noteWrite(source, err)
 	if errors.Is(err, bucket.ErrPrecondition) {
-		// The key is random: it is our write, which a proxy sent twice.
+		// The key is random, so this is our write, which a proxy sent twice.
 		if info, headErr := s.store.Head(ctx, source); headErr == nil {
 			etag, err = info.ETag, nil
 			s.noteWrite(source, nil)

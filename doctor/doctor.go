@@ -1,14 +1,13 @@
-// Package doctor proves what an object store honours, before anything relies on
-// it: preconditions, also among writers at once; that reads and listings tell
-// of what was just written; that no read shows one object's content under
-// another's ETag.
+// Package doctor tests which guarantees an object store provides: preconditions, also
+// with concurrent writers; reads and listings that show the latest write; reads whose
+// content matches their ETag.
 //
-// A store that silently ignores a precondition answers exactly like one that
-// honours it, until two writers meet. So nothing here is concluded from a
-// store's name, nor from an answer alone: what was written is read back.
+// A store that silently ignores a precondition answers like a store that honours it,
+// until two writers conflict. Therefore each check reads back what it wrote, and no
+// check relies on the name of the store or on a response alone.
 //
-// [Examine] is the whole examination. [Prove] makes those checks, in a few requests, that
-// one use of a store needs when it begins.
+// [Examine] runs all checks. [Prove] runs the few checks that one use of a store needs
+// at startup.
 package doctor
 
 import (
@@ -21,62 +20,61 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Verdict says how a check ended.
+// Verdict is the result of a check.
 type Verdict string
 
 // The verdicts.
 const (
 	OK      Verdict = "ok"
-	Ignored Verdict = "ignored" // the store accepts what it should refuse
-	Failed  Verdict = "failed"  // the store cannot do it, or does it wrong
-	Unclear Verdict = "unclear" // too many answers were lost to say
+	Ignored Verdict = "ignored" // the store accepts a request that it should reject
+	Failed  Verdict = "failed"  // the store lacks the property
+	Unclear Verdict = "unclear" // too many responses were lost
 )
 
-// Check is what was found of one property of the store.
+// Check is the result for one property of the store.
 type Check struct {
-	Name    string  `json:"name"`  // stable: create-once, …
+	Name    string  `json:"name"`  // stable, for example create-once
 	Means   string  `json:"means"` // the property, in one sentence
 	Verdict Verdict `json:"verdict"`
-	// Detail says what was seen. Of a check that is ok it is a note, and may
-	// be empty.
+	// Detail is the observation. It is optional if the verdict is OK.
 	Detail string `json:"detail,omitempty"`
 }
 
 // Report is the result of an examination.
 type Report struct {
 	Bucket   string    `json:"bucket"`
-	Prefix   string    `json:"prefix"` // the keys that were written began so; they are gone
+	Prefix   string    `json:"prefix"` // of all keys that the examination wrote and removed
 	Checks   []Check   `json:"checks"`
 	Features []Feature `json:"features"`
 }
 
-// Options of an examination. The zero Options will do.
+// Options configure an examination. All fields are optional.
 type Options struct {
-	// Progress is called before each check, with its name, how many are done
-	// and how many there are.
+	// Progress is called before each check, with the name of the check, the number of
+	// finished checks, and the number of all checks.
 	Progress func(check string, done, total int)
 }
 
-// checks are made in this order, those of one profile. A check returns a note; or an error, of which
-// flaws and lost answers are verdicts, and others end the examination.
+// checks are all checks, in the order in which they run. A check returns a note or an
+// error. A flaw or a lost response becomes a verdict; other errors end the examination.
 var checks = []struct {
 	name, means string
 	run         func(context.Context, *session) (note string, err error)
 	profiles    []Profile
 }{
-	{preconditions, "a write is refused where its precondition does not hold", checkPreconditions, []Profile{Locks, Archives}},
-	{createOnce, "a write with If-None-Match: * is refused where an object exists, and of writers at once exactly one wins", checkCreateOnce, []Profile{Everything}},
-	{replaceMatch, "a write with If-Match is refused where the object has another ETag, and of writers at once exactly one wins", checkReplaceMatch, []Profile{Everything}},
-	{matchMissing, "a write with If-Match is refused where no object exists", checkMatchMissing, []Profile{Everything}},
-	{deleteMatch, "a removal with If-Match removes nothing where the object has another ETag", checkDeleteMatch, []Profile{Everything}},
-	{quotedETags, "an object has one ETag in the answers to PUT, HEAD, GET and LIST, and If-Match with it holds", checkQuotedETags, []Profile{Everything}},
-	{readAfterWrite, "what was written is read at once", checkReadAfterWrite, []Profile{Everything}},
-	{listAfterWrite, "a listing tells at once of what was written and removed", checkListAfterWrite, []Profile{Everything, Archives}},
-	{readAfterDelete, "what was removed is gone at once", checkReadAfterDelete, []Profile{Everything}},
-	{expiredSignature, "a presigned write is refused once its signature has expired", checkExpiredSignature, []Profile{Everything, Archives}},
-	{copyWhole, "a copy by one request is refused where its precondition or that of its source does not hold", checkCopy(bucket.CopyWhole), []Profile{Everything, wholeCopies}},
-	{copyParts, "a copy by an upload in parts is refused where its precondition or that of its source does not hold", checkCopy(bucket.CopyParts), []Profile{Everything, partCopies}},
-	{wholeReads, "a read during writes has no older content than its ETag, and no part of one", checkWholeReads, []Profile{Everything}},
+	{preconditions, "a write is rejected if its precondition does not hold", checkPreconditions, []Profile{Locks, Archives}},
+	{createOnce, "a write with If-None-Match: * is rejected if the object exists, and exactly one of several concurrent writers succeeds", checkCreateOnce, []Profile{Everything}},
+	{replaceMatch, "a write with If-Match is rejected if the object has another ETag, and exactly one of several concurrent writers succeeds", checkReplaceMatch, []Profile{Everything}},
+	{matchMissing, "a write with If-Match is rejected if the object does not exist", checkMatchMissing, []Profile{Everything}},
+	{deleteMatch, "a removal with If-Match removes nothing if the object has another ETag", checkDeleteMatch, []Profile{Everything}},
+	{quotedETags, "PUT, HEAD, GET and LIST return the same ETag, and If-Match accepts it", checkQuotedETags, []Profile{Everything}},
+	{readAfterWrite, "a read shows the latest write immediately", checkReadAfterWrite, []Profile{Everything}},
+	{listAfterWrite, "a listing shows writes and removals immediately", checkListAfterWrite, []Profile{Everything, Archives}},
+	{readAfterDelete, "a removed object is gone immediately", checkReadAfterDelete, []Profile{Everything}},
+	{expiredSignature, "a presigned write is rejected after its signature has expired", checkExpiredSignature, []Profile{Everything, Archives}},
+	{copyWhole, "a copy with one request is rejected if its precondition or the precondition on its source does not hold", checkCopy(bucket.CopyWhole), []Profile{Everything, wholeCopies}},
+	{copyParts, "a multipart copy is rejected if its precondition or the precondition on its source does not hold", checkCopy(bucket.CopyParts), []Profile{Everything, partCopies}},
+	{wholeReads, "a read during concurrent writes returns a complete content that is not older than its ETag", checkWholeReads, []Profile{Everything}},
 }
 
 // The names of the checks.
@@ -96,14 +94,14 @@ const (
 	wholeReads       = "whole-reads"
 )
 
-// Examine makes all checks in the bucket, with about a thousand requests. It
-// writes keys that begin with prefix, ".pawl-doctor/" and a random text, and
-// removes them at the end, whatever happens; for that it needs up to half a
-// minute more when ctx ends. In a bucket that keeps versions theirs remain.
+// Examine runs all checks in the bucket, with about a thousand requests. It writes keys
+// below prefix + ".pawl-doctor/" + a random name, and removes them at the end, also
+// after an error. After ctx has ended, this takes up to 30 s. In a versioned bucket the
+// versions remain.
 //
-// The error is what kept it from examining, and matches ErrNoBucket, ErrDenied,
-// ErrInvalid, ErrUnavailable or ErrUnclear of package bucket, or the cause that
-// ended ctx. There is a report beside it if only the cleaning up failed.
+// An error means that the store could not be examined. It matches ErrNoBucket, ErrDenied,
+// ErrInvalid, ErrUnavailable or ErrUnclear of package bucket, or the cause that ended ctx.
+// If only the cleanup failed, Examine returns a report and an error.
 func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string, o Options) (r *Report, err error) {
 	s := newSession(store, bucketName, prefix)
 	if err := s.ref("examined").CheckPath(); err != nil {
@@ -144,7 +142,7 @@ var total = func() (n int) {
 	return n
 }()
 
-// ended returns the error of an examination that could not go on.
+// abortError returns the error of an interrupted examination.
 func (s *session) abortError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -152,7 +150,7 @@ func (s *session) abortError(ctx context.Context, err error) error {
 	return fmt.Errorf("examining %s: %w", event.Quote("s3://"+s.bucket), err)
 }
 
-// flaw is a promise that the store does not keep.
+// flaw is the error of a check whose property the store lacks.
 type flaw struct {
 	verdict Verdict
 	detail  string
@@ -168,8 +166,8 @@ func broken(format string, args ...any) error {
 	return &flaw{Failed, fmt.Sprintf(format, args...)}
 }
 
-// judgeError returns the verdict of a check that ended with err. It is not ok
-// if the examination cannot go on.
+// judgeError returns the verdict of a check that returned err. ok is false if the
+// examination must end.
 func judgeError(err error) (v Verdict, ok bool) {
 	var f *flaw
 	switch {
@@ -180,7 +178,7 @@ func judgeError(err error) (v Verdict, ok bool) {
 	case errors.Is(err, bucket.ErrNoETag):
 		return Failed, true
 	case errors.Is(err, bucket.ErrInvalid):
-		// The first write was accepted, so the store refuses the condition.
+		// The store accepted the first write, so it rejects the condition.
 		return Failed, true
 	case errors.Is(err, bucket.ErrUnclear), errors.Is(err, bucket.ErrConflict):
 		return Unclear, true

@@ -21,14 +21,14 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// names are those of the checks, in order.
+// names are the names of the checks, in order.
 var names = []string{
 	"create-once", "replace-match", "match-missing", "delete-match", "quoted-etags",
 	"read-after-write", "list-after-write", "read-after-delete", "expired-signature", "copy-whole", "copy-parts", "whole-reads",
 }
 
-// verdicts returns the checks that are not ok, and fails the test if a check is
-// missing or anything is left in the store.
+// verdicts returns the checks that are not ok. It fails the test if a check is missing or
+// an object remains in the store.
 func verdicts(t *testing.T, s bucket.Store, r *doctor.Report) map[string]doctor.Verdict {
 	t.Helper()
 	var found []string
@@ -89,18 +89,18 @@ func TestAllIsWell(t *testing.T) {
 	}
 }
 
-// TestPrefixesThatAreNoPaths: some stores list elsewhere what is written below them.
+// TestPrefixesThatAreNoPaths examines below prefixes that some stores normalize.
 func TestPrefixesThatAreNoPaths(t *testing.T) {
 	for _, prefix := range []string{"/", "//", "a//", "./", "a/../"} {
 		_, err := doctor.Examine(t.Context(), memory(), name, prefix, doctor.Options{})
-		if !errors.Is(err, bucket.ErrInvalid) || !strings.Contains(err.Error(), "choose one without") {
+		if !errors.Is(err, bucket.ErrInvalid) || !strings.Contains(err.Error(), "choose another key") {
 			t.Errorf("%q: %v", prefix, err)
 		}
 	}
 }
 
-// TestEachFaultIsFound breaks one promise at a time. Its own check has to find
-// it, and no other, so that each is one that can fail.
+// TestEachFaultIsFound breaks one property at a time. Exactly the check of that property
+// must fail.
 func TestEachFaultIsFound(t *testing.T) {
 	head := func(change func(*bucket.Info)) *altered {
 		s := &altered{Store: memory()}
@@ -121,9 +121,9 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"If-Match ignored", ignoringIfMatch(), one("replace-match", doctor.Ignored), "If-Match was accepted"},
 		{"If-Match creates", creatingOnIfMatch(), one("match-missing", doctor.Ignored), "If-Match was accepted"},
 		{"If-Match ignored on DELETE", ignoringOnDelete(), one("delete-match", doctor.Ignored), "removed the object"},
-		{"two create", letTwoWin("create-once-race"), one("create-once", doctor.Ignored), "round 1, If-None-Match: *: 2 of 32 writers"},
-		{"two replace", letTwoWin("replace-match-race"), one("replace-match", doctor.Ignored), "round 1, If-Match: 2 of 32 writers"},
-		{"refused, and landed", refusingTooLate("create-once"), one("create-once", doctor.Failed), "was refused, and landed all the same"},
+		{"two create", letTwoWin("create-once-race"), one("create-once", doctor.Ignored), "round 1, If-None-Match: *: 2 of 32 concurrent writers"},
+		{"two replace", letTwoWin("replace-match-race"), one("replace-match", doctor.Ignored), "round 1, If-Match: 2 of 32 concurrent writers"},
+		{"refused, and landed", refusingTooLate("create-once"), one("create-once", doctor.Failed), "was rejected, but it landed"},
 		{"no conditional writes", refusing(bucket.ErrInvalid), map[string]doctor.Verdict{
 			"create-once": doctor.Failed, "replace-match": doctor.Failed, "match-missing": doctor.Failed, "quoted-etags": doctor.Failed,
 			"copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
@@ -159,11 +159,11 @@ func TestEachFaultIsFound(t *testing.T) {
 		}, "precondition on the source"},
 		{"two copy", letTwoCopy(), map[string]doctor.Verdict{
 			"copy-whole": doctor.Ignored, "copy-parts": doctor.Ignored,
-		}, "2 of 8 writers"},
+		}, "2 of 8 concurrent writers"},
 		{"removals answered, not done", sparing(), one("delete-match", doctor.Failed), "removed nothing"},
 		{"HEAD with quotes", head(func(i *bucket.Info) { i.ETag = `"` + i.ETag + `"` }), map[string]doctor.Verdict{
 			"quoted-etags": doctor.Failed, "read-after-write": doctor.Failed,
-		}, "PUT answers the ETag"},
+		}, "PUT returns the ETag"},
 		{"other ETags listed", listing(func(i bucket.Info) (bucket.Info, bool) { i.ETag = strings.ToUpper(i.ETag); return i, true }), map[string]doctor.Verdict{
 			"quoted-etags": doctor.Failed, "list-after-write": doctor.Failed,
 		}, "LIST"},
@@ -171,13 +171,13 @@ func TestEachFaultIsFound(t *testing.T) {
 			one("read-after-write", doctor.Failed), "a GET does not show"},
 		{"hidden in listings", listing(func(i bucket.Info) (bucket.Info, bool) {
 			return i, !strings.Contains(i.Key, "list-after-write-3")
-		}), one("list-after-write", doctor.Failed), "a listing does not show what was just written"},
+		}), one("list-after-write", doctor.Failed), "a listing does not show an object that was just written"},
 		{"all hidden in listings", listing(func(i bucket.Info) (bucket.Info, bool) { return i, false }),
-			one("list-after-write", doctor.Failed), "a listing does not show what was just written"},
+			one("list-after-write", doctor.Failed), "a listing does not show an object that was just written"},
 		{"found after removal", &readingBefore("read-after-delete", func(_, _ bucket.Info, found bool) bool { return !found }).altered,
 			one("read-after-delete", doctor.Failed), "a GET still finds"},
-		{"older content, newer ETag", &mixing(false).altered, one("whole-reads", doctor.Failed), "older content under a newer ETag"},
-		{"content cut off", &cutting().altered, one("whole-reads", doctor.Failed), "not whole"},
+		{"older content, newer ETag", &mixing(false).altered, one("whole-reads", doctor.Failed), "older content with a newer ETag"},
+		{"content cut off", &cutting().altered, one("whole-reads", doctor.Failed), "an incomplete content"},
 		{"no ETags", withoutETags(), map[string]doctor.Verdict{
 			"replace-match": doctor.Failed, "match-missing": doctor.Failed, "delete-match": doctor.Failed,
 			"quoted-etags": doctor.Failed, "list-after-write": doctor.Failed, "whole-reads": doctor.Failed,
@@ -188,8 +188,8 @@ func TestEachFaultIsFound(t *testing.T) {
 			"copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
 		}, "a HEAD does not find"},
 		{"HEAD finds what was removed", clairvoyant(), one("read-after-delete", doctor.Failed), "a HEAD still finds"},
-		{"removals hidden in listings", &listingRemoved().altered, one("list-after-write", doctor.Failed), "still shows what was just removed"},
-		{"expired signatures accepted", &altered{Store: memory(), forever: true}, one("expired-signature", doctor.Ignored), "an hour after its signature had expired"},
+		{"removals hidden in listings", &listingRemoved().altered, one("list-after-write", doctor.Failed), "still shows a removed object"},
+		{"expired signatures accepted", &altered{Store: memory(), forever: true}, one("expired-signature", doctor.Ignored), "an hour after its signature expired"},
 		{"no signatures and no copies", struct{ bucket.Store }{memory()}, map[string]doctor.Verdict{
 			"expired-signature": doctor.Failed, "copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
 		}, "cannot sign"},
@@ -213,7 +213,7 @@ func one(check string, v doctor.Verdict) map[string]doctor.Verdict {
 	return map[string]doctor.Verdict{check: v}
 }
 
-// refusing is a store that answers every conditional write with one error.
+// refusing returns a store that rejects every conditional write with one error.
 func refusing(kind error) *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -225,7 +225,7 @@ func refusing(kind error) *altered {
 	return s
 }
 
-// refusingTooLate is a store that refuses a write when it has landed.
+// refusingTooLate returns a store that rejects a write after it landed.
 func refusingTooLate(key string) *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -238,8 +238,7 @@ func refusingTooLate(key string) *altered {
 	return s
 }
 
-// sparing is a store that says of a conditional removal that it succeeded, and
-// removes nothing.
+// sparing returns a store that accepts conditional removals and removes nothing.
 func sparing() *altered {
 	s := &altered{Store: memory()}
 	s.remove = func(ctx context.Context, ref event.Object, c bucket.Condition) error {
@@ -251,8 +250,8 @@ func sparing() *altered {
 	return s
 }
 
-// listing is a store whose listings are changed, while an examination is under
-// way: those of everything are true.
+// listing returns a store that changes the listings of an examination's prefix. Listings
+// of the whole bucket are correct.
 func listing(change func(bucket.Info) (_ bucket.Info, shown bool)) *altered {
 	s := &altered{Store: memory()}
 	s.list = func(ctx context.Context, b, prefix, after string) iter.Seq2[bucket.Info, error] {
@@ -271,7 +270,7 @@ func listing(change func(bucket.Info) (_ bucket.Info, shown bool)) *altered {
 	return s
 }
 
-// vanishing is a store that removes an object before it overwrites it.
+// vanishing returns a store that removes an object before it overwrites it.
 func vanishing() *altered {
 	s := &altered{Store: memory()}
 	s.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -283,8 +282,8 @@ func vanishing() *altered {
 	return s
 }
 
-// TestUndecidedRaces meets nothing but conflicts in some rounds: that is no
-// fault, and is told.
+// TestUndecidedRaces has only conflicts in some rounds. This is not a failure, and the
+// report mentions it.
 func TestUndecidedRaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &altered{Store: memory()}
@@ -298,13 +297,13 @@ func TestUndecidedRaces(t *testing.T) {
 		if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s", diff)
 		}
-		if !strings.Contains(r.Checks[0].Detail, "of 8 rounds of writers at once 2 had no winner") {
+		if !strings.Contains(r.Checks[0].Detail, "2 of 8 rounds of concurrent writers had no winner") {
 			t.Errorf("%+v", r.Checks[0])
 		}
 	})
 }
 
-// TestDeniedInARace ends the examination.
+// TestDeniedInARace checks that a denied write of a race ends the examination.
 func TestDeniedInARace(t *testing.T) {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -322,8 +321,8 @@ func TestDeniedInARace(t *testing.T) {
 	}
 }
 
-// TestStaleAfterALostAnswer: an old content proves nothing where a write may
-// have landed late.
+// TestStaleAfterALostAnswer checks that an old content is no proof if a write may have
+// landed late.
 func TestStaleAfterALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &readingBefore("read-after-write", func(_, _ bucket.Info, found bool) bool { return found }).altered
@@ -336,7 +335,7 @@ func TestStaleAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// TestBrokenReads: a body that breaks off is read again.
+// TestBrokenReads checks that a body that breaks off is read again.
 func TestBrokenReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &altered{Store: memory()}
@@ -355,12 +354,12 @@ func TestBrokenReads(t *testing.T) {
 	})
 }
 
-// TestFeatures says what each verdict does to what is safe.
+// TestFeatures checks the safety of features for each verdict.
 func TestFeatures(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		store bucket.Store
-		want  map[string]string // that are not safe, or within a limit
+		want  map[string]string // features that are not Safe
 	}{
 		{"If-None-Match ignored", ignoringIfNoneMatch(), map[string]string{
 			"pipeline outputs":            "not safe: it ignores If-None-Match (create-once)",
@@ -381,7 +380,7 @@ func TestFeatures(t *testing.T) {
 			"copy": "safe with a limit: objects below 16 MiB stream through the worker; objects that the store does not copy with one request stream through the worker, and none above 5 GiB can be copied",
 		}},
 		{"If-Match ignored on DELETE", ignoringOnDelete(), map[string]string{
-			"removals of outputs": "safe with a limit: it may remove what another has just written: heals by verification, after lease.late_write_window",
+			"removals of outputs": "safe with a limit: it may remove an output that another worker has just written: verification repairs it after lease.late_write_window",
 		}},
 		{"hidden in listings", listing(func(i bucket.Info) (bucket.Info, bool) {
 			return i, !strings.Contains(i.Key, "list-after-write-3")
@@ -390,7 +389,7 @@ func TestFeatures(t *testing.T) {
 			"archives": "not safe: list-after-write failed",
 		}},
 		{"stale GET", &readingBefore("read-after-write", func(_, _ bucket.Info, found bool) bool { return found }).altered, map[string]string{
-			"pipeline outputs":            "safe with a limit: an object may be hidden after it was written: set objects.eventually_consistent in the configuration",
+			"pipeline outputs":            "safe with a limit: an object may be invisible for a while after a write: set objects.eventually_consistent in the configuration",
 			"locks":                       "not safe: read-after-write failed",
 			"update":                      "not safe: read-after-write failed",
 			"semaphores and shared locks": "not safe: read-after-write failed",
@@ -425,7 +424,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// TestNewerContentIsHarmless: who replaces it by its ETag is refused.
+// TestNewerContentIsHarmless: a replacement with the older ETag is rejected.
 func TestNewerContentIsHarmless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &mixing(true).altered
@@ -433,20 +432,19 @@ func TestNewerContentIsHarmless(t *testing.T) {
 		if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s", diff)
 		}
-		if last := r.Checks[len(r.Checks)-1]; !strings.Contains(last.Detail, "newer content than their ETag") || !r.Safe() {
+		if last := r.Checks[len(r.Checks)-1]; !strings.Contains(last.Detail, "newer than its ETag") || !r.Safe() {
 			t.Errorf("%+v", last)
 		}
 	})
 }
 
-// TestLostAnswers loses the answers of every third write, or the writes: what
-// cannot be known from the answer is looked up, and nothing is held against the
-// store.
+// TestLostAnswers loses every third write or its response. The doctor then reads the
+// object, and reports no failure of the store.
 func TestLostAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fault buckettest.Fault
-		times int // fewer where each is waited for, while others read on
+		times int // fewer for slow checks
 	}{
 		{"answers", buckettest.Landed, 1000}, {"doubled", buckettest.Twice, 1000},
 		{"requests", buckettest.Lost, 190}, {"conflicts", buckettest.Answer(bucket.ErrConflict), 190},
@@ -469,7 +467,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatStops examines where nothing can be examined.
+// TestWhatStops checks the errors of stores that cannot be examined.
 func TestWhatStops(t *testing.T) {
 	for _, tc := range []struct {
 		op   buckettest.Op
@@ -491,8 +489,8 @@ func TestWhatStops(t *testing.T) {
 	}
 }
 
-// TestCleaningUpFails: the report is there, and so is the error, which says
-// where something is left.
+// TestCleaningUpFails checks that a failed cleanup returns the report, and an error with
+// the prefix of the remaining objects.
 func TestCleaningUpFails(t *testing.T) {
 	s := &altered{Store: memory()}
 	done := false
@@ -508,8 +506,8 @@ func TestCleaningUpFails(t *testing.T) {
 	}
 }
 
-// TestInterrupted ends an examination at each check, and in the middle of a race.
-// A write that was cut off lands a second later.
+// TestInterrupted ends an examination at each check, and during a race. An interrupted
+// write lands a second later.
 func TestInterrupted(t *testing.T) {
 	reason := errors.New("somebody pressed a key")
 	for _, check := range names {

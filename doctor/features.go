@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Safety says whether a feature of Pawl may be used with a store.
+// Safety is whether a feature of Pawl is safe with a store.
 type Safety string
 
 // The degrees of safety.
@@ -15,25 +15,24 @@ const (
 	Unsafe  Safety = "not safe"
 )
 
-// Feature is what a store's verdicts mean for something that Pawl does.
+// Feature is a feature of Pawl and its safety with the examined store.
 type Feature struct {
 	Name   string `json:"name"`
 	Safety Safety `json:"safety"`
-	// Detail is the limit, or names what the store does not honour.
+	// Detail describes the limit, or names the failed checks.
 	Detail string `json:"detail,omitempty"`
 }
 
-// Safe reports that every feature may be used, if within limits.
+// Safe reports whether no feature is Unsafe.
 func (r *Report) Safe() bool {
 	return !slices.ContainsFunc(r.Features, func(f Feature) bool { return f.Safety == Unsafe })
 }
 
-// Locks is what the verdicts mean for locks and updates: Safe, Unsafe with what the
-// store fails in, or nothing where that is unclear.
+// Locks returns the safety of locks and updates: Safe, Unsafe with the failed checks, or ""
+// if it is unclear.
 func (r *Report) Locks() (Safety, string) { return r.meets(lockNeeds) }
 
-// Listings is what they mean for what semaphores and shared locks need besides:
-// they find others by listing them.
+// Listings returns the same for the listings that semaphores and shared locks also need.
 func (r *Report) Listings() (Safety, string) { return r.meets(listingNeeds) }
 
 func (r *Report) meets(needs []string) (Safety, string) {
@@ -45,7 +44,7 @@ func (r *Report) meets(needs []string) (Safety, string) {
 		case c.Verdict == OK:
 			ok++
 		case c.Verdict != Unclear:
-			failed = append(failed, lacks(c.Name, c.Verdict))
+			failed = append(failed, describeFailure(c.Name, c.Verdict))
 		}
 	}
 	switch {
@@ -57,26 +56,25 @@ func (r *Report) meets(needs []string) (Safety, string) {
 	return "", ""
 }
 
-// SharedLocks is the name of the feature that needs more of a store than locks do.
+// SharedLocks is the name of the feature that needs listings in addition to lockNeeds.
 const SharedLocks = "semaphores and shared locks"
 
 var lockNeeds = []string{createOnce, replaceMatch, matchMissing, quotedETags, readAfterWrite, wholeReads}
 
 var listingNeeds = []string{listAfterWrite}
 
-// needs says for each feature which checks it stands on, and what is lost
-// without others.
+// needs are the checks that each feature requires, and its limits if other checks fail.
 var needs = []struct {
 	feature string
 	checks  []string
 	limits  []limit
 }{
 	{"pipeline outputs", []string{createOnce, replaceMatch}, []limit{
-		{readAfterWrite, "an object may be hidden after it was written: set objects.eventually_consistent in the configuration"},
+		{readAfterWrite, "an object may be invisible for a while after a write: set objects.eventually_consistent in the configuration"},
 	}},
 	{"removals of outputs", nil, []limit{
-		{deleteMatch, "it may remove what another has just written: heals by verification, after lease.late_write_window"},
-		{readAfterDelete, "a removed object may still be found: its output then stays until somebody looks again"},
+		{deleteMatch, "it may remove an output that another worker has just written: verification repairs it after lease.late_write_window"},
+		{readAfterDelete, "a removed object may still be found: its output then stays until the next notification or audit"},
 	}},
 	{"copy", nil, []limit{
 		{copyWhole, "objects below 16 MiB stream through the worker"},
@@ -89,11 +87,11 @@ var needs = []struct {
 	{"archives", []string{createOnce, readAfterWrite, listAfterWrite, expiredSignature}, nil},
 }
 
-// limit is what a feature does less well where a check is not ok.
-type limit struct{ check, says string }
+// limit is the limit of a feature if a check is not OK.
+type limit struct{ check, detail string }
 
-// ignorable is what a store ignores, if it ignores anything in a check.
-var ignorable = map[string]string{
+// ignoredParts are what a store ignores if the verdict of a check is Ignored.
+var ignoredParts = map[string]string{
 	createOnce:   "If-None-Match",
 	replaceMatch: "If-Match",
 	matchMissing: "If-Match on a missing key",
@@ -101,15 +99,15 @@ var ignorable = map[string]string{
 	expiredSignature: "that a signature has expired",
 }
 
-// lacks names what a store does not honour.
-func lacks(check string, v Verdict) string {
+// describeFailure describes the verdict of a failed check.
+func describeFailure(check string, v Verdict) string {
 	if v == Ignored {
-		return "it ignores " + ignorable[check] + " (" + check + ")"
+		return "it ignores " + ignoredParts[check] + " (" + check + ")"
 	}
 	return check + " " + string(v)
 }
 
-// features says what the checks mean for each feature.
+// features returns the safety of each feature.
 func features(checks []Check) (all []Feature) {
 	verdicts := make(map[string]Verdict)
 	for _, c := range checks {
@@ -120,12 +118,12 @@ func features(checks []Check) (all []Feature) {
 		var unmet, limits []string
 		for _, name := range n.checks {
 			if verdicts[name] != OK {
-				unmet = append(unmet, lacks(name, verdicts[name]))
+				unmet = append(unmet, describeFailure(name, verdicts[name]))
 			}
 		}
 		for _, l := range n.limits {
 			if verdicts[l.check] != OK {
-				limits = append(limits, l.says)
+				limits = append(limits, l.detail)
 			}
 		}
 		switch {

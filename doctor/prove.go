@@ -11,17 +11,17 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Profile is a use of a store, which needs some of the checks.
+// Profile is a use of a store. It selects checks.
 type Profile string
 
 // The profiles.
 const (
 	// Everything is the profile of [Examine].
 	Everything Profile = "everything"
-	// Locks is the profile of locks and updates. It takes 7 requests on one key, and the
-	// permissions to read, write and remove.
+	// Locks is the profile of locks and updates. It sends 7 requests for one key, and
+	// needs the permissions to read, write and remove.
 	Locks Profile = "locks"
-	// Archives is the profile of archives: also the permission to list.
+	// Archives is the profile of archives. It also needs the permission to list.
 	Archives Profile = "archives"
 )
 
@@ -31,25 +31,25 @@ const (
 	partCopies  Profile = "copies in parts"
 )
 
-// unfit is what a user of a profile loses in a store that fails it.
+// consequences are the consequences of using a store that fails a profile.
 var consequences = map[Profile]string{
-	Locks:    "nothing can be locked in it, nor updated safely",
+	Locks:    "locks and updates are not safe",
 	Archives: "records could be lost, or stored twice",
 
 	wholeCopies: "copies could replace newer objects",
 	partCopies:  "copies could replace newer objects",
 }
 
-// anETag looks like one, and is that of nothing that was written.
+// unusedETag is well-formed, but no object has it.
 const unusedETag = "0123456789abcdef0123456789abcdef"
 
-// Prove makes the checks of a profile in a few requests, and stops at the first that
-// fails. Concurrent writers and the rest it leaves to [Examine]. It writes below
-// ".pawl-doctor/" after prefix, and removes that again.
+// Prove runs the checks of a profile with few requests and without concurrent writers, and
+// stops at the first failure. It writes below prefix + ".pawl-doctor/", and removes the
+// objects again.
 //
-// The error matches [bucket.ErrIgnored] if the store accepts what it should refuse, and
-// names that. Others match one of package bucket's: ErrInvalid for a store that refuses
-// conditional writes altogether.
+// The error matches [bucket.ErrIgnored] if the store accepts a request that it should
+// reject, [bucket.ErrInvalid] if the store rejects conditional writes, or another error
+// of package bucket.
 func Prove(ctx context.Context, store bucket.Store, bucketName, prefix string, p Profile) error {
 	s := newSession(store, bucketName, prefix)
 	s.quick = true
@@ -59,9 +59,9 @@ func Prove(ctx context.Context, store bucket.Store, bucketName, prefix string, p
 	case err == nil:
 		return cleaning
 	case cleaning != nil:
-		err = fmt.Errorf("%w; cleaning up failed, too: %w", err, cleaning)
+		err = fmt.Errorf("%w; %w", err, cleaning)
 	}
-	return fmt.Errorf("proving that %s is fit for %s: %w", event.Quote("s3://"+bucketName), p, err)
+	return fmt.Errorf("checking whether %s supports %s: %w", event.Quote("s3://"+bucketName), p, err)
 }
 
 func (s *session) prove(ctx context.Context, p Profile) error {
@@ -79,7 +79,7 @@ func (s *session) prove(ctx context.Context, p Profile) error {
 			if f.verdict == Ignored {
 				kind = bucket.ErrIgnored
 			}
-			return fmt.Errorf("%w: %s, so that %s: use another store (%q tells more)", kind, f.detail, consequences[p], "pawl doctor s3://"+s.bucket)
+			return fmt.Errorf("%w: %s, so %s: use another store (%q shows details)", kind, f.detail, consequences[p], "pawl doctor s3://"+s.bucket)
 		}
 	}
 	return nil
@@ -89,7 +89,7 @@ func checkPreconditions(ctx context.Context, s *session) (string, error) {
 	return "", s.checkConditions(ctx, s.ref(preconditions))
 }
 
-// preconditions makes 5 writes to one key, and one read.
+// checkConditions sends 5 writes to one key, and one read.
 func (s *session) checkConditions(ctx context.Context, ref event.Object) error {
 	absent := bucket.Condition{IfAbsent: true}
 	if _, err := s.expectRejected(ctx, ref, bucket.Condition{IfMatch: unusedETag}, "If-Match on a missing key"); err != nil {
@@ -125,13 +125,13 @@ func (s *session) checkConditions(ctx context.Context, ref event.Object) error {
 	case now.text == mismatched:
 		return ignored("it ignores If-Match")
 	case now.text != kept:
-		return broken("a read does not show what was just written")
+		return broken("a read does not show the latest write")
 	}
 	return nil
 }
 
-// reject makes a write whose condition does not hold, and returns its text. It does not
-// look at what is there afterwards.
+// expectRejected sends a write whose condition does not hold, and returns its text. It does
+// not read the object afterwards.
 func (s *session) expectRejected(ctx context.Context, ref event.Object, c bucket.Condition, precondition string) (text string, err error) {
 	text = content()
 	fate, _, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})

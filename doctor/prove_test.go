@@ -36,7 +36,7 @@ func TestProveIsQuick(t *testing.T) {
 	}
 }
 
-// TestProveNames breaks what Prove looks at.
+// TestProveNames breaks each precondition that Prove checks.
 func TestProveNames(t *testing.T) {
 	refusedAndLanded := func(absent bool) *altered {
 		s := &altered{Store: memory()}
@@ -62,7 +62,7 @@ func TestProveNames(t *testing.T) {
 		{"If-None-Match refused, and landed", refusedAndLanded(true), bucket.ErrInvalid, "although the condition held"},
 		{"If-Match refused, and landed", refusedAndLanded(false), bucket.ErrIgnored, "it ignores If-Match, "},
 		{"reads without ETags", readsWithoutETags(), bucket.ErrIgnored, "no ETag"},
-		{"no conditional writes", refusing(bucket.ErrInvalid), bucket.ErrInvalid, "request refused"},
+		{"no conditional writes", refusing(bucket.ErrInvalid), bucket.ErrInvalid, "the store rejected the request"},
 		{"never holds", refusing(bucket.ErrPrecondition), bucket.ErrInvalid, "although the condition held"},
 		{"always conflicts", refusing(bucket.ErrConflict), bucket.ErrConflict, "conflicting"},
 		{"denied", refusing(bucket.ErrDenied), bucket.ErrDenied, "denied"},
@@ -84,7 +84,7 @@ func TestProveNames(t *testing.T) {
 	}
 }
 
-// TestProveLosesAnswers loses, doubles or refuses each request in turn.
+// TestProveLosesAnswers loses, duplicates or rejects each request in turn.
 func TestProveLosesAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -114,12 +114,12 @@ func TestProveLosesAnswers(t *testing.T) {
 	}
 }
 
-// unreachable fails as a write does for which there is no connection.
+// unreachable fails like a write without a connection.
 func unreachable(context.Context, func(context.Context) error) error {
 	return fmt.Errorf("%w: sending: %w", bucket.ErrUnclear, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
 }
 
-// TestProveUnreachable: what was not sent needs no cleaning up.
+// TestProveUnreachable checks that unsent writes need no cleanup.
 func TestProveUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := buckettest.NewFaults(memory())
@@ -136,8 +136,8 @@ func TestProveUnreachable(t *testing.T) {
 	})
 }
 
-// TestProveUnreachableOnce: a store that is there again is examined. What was sent
-// before it was gone is removed, or said to be left in the same line.
+// TestProveUnreachableOnce checks that a store that is reachable again is examined. Objects
+// of earlier requests are removed, or the error names them.
 func TestProveUnreachableOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := buckettest.NewFaults(memory())
@@ -150,13 +150,13 @@ func TestProveUnreachableOnce(t *testing.T) {
 		s.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
 		s.Next(buckettest.Delete, unreachable, unreachable, unreachable)
 		err := doctor.Prove(t.Context(), s, name, "", doctor.Locks)
-		if !errors.Is(err, bucket.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "; cleaning up failed, too: ") {
+		if !errors.Is(err, bucket.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "; cleaning up: ") {
 			t.Errorf("%v, want that it failed, and that cleaning up did", err)
 		}
 	})
 }
 
-// TestProveInterrupted: what a look wrote is removed, also without its caller.
+// TestProveInterrupted checks that the cleanup runs after the caller is gone.
 func TestProveInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := buckettest.NewFaults(memory())

@@ -16,12 +16,12 @@ import (
 const (
 	racers = 32
 	rounds = 8
-	// copyRacers are fewer, because each copies an object that it has written.
+	// copyRacers is smaller than racers because each copy also writes its source.
 	copyRacers = 8
 )
 
-// races holds several rounds of writers that write at once under one condition.
-// next prepares a round.
+// runRaces runs several rounds of concurrent writers with the same condition. next
+// prepares a round.
 func (s *session) runRaces(ctx context.Context, next func(round string) (event.Object, bucket.Condition, error)) (string, error) {
 	decided := 0
 	for round := range rounds {
@@ -52,14 +52,14 @@ func (s *session) runRaces(ctx context.Context, next func(round string) (event.O
 	}
 	switch decided {
 	case 0:
-		return "", fmt.Errorf("%w: of %d writers at once, none won in any of %d rounds", bucket.ErrConflict, racers, rounds)
+		return "", fmt.Errorf("%w: none of %d concurrent writers succeeded in any of %d rounds", bucket.ErrConflict, racers, rounds)
 	case rounds:
 		return "", nil
 	}
-	return fmt.Sprintf("of %d rounds of writers at once %d had no winner: all met conflicts", rounds, rounds-decided), nil
+	return fmt.Sprintf("%[2]d of %[1]d rounds of concurrent writers had no winner: every writer got a conflict", rounds, rounds-decided), nil
 }
 
-// race lets the racers write at once, each a content of its own.
+// runRace starts concurrent writers, each with a different content.
 func (s *session) runRace(ctx context.Context, ref event.Object, c bucket.Condition) ([]cell.Outcome, []string, error) {
 	n := racers
 	if s.method != 0 {
@@ -79,7 +79,7 @@ func (s *session) runRace(ctx context.Context, ref event.Object, c bucket.Condit
 			case errors.Is(err, bucket.ErrPrecondition):
 				answers[i] = cell.Lost
 			case errors.Is(err, bucket.ErrConflict), errors.Is(err, bucket.ErrUnclear):
-				answers[i] = cell.Unclear // a conflict or a lost answer
+				answers[i] = cell.Unclear // a conflict or a lost response
 				s.noteUnanswered(errors.Is(err, bucket.ErrUnclear))
 			default:
 				errs[i] = err
@@ -94,9 +94,9 @@ func (s *session) runRace(ctx context.Context, ref event.Object, c bucket.Condit
 	return answers, texts, nil
 }
 
-// judgeRace says whether exactly one writer won. now is the writer whose content
-// is there, or -1. An unclear answer is no win and no refusal: if its content is
-// there, it won; if no writer's is, the round is not decided.
+// judgeRace checks that exactly one writer won. now is the writer whose content the object
+// has, or -1. A writer with an unclear response won if the object has its content. The
+// round is undecided if the object has no writer's content.
 func judgeRace(answers []cell.Outcome, now int) (decided bool, err error) {
 	winner, wins := -1, 0
 	for i, a := range answers {
@@ -106,17 +106,17 @@ func judgeRace(answers []cell.Outcome, now int) (decided bool, err error) {
 	}
 	switch {
 	case wins > 1:
-		return false, ignored("%d of %d writers at once were told that they had won", wins, len(answers))
+		return false, ignored("%d of %d concurrent writers were accepted", wins, len(answers))
 	case wins == 0:
-		// Even a refused one: a copy of its request was, which something on
-		// the way had sent again.
+		// The winner may even be a rejected writer: a proxy may have sent its request
+		// twice, and only the repetition was rejected.
 		return now >= 0, nil
 	case now == winner:
 		return true, nil
 	case now >= 0 && answers[now] == cell.Unclear:
-		return false, ignored("one writer was told that it had won, and the content is that of another, which heard nothing")
+		return false, ignored("one writer was accepted, but the object has the content of another, whose response was unclear")
 	case now >= 0:
-		return false, broken("one writer was told that it had won, and the content is that of another, which was refused")
+		return false, broken("one writer was accepted, but the object has the content of another, which was rejected")
 	}
-	return false, broken("one writer was told that it had won, and its content is not there")
+	return false, broken("one writer was accepted, but the object does not have its content")
 }

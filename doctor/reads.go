@@ -8,12 +8,12 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// repeats is how often a read has to show what was just written.
+// repeats is the number of repetitions of a read check.
 const repeats = 8
 
 func checkReadAfterWrite(ctx context.Context, s *session) (string, error) {
 	ref := s.ref(readAfterWrite)
-	// A store, or a cache before it, may remember that there was nothing.
+	// A store or a cache may remember that the object was missing.
 	if now, err := s.read(ctx, ref); err != nil || now.exists {
 		return "", errors.Join(err, existsFlaw(now))
 	}
@@ -28,31 +28,31 @@ func checkReadAfterWrite(ctx context.Context, s *session) (string, error) {
 			return "", err
 		}
 		if now.text != text {
-			return "", s.stale("a GET does not show what was just written")
+			return "", s.stale("a GET does not show the latest write")
 		}
 		info, err := s.store.Head(ctx, ref)
 		if err != nil {
 			return "", s.headError(err)
 		}
 		if info.ETag != etag {
-			return "", s.stale("a HEAD does not show what was just written")
+			return "", s.stale("a HEAD does not show the latest write")
 		}
 	}
 	return "", nil
 }
 
-// whenExists returns a flaw if an object exists that was never written.
+// existsFlaw returns a flaw if an object exists that was never written.
 func existsFlaw(now snapshot) error {
 	if now.exists {
-		return broken("there is an object under a key that was never written")
+		return broken("an object exists under a key that was never written")
 	}
 	return nil
 }
 
-// lost is the error of a HEAD of an object that is there.
+// headError returns the error of a HEAD of an existing object.
 func (s *session) headError(err error) error {
 	if errors.Is(err, bucket.ErrNotFound) {
-		return s.stale("a HEAD does not find what was just written")
+		return s.stale("a HEAD does not find the object that was just written")
 	}
 	return err
 }
@@ -74,10 +74,10 @@ func checkReadAfterDelete(ctx context.Context, s *session) (string, error) {
 			return "", err
 		}
 		if now.exists {
-			return "", s.stale("a GET still finds what was just removed")
+			return "", s.stale("a GET still finds a removed object")
 		}
 		if _, err = s.store.Head(ctx, ref); err == nil {
-			return "", s.stale("a HEAD still finds what was just removed")
+			return "", s.stale("a HEAD still finds a removed object")
 		}
 		if !errors.Is(err, bucket.ErrNotFound) {
 			return "", err
@@ -103,7 +103,7 @@ func checkListAfterWrite(ctx context.Context, s *session) (string, error) {
 				return "", err
 			}
 			if listed[ref.Key] != etag || etag == "" {
-				return "", s.stale("a listing does not show what was just %s", what)
+				return "", s.stale("a listing does not show an object that was just %s", what)
 			}
 		}
 		if i%2 == 0 {
@@ -117,7 +117,7 @@ func checkListAfterWrite(ctx context.Context, s *session) (string, error) {
 			return "", err
 		}
 		if _, there := listed[ref.Key]; there {
-			return "", s.stale("a listing still shows what was just removed")
+			return "", s.stale("a listing still shows a removed object")
 		}
 	}
 	return "", nil

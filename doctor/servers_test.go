@@ -39,7 +39,7 @@ func wantEmpty(t *testing.T, store bucket.Store, b string) {
 	}
 }
 
-// examineServer knows what a server honours, and compares.
+// examineServer compares the verdicts with the known properties of a server.
 func examineServer(t *testing.T, srv *servertest.Server) {
 	store, b := open(t, srv, srv.SecretKey), srv.NewBucket(t)
 	r, err := doctor.Examine(t.Context(), store, b, "p/", doctor.Options{})
@@ -55,7 +55,7 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 			want = doctor.Ignored
 		}
 		if c.Name == "copy-parts" && srv.CopyConditions&bucket.CopyParts == 0 {
-			want = doctor.Failed // gofakes3 knows no UploadPartCopy
+			want = doctor.Failed // gofakes3 does not implement UploadPartCopy
 		}
 		if c.Verdict != want {
 			t.Errorf("%s: %s, want %s: %s", c.Name, c.Verdict, want, c.Detail)

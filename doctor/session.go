@@ -18,32 +18,31 @@ import (
 )
 
 const (
-	// folder is what the keys of every examination have in common.
+	// folder is part of the key of every object that an examination writes.
 	folder = ".pawl-doctor/"
-	// tries is how often a request is sent whose fate stays unclear.
+	// maxTries bounds the attempts at a request whose outcome stays unclear.
 	maxTries = 3
-	// patience is waited before a request is sent again; then twice as long.
-	// Some stores take one write a second for each key.
+	// retryDelay is the delay before the first retry; it doubles for the second. Some
+	// stores accept one write per second and key.
 	retryDelay = 500 * time.Millisecond
-	// cleanTime is how long cleaning up may take, after the caller has gone.
+	// cleanUpTime bounds the cleanup, which continues after the caller's context ended.
 	cleanUpTime = 30 * time.Second
-	// lateTime bounds the wait for an unanswered write to land, so that it is
-	// removed as well.
+	// lateWriteWait is the wait for unanswered writes to land before the cleanup.
 	lateWriteWait = 2 * time.Second
 )
 
-// lab is a prefix of a bucket that only this examination uses.
+// session is one examination, in a prefix of the bucket that nothing else uses.
 type session struct {
 	store  bucket.Store
 	bucket string
 	prefix string // ends with a slash
-	quick  bool   // few requests: checks do not repeat, and no listing finds what is left
-	// method makes each write a copy of an object that is written before.
+	quick  bool   // few requests: no repetitions, and no listing during the cleanup
+	// method, if set, replaces each write by a copy of a newly written object.
 	method bucket.CopyMethod
 
 	mu         sync.Mutex
-	keys       map[string]bool // what may exist
-	unanswered bool            // a write without an answer may land yet
+	keys       map[string]bool // objects that may exist
+	unanswered bool            // an unanswered write may still land
 }
 
 func newSession(store bucket.Store, bucketName, prefix string) *session {
@@ -54,16 +53,16 @@ func (s *session) ref(key string) event.Object {
 	return event.Object{Bucket: s.bucket, Key: s.prefix + key}
 }
 
-// content returns a unique text: reading it tells our write from all others.
+// content returns a unique text, which identifies one write.
 func content() string { return "pawl doctor " + rand.Text() }
 
-// enter does without conditions what the checks do with them. The listing comes
-// first: a bucket that cannot be reached is not written to.
+// preflight lists, writes, reads and deletes without conditions. The listing comes first,
+// so that nothing is written to an unreachable bucket.
 func (s *session) preflight(ctx context.Context) error {
 	if _, err := s.list(ctx); err != nil {
 		return err
 	}
-	ref, text := s.ref("enter"), content()
+	ref, text := s.ref("preflight"), content()
 	if _, err := s.expectAccepted(ctx, ref, text, bucket.Condition{}); err != nil {
 		return flawToInvalid(err)
 	}
@@ -73,7 +72,7 @@ func (s *session) preflight(ctx context.Context) error {
 	return s.store.Delete(ctx, ref, bucket.Condition{})
 }
 
-// unlabelled turns a flaw into an error of package bucket.
+// flawToInvalid adds bucket.ErrInvalid to a flaw.
 func flawToInvalid(err error) error {
 	if _, ok := errors.AsType[*flaw](err); ok {
 		return fmt.Errorf("%w: %w", bucket.ErrInvalid, err)
@@ -92,7 +91,7 @@ func (s *session) put(ctx context.Context, ref event.Object, o bucket.Object, c 
 	return etag, err
 }
 
-// mark notes that an object may exist, after an answer to its write.
+// noteWrite records that an object may exist after a write with this result.
 func (s *session) noteWrite(ref event.Object, answer error) {
 	if answer == nil || errors.Is(answer, bucket.ErrUnclear) && unsent(answer) == nil {
 		s.mu.Lock()
@@ -105,13 +104,13 @@ func object(text string) bucket.Object {
 	return bucket.Object{Body: strings.NewReader(text), Size: int64(len(text)), ContentType: "text/plain"}
 }
 
-// seen is an object as a read shows it. The zero seen is none.
+// snapshot is the result of a read. The zero value is a missing object.
 type snapshot struct {
 	exists     bool
 	etag, text string
 }
 
-// look reads an object.
+// read sends a GET. It retries if the body breaks off.
 func (s *session) read(ctx context.Context, ref event.Object) (snapshot, error) {
 	for try := 1; ; try++ {
 		info, body, err := s.store.Get(ctx, ref)
@@ -122,7 +121,7 @@ func (s *session) read(ctx context.Context, ref event.Object) (snapshot, error) 
 			return snapshot{}, err
 		}
 		text, err := io.ReadAll(body)
-		_ = body.Close() // what was read is all of it
+		_ = body.Close() // the body was read to its end
 		if err == nil {
 			return snapshot{true, info.ETag, string(text)}, nil
 		}
@@ -132,7 +131,7 @@ func (s *session) read(ctx context.Context, ref event.Object) (snapshot, error) 
 	}
 }
 
-// list returns the ETags of what a listing of the lab shows, by key.
+// list returns the ETags of the listed objects, by key.
 func (s *session) list(ctx context.Context) (map[string]string, error) {
 	etags := make(map[string]string)
 	for info, err := range s.store.List(ctx, s.bucket, s.prefix, "") {
@@ -144,14 +143,13 @@ func (s *session) list(ctx context.Context) (map[string]string, error) {
 	return etags, nil
 }
 
-// write sends a text until its fate is known, and looks for it where the answer
-// does not say. The error matches ErrUnclear or ErrConflict where it never came to
-// be known.
+// write sends a write until its outcome is known. It reads the object if the response is
+// ambiguous. The error matches ErrUnclear or ErrConflict if the outcome stays unknown.
 func (s *session) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (fate cell.Outcome, etag string, err error) {
 	return s.writeWith(ctx, ref, text, trust, func(ctx context.Context, o bucket.Object) (string, error) { return s.put(ctx, ref, o, c) })
 }
 
-// settle is write by a request of another kind.
+// writeWith is write with a different request.
 func (s *session) writeWith(ctx context.Context, ref event.Object, text string, trust cell.Trust, send func(context.Context, bucket.Object) (string, error)) (fate cell.Outcome, etag string, err error) {
 	w := cell.Write{
 		Send: func(ctx context.Context) (err error) {
@@ -180,7 +178,7 @@ func (s *session) writeWith(ctx context.Context, ref event.Object, text string, 
 	return fate, etag, err
 }
 
-// again waits before a request is sent again.
+// backOff waits before a retry. It returns an error if there is no further retry.
 func backOff(ctx context.Context, try int, answer error) error {
 	switch {
 	case try < maxTries && pause(ctx, try):
@@ -191,17 +189,17 @@ func backOff(ctx context.Context, try int, answer error) error {
 	return answer
 }
 
-// accept makes a write whose condition holds.
+// expectAccepted sends a write whose condition holds.
 func (s *session) expectAccepted(ctx context.Context, ref event.Object, text string, c bucket.Condition) (etag string, err error) {
 	fate, etag, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true})
 	if err == nil && fate != cell.Landed {
-		err = broken("a write with %s was refused, although the condition held", header(c))
+		err = broken("a write with %s was rejected, although the condition held", header(c))
 	}
 	return etag, err
 }
 
-// refuse makes a write whose condition does not hold, and that must not change
-// what is there.
+// expectUnchanged sends a write whose condition does not hold, and checks that the object
+// did not change.
 func (s *session) expectUnchanged(ctx context.Context, ref event.Object, c bucket.Condition, want snapshot) error {
 	if c == (bucket.Condition{}) {
 		return bucket.ErrNoETag
@@ -219,14 +217,14 @@ func (s *session) expectUnchanged(ctx context.Context, ref event.Object, c bucke
 	case err != nil:
 		return err
 	case now.text == text:
-		return broken("a write with %s was refused, and landed all the same", header(c))
+		return broken("a write with %s was rejected, but it landed", header(c))
 	case now.text != want.text:
-		return s.stale("after a write with %s was refused, there is something else than before", header(c))
+		return s.stale("after a write with %s was rejected, the object has another content", header(c))
 	}
 	return nil
 }
 
-// header names a condition.
+// header returns the header of a condition.
 func header(c bucket.Condition) string {
 	switch {
 	case c.IfAbsent:
@@ -237,15 +235,15 @@ func header(c bucket.Condition) string {
 	return "no condition"
 }
 
-// late notes that a write may land yet.
+// noteUnanswered records whether a write may still land.
 func (s *session) noteUnanswered(unanswered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unanswered = s.unanswered || unanswered
 }
 
-// stale is a read that does not show the last write. Where one of an earlier
-// write may have landed late, it proves nothing.
+// stale returns the flaw of a read that does not show the latest write. The result is
+// unclear if an unanswered write may have landed late.
 func (s *session) stale(format string, args ...any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +253,7 @@ func (s *session) stale(format string, args ...any) error {
 	return broken(format, args...)
 }
 
-// clean removes what the lab may hold.
+// cleanUp removes all objects that may exist.
 func (s *session) cleanUp(ctx context.Context) error {
 	if len(s.keys) == 0 {
 		return nil
@@ -263,7 +261,7 @@ func (s *session) cleanUp(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer stop()
 	if s.unanswered && !s.quick {
-		_ = process.Sleep(ctx, lateWriteWait) // cleaning up fails if ctx has ended
+		_ = process.Sleep(ctx, lateWriteWait) // if ctx has ended, the requests below fail
 	}
 	err := s.removeAll(ctx)
 	if s.quick {
@@ -283,7 +281,7 @@ func (s *session) cleanUp(ctx context.Context) error {
 		err = errors.Join(err, listErr)
 	}
 	if err != nil {
-		return fmt.Errorf("cleaning up (remove by hand what is left below %s): %w", event.Quote("s3://"+s.bucket+"/"+s.prefix), err)
+		return fmt.Errorf("cleaning up failed, remove the objects below %s manually: %w", event.Quote("s3://"+s.bucket+"/"+s.prefix), err)
 	}
 	return nil
 }
@@ -299,7 +297,7 @@ func (s *session) removeAll(ctx context.Context) (first error) {
 	return first
 }
 
-// remove removes an object, and reports whether the store says so.
+// remove sends a DELETE. It reports whether the store accepted it.
 func (s *session) remove(ctx context.Context, ref event.Object, c bucket.Condition) (removed bool, err error) {
 	for try := 1; ; try++ {
 		err := s.store.Delete(ctx, ref, c)
@@ -317,12 +315,12 @@ func (s *session) remove(ctx context.Context, ref event.Object, c bucket.Conditi
 	}
 }
 
-// pause waits before a request is sent again. It is not ok if ctx ended.
+// pause waits before a retry. It reports false if ctx ended.
 func pause(ctx context.Context, try int) (ok bool) {
 	return process.Sleep(ctx, retryDelay*time.Duration(try)) == nil
 }
 
-// unsent returns why a write was not even sent, if no connection came about.
+// unsent returns the dial error of a request that was not sent, or nil.
 func unsent(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return op

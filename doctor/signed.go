@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// checkExpiredSignature sends a presigned write in its time, and one whose time has been
-// over for an hour, by the store's clock.
+// checkExpiredSignature sends one valid presigned write, and one that expired an hour ago
+// by the store's clock.
 func checkExpiredSignature(ctx context.Context, s *session) (string, error) {
 	store, ok := s.store.(bucket.Expirer)
 	if !ok {
@@ -31,7 +31,7 @@ func checkExpiredSignature(ctx context.Context, s *session) (string, error) {
 	}
 	_, err := send(expiredSignature, 0)
 	if errors.Is(err, cell.ErrRefused) {
-		return "", broken("a presigned write was refused within its time; are the clocks right? %v", err)
+		return "", broken("a presigned write was rejected before it expired (check the clocks): %v", err)
 	}
 	if err != nil {
 		return "", err
@@ -40,13 +40,13 @@ func checkExpiredSignature(ctx context.Context, s *session) (string, error) {
 	fate, err := send(late, time.Hour)
 	switch {
 	case fate == cell.Landed:
-		return "", ignored("a presigned write was accepted an hour after its signature had expired")
+		return "", ignored("a presigned write was accepted an hour after its signature expired")
 	case !errors.Is(err, cell.ErrRefused):
 		return "", err
 	}
 	now, err := s.read(ctx, s.ref(late))
 	if err == nil && now.exists {
-		err = broken("a presigned write whose signature had expired was refused, and landed all the same")
+		err = broken("a presigned write with an expired signature was rejected, but it landed")
 	}
 	return "", err
 }

@@ -20,8 +20,7 @@ const name = "b"
 
 func memory() bucket.Store { return membucket.New(time.Now, []string{name}) }
 
-// altered is a store some of whose calls are others. A nil call is that of the
-// store below.
+// altered is a store with replaced methods. A nil function calls the wrapped store.
 type altered struct {
 	bucket.Store
 	head   func(ctx context.Context, ref event.Object) (bucket.Info, error)
@@ -45,7 +44,7 @@ func (a *altered) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Sou
 	return a.Store.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
 }
 
-// copying is a store that copies differently by one request, and rightly in parts.
+// copying returns a store with changed single-request copies and correct multipart copies.
 func copying(change func(from bucket.Source, o bucket.Object, c bucket.Condition, exists bool) (bucket.Source, bucket.Object, bucket.Condition, error)) *altered {
 	s := &altered{Store: memory()}
 	s.copy = func(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -60,7 +59,7 @@ func copying(change func(from bucket.Source, o bucket.Object, c bucket.Condition
 	return s
 }
 
-// copyingUnchecked is a store that drops a condition of a copy.
+// copyingUnchecked returns a store that ignores a condition of a copy.
 func copyingUnchecked(drop func(c *bucket.Condition, exists bool)) *altered {
 	return copying(func(from bucket.Source, o bucket.Object, c bucket.Condition, exists bool) (bucket.Source, bucket.Object, bucket.Condition, error) {
 		drop(&c, exists)
@@ -68,7 +67,7 @@ func copyingUnchecked(drop func(c *bucket.Condition, exists bool)) *altered {
 	})
 }
 
-// copyingAny is a store that copies a source with another ETag.
+// copyingAny returns a store that copies a source with another ETag.
 func copyingAny() *altered {
 	s := &altered{Store: memory()}
 	s.copy = func(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -82,7 +81,7 @@ func copyingAny() *altered {
 	return s
 }
 
-// letTwoCopy is a store that checks a condition and copies in two steps.
+// letTwoCopy returns a store that checks the condition and copies in two steps.
 func letTwoCopy() *altered {
 	s := &altered{Store: memory()}
 	var mu sync.Mutex
@@ -92,7 +91,7 @@ func letTwoCopy() *altered {
 		defer mu.Unlock()
 		id := fmt.Sprint(ref.Key, c)
 		if wins[id]++; wins[id] == 4 {
-			c = bucket.Condition{} // checked before the first of them landed
+			c = bucket.Condition{} // both writers pass the check before one lands
 		}
 		return s.Store.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
 	}
@@ -150,7 +149,7 @@ func exists(s bucket.Store, ref event.Object) bool {
 	return err == nil
 }
 
-// ignoringIfNoneMatch is a store that knows no If-None-Match.
+// ignoringIfNoneMatch returns a store that ignores If-None-Match.
 func ignoringIfNoneMatch() *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -160,7 +159,7 @@ func ignoringIfNoneMatch() *altered {
 	return s
 }
 
-// ignoringIfMatch is a store that knows no If-Match where an object is.
+// ignoringIfMatch returns a store that ignores If-Match for existing objects.
 func ignoringIfMatch() *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -172,7 +171,7 @@ func ignoringIfMatch() *altered {
 	return s
 }
 
-// creatingOnIfMatch is a store that takes a missing object for one that matches.
+// creatingOnIfMatch returns a store that accepts If-Match for missing objects.
 func creatingOnIfMatch() *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -184,7 +183,7 @@ func creatingOnIfMatch() *altered {
 	return s
 }
 
-// ignoringOnDelete is a store that knows no condition of a removal.
+// ignoringOnDelete returns a store that ignores conditions of removals.
 func ignoringOnDelete() *altered {
 	s := &altered{Store: memory()}
 	s.remove = func(ctx context.Context, ref event.Object, _ bucket.Condition) error {
@@ -193,8 +192,8 @@ func ignoringOnDelete() *altered {
 	return s
 }
 
-// letTwoWin is a store that checks a condition and writes in two steps, the
-// second racer between those of the first. Who comes alone is refused rightly.
+// letTwoWin returns a store that checks the condition and writes in two steps. The second
+// writer of a race runs between the steps of the first. A single writer is rejected correctly.
 func letTwoWin(race string) *altered {
 	s := &altered{Store: memory()}
 	var mu sync.Mutex
@@ -213,7 +212,7 @@ func letTwoWin(race string) *altered {
 	return s
 }
 
-// remembering is a store that keeps what each object was before.
+// remembering is a store that keeps the earlier version of each object.
 type remembering struct {
 	altered
 	mu     sync.Mutex
@@ -258,8 +257,8 @@ func (r *remembering) remember(ctx context.Context, ref event.Object) {
 	r.before[ref.Key] = version{info, text}
 }
 
-// readingBefore is a store whose GET of some keys shows what was there before,
-// where old says so of what it was and is.
+// readingBefore returns a store whose GET of some keys returns the earlier version if old
+// returns true for the two versions.
 func readingBefore(key string, old func(before, now bucket.Info, found bool) bool) *remembering {
 	r := newRemembering()
 	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -275,8 +274,8 @@ func readingBefore(key string, old func(before, now bucket.Info, found bool) boo
 	return r
 }
 
-// mixing is a store whose GET shows an older content under a newer ETag, or the
-// other way round, while it is overwritten.
+// mixing returns a store whose GET during overwrites returns an older content with a newer
+// ETag, or vice versa.
 func mixing(newer bool) *remembering {
 	r := newRemembering()
 	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -297,8 +296,7 @@ func mixing(newer bool) *remembering {
 	return r
 }
 
-// cutting is a store whose GET breaks a content off at the length that it had
-// before.
+// cutting returns a store whose GET cuts a content to the earlier length.
 func cutting() *remembering {
 	r := newRemembering()
 	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -314,7 +312,7 @@ func cutting() *remembering {
 	return r
 }
 
-// left returns the keys in a store.
+// left returns the remaining keys of a store.
 func left(t *testing.T, s bucket.Store) (keys []string) {
 	t.Helper()
 	for info, err := range s.List(context.Background(), name, "", "") {
@@ -326,7 +324,7 @@ func left(t *testing.T, s bucket.Store) (keys []string) {
 	return keys
 }
 
-// lateLanding is a store at which a write lands a second after its caller went.
+// lateLanding returns a store in which an interrupted write lands a second later.
 func lateLanding(t *testing.T) *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -343,7 +341,7 @@ func lateLanding(t *testing.T) *altered {
 	return s
 }
 
-// withoutETags is a store, or a proxy before one, that gives no ETags.
+// withoutETags returns a store, or a store behind a proxy, without ETags.
 func withoutETags() *altered {
 	s := &altered{Store: memory()}
 	s.head = func(ctx context.Context, ref event.Object) (bucket.Info, error) {
@@ -363,21 +361,21 @@ func withoutETags() *altered {
 	return s
 }
 
-// readsWithoutETags is one that still tells those of writes.
+// readsWithoutETags returns a store that has ETags only in responses to writes.
 func readsWithoutETags() *altered {
 	s := withoutETags()
 	s.put = nil
 	return s
 }
 
-// blind is a store whose HEAD finds nothing.
+// blind returns a store whose HEAD finds nothing.
 func blind() *altered {
 	s := &altered{Store: memory()}
 	s.head = func(context.Context, event.Object) (bucket.Info, error) { return bucket.Info{}, bucket.ErrNotFound }
 	return s
 }
 
-// clairvoyant is a store whose HEAD finds what is not there.
+// clairvoyant returns a store whose HEAD finds missing objects.
 func clairvoyant() *altered {
 	s := &altered{Store: memory()}
 	s.head = func(ctx context.Context, ref event.Object) (bucket.Info, error) {
@@ -390,8 +388,7 @@ func clairvoyant() *altered {
 	return s
 }
 
-// listingRemoved is a store whose listings show what was removed, while an
-// examination is under way.
+// listingRemoved returns a store whose listings during an examination show removed objects.
 func listingRemoved() *remembering {
 	r := newRemembering()
 	r.list = func(ctx context.Context, b, prefix, after string) iter.Seq2[bucket.Info, error] {

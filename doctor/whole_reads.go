@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	overwrites = 48 // while others read
+	overwrites = 48 // during which the readers read
 	readers    = 4
-	// breath is waited between two reads, and between two writes.
+	// interval is the delay between two reads, and between two writes.
 	interval = time.Millisecond
 )
 
-// edition is the content of one of several overwrites: lines with its number.
-// Their lengths differ, so that a content cut to another's length is noticed.
+// revision returns the content of an overwrite: lines with its number. The lengths differ,
+// so that a content that was cut to the length of another is detected.
 func revision(number int) string {
 	line := fmt.Sprintf("%08d\n", number)
 	return strings.Repeat(line, 1000+400*(number%7))
 }
 
-// readEdition returns the newest number in a content, and whether the content is
-// all of that edition and nothing else.
+// parseRevision returns the highest number in a content, and whether the content is exactly
+// that revision.
 func parseRevision(text string) (newest int, whole bool) {
 	newest = -1
 	for line := range strings.Lines(text) {
@@ -42,23 +42,22 @@ func parseRevision(text string) (newest int, whole bool) {
 	return newest, newest >= 0 && text == revision(newest)
 }
 
-// reading is what a read during overwrites showed.
+// reading is the result of a read during overwrites.
 type reading struct {
 	etag   string
-	newest int  // edition in the content, or -1
-	whole  bool // and nothing else
+	newest int  // highest revision in the content, or -1
+	whole  bool // the content is exactly that revision
 }
 
-// readings counts what readers saw.
+// readings counts the results of a reader.
 type readings struct {
 	seen map[reading]int
-	cut  int // reads that broke off
+	cut  int // reads whose body broke off
 	err  error
 }
 
-// checkWholeReads reads an object while it is overwritten. A content that is
-// newer than its ETag is harmless: whoever replaces it on condition of that
-// ETag is refused.
+// checkWholeReads reads an object while it is overwritten. A content that is newer than its
+// ETag is harmless, because a write with If-Match and that ETag is rejected.
 func checkWholeReads(ctx context.Context, s *session) (string, error) {
 	ref := s.ref(wholeReads)
 	revisions := make(map[string]int) // by ETag
@@ -91,7 +90,7 @@ func checkWholeReads(ctx context.Context, s *session) (string, error) {
 	return judgeReadings(all, revisions)
 }
 
-// readOn reads an object over and over, until ctx ends.
+// readLoop reads an object repeatedly until ctx ends.
 func (s *session) readLoop(ctx context.Context, ref event.Object) readings {
 	r := readings{seen: make(map[reading]int)}
 	for process.Sleep(ctx, interval) == nil {
@@ -113,7 +112,7 @@ func (s *session) readLoop(ctx context.Context, ref event.Object) readings {
 
 func (r *readings) note(etag string, body io.ReadCloser) {
 	text, err := io.ReadAll(body)
-	_ = body.Close() // what was read is all of it
+	_ = body.Close() // the body was read to its end
 	if err != nil {
 		r.cut++
 		return
@@ -122,7 +121,7 @@ func (r *readings) note(etag string, body io.ReadCloser) {
 	r.seen[reading{etag, newest, whole}]++
 }
 
-// judgeReadings compares contents with their ETags, whose editions are given.
+// judgeReadings compares the contents with the revisions of their ETags.
 func judgeReadings(all []readings, revisions map[string]int) (note string, err error) {
 	total, ahead, cut := 0, 0, 0
 	for _, r := range all {
@@ -132,20 +131,20 @@ func judgeReadings(all []readings, revisions map[string]int) (note string, err e
 			of, known := revisions[one.etag]
 			switch {
 			case !known:
-				return "", broken("a GET during overwrites showed the ETag %q, which no write was told", one.etag)
+				return "", broken("a GET during overwrites returned the ETag %q, which no write returned", one.etag)
 			case one.whole && one.newest == of:
 			case one.newest > of:
 				ahead += n
 			case one.whole:
-				return "", broken("a GET during overwrites showed an older content under a newer ETag")
+				return "", broken("a GET during overwrites returned an older content with a newer ETag")
 			default:
-				return "", broken("a GET during overwrites showed a content that is not whole, under an ETag not older than it")
+				return "", broken("a GET during overwrites returned an incomplete content with an ETag that is not older")
 			}
 		}
 	}
 	var notes []string
 	if ahead > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d reads during overwrites showed a newer content than their ETag: a write on condition of that ETag is refused", ahead, total))
+		notes = append(notes, fmt.Sprintf("%d of %d reads during overwrites returned a content that is newer than its ETag: a write with If-Match and that ETag is rejected", ahead, total))
 	}
 	if cut > 0 {
 		notes = append(notes, fmt.Sprintf("%d reads during overwrites broke off", cut))

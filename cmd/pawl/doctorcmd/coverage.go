@@ -14,16 +14,16 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
-// heard says what of a pipeline's objects its bucket is configured to tell.
+// coverage is the coverage of one pipeline by the bucket's notification configuration.
 type coverage struct {
 	Pipeline string   `json:"pipeline"`
 	Created  level    `json:"created"`
 	Removed  level    `json:"removed"`
-	To       []string `json:"to,omitempty"` // who is told
+	To       []string `json:"to,omitempty"` // destinations
 	Detail   string   `json:"detail,omitempty"`
 }
 
-// telling is yes, partly or no, or unknown.
+// level is the level of coverage: yes, partly, no or unknown.
 type level string
 
 const (
@@ -33,13 +33,13 @@ const (
 	levelUnknown level = "unknown"
 )
 
-// The kinds of change that a pipeline has to hear of.
+// The S3 events that a pipeline needs.
 var (
 	createdEvents = []string{"s3:ObjectCreated:Put", "s3:ObjectCreated:Post", "s3:ObjectCreated:Copy", "s3:ObjectCreated:CompleteMultipartUpload"}
 	removedEvents = []string{"s3:ObjectRemoved:Delete", "s3:ObjectRemoved:DeleteMarkerCreated"}
 )
 
-// hear asks the bucket what it tells of the objects that its pipelines match.
+// checkCoverage compares the notification configuration of a bucket with its pipelines.
 func checkCoverage(ctx context.Context, store *s3bucket.Store, name string, pipelines []config.Pipeline) (all []coverage) {
 	var mine []config.Pipeline
 	for _, p := range pipelines {
@@ -64,9 +64,9 @@ func checkCoverage(ctx context.Context, store *s3bucket.Store, name string, pipe
 func coverageError(err error) string {
 	switch {
 	case errors.Is(err, bucket.ErrInvalid):
-		return "the store cannot tell: its own configuration says"
+		return "the store does not support this request: check its notification configuration"
 	case errors.Is(err, bucket.ErrDenied):
-		return "denied: it takes the permission s3:GetBucketNotification"
+		return "access denied: the permission s3:GetBucketNotification is required"
 	}
 	return err.Error()
 }
@@ -76,7 +76,7 @@ func uncovered(all []coverage) bool {
 	return slices.ContainsFunc(all, func(h coverage) bool { return h.Created == levelNone || h.Removed == levelNone })
 }
 
-// judgeNotifications says what a bucket that is configured so tells a pipeline.
+// judgeCoverage returns the coverage of a pipeline by the notifications of its bucket.
 func judgeCoverage(notifications []s3bucket.Notification, p config.Pipeline) coverage {
 	h := coverage{Pipeline: p.Name}
 	suffixes := p.Match.Suffix
@@ -94,7 +94,7 @@ func judgeCoverage(notifications []s3bucket.Notification, p config.Pipeline) cov
 						continue
 					}
 					if t := coversKeys(n, p.Match.Prefix, suffix); t != levelNone {
-						best = max(best, t) // "yes" after "partly" after "no", as text too
+						best = max(best, t) // relies on "no" < "partly" < "yes"
 						h.To = append(h.To, n.To)
 					}
 				}
@@ -110,12 +110,12 @@ func judgeCoverage(notifications []s3bucket.Notification, p config.Pipeline) cov
 	slices.Sort(h.To)
 	h.To = slices.Compact(h.To)
 	if len(lacking) > 0 {
-		h.Detail = "not told for every key: " + strings.Join(slices.Compact(lacking), ", ")
+		h.Detail = "missing for some or all keys: " + strings.Join(slices.Compact(lacking), ", ")
 	}
 	return h
 }
 
-// together is yes where all are, and no where all are no.
+// combine returns the common level, or levelPartial if the levels differ.
 func combine(all []level) level {
 	if slices.Min(all) == slices.Max(all) {
 		return all[0]
@@ -123,7 +123,7 @@ func combine(all []level) level {
 	return levelPartial
 }
 
-// tellsOf reports that a notification is about a kind of change.
+// coversEvent reports whether a notification includes an event.
 func coversEvent(n s3bucket.Notification, event string) bool {
 	return slices.ContainsFunc(n.Events, func(e string) bool {
 		family, all := strings.CutSuffix(e, "*")
@@ -131,7 +131,7 @@ func coversEvent(n s3bucket.Notification, event string) bool {
 	})
 }
 
-// tellsKeys says whether a notification is about the keys with a prefix and a
+// coversKeys returns the level at which a notification covers the keys with a prefix and a
 // suffix.
 func coversKeys(n s3bucket.Notification, prefix, suffix string) level {
 	switch {
@@ -145,7 +145,7 @@ func coversKeys(n s3bucket.Notification, prefix, suffix string) level {
 }
 
 func coverageTable(all []coverage) string {
-	t := app.PlainWriter("PIPELINE", "CREATED", "REMOVED", "TOLD TO", "DETAIL")
+	t := app.PlainWriter("PIPELINE", "CREATED", "REMOVED", "DESTINATION", "DETAIL")
 	for _, h := range all {
 		t.AppendRow(table.Row{h.Pipeline, h.Created, h.Removed, app.Printable(strings.Join(h.To, ", ")), app.Printable(h.Detail)})
 	}

@@ -30,7 +30,7 @@ func TestJudgeCoverage(t *testing.T) {
 		{"one suffix", pictures, []s3bucket.Notification{notify("", ".jpg", created, removed)}, levelPartial, levelPartial},
 		{"a longer suffix", pictures, []s3bucket.Notification{notify("", "x.jpg", created)}, levelPartial, levelNone},
 		{"another suffix", pictures, []s3bucket.Notification{notify("in/", ".txt", created, removed)}, levelNone, levelNone},
-		{"a suffix, where all are wanted", config.Match{Bucket: "b"}, []s3bucket.Notification{notify("", ".jpg", created, removed)}, levelPartial, levelPartial},
+		{"one suffix, all wanted", config.Match{Bucket: "b"}, []s3bucket.Notification{notify("", ".jpg", created, removed)}, levelPartial, levelPartial},
 		{"some kinds", pictures, []s3bucket.Notification{notify("", "", "s3:ObjectCreated:Put", "s3:ObjectRemoved:Delete")}, levelPartial, levelPartial},
 		{"all kinds, one by one", pictures, []s3bucket.Notification{
 			notify("", "", "s3:ObjectCreated:Put", "s3:ObjectCreated:Post"), notify("", "", "s3:ObjectCreated:Copy", "s3:ObjectRemoved:Delete"),
@@ -47,13 +47,13 @@ func TestJudgeCoverage(t *testing.T) {
 			t.Errorf("%s: %+v", tc.name, got)
 		}
 		if uncovered([]coverage{got}) != (tc.created == levelNone || tc.removed == levelNone) {
-			t.Errorf("%s: deaf is wrong", tc.name)
+			t.Errorf("%s: uncovered is wrong", tc.name)
 		}
 	}
 	got := judgeCoverage([]s3bucket.Notification{notify("in/", ".jpg", created), notify("in/", "", removed)}, config.Pipeline{Name: "p", Match: pictures})
 	want := coverage{
 		Pipeline: "p", Created: levelPartial, Removed: levelFull, To: []string{"q"},
-		Detail: "not told for every key: s3:ObjectCreated:Put, s3:ObjectCreated:Post, s3:ObjectCreated:Copy, s3:ObjectCreated:CompleteMultipartUpload",
+		Detail: "missing for some or all keys: s3:ObjectCreated:Put, s3:ObjectCreated:Post, s3:ObjectCreated:Copy, s3:ObjectCreated:CompleteMultipartUpload",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -24,33 +24,34 @@ func NewDoctorCommand(a *app.App) *cobra.Command {
 	var endpoint string
 	cmd := &cobra.Command{
 		Use:   "doctor s3://bucket[/prefix]",
-		Short: "Prove what an object store honours, and say what is safe there",
-		Long: `Doctor examines the store that a bucket is in: whether it refuses writes and
-removals whose precondition does not hold, also of 32 writers at once; whether
-reads and listings tell of what was just written and removed; whether a read
-during writes is whole; whether it can copy objects on a condition. A store that silently ignores a precondition answers like
-one that honours it, until two writers meet.
+		Short: "Test the guarantees of an object store, and report which features are safe",
+		Long: `Doctor tests the object store of a bucket. It checks that the store rejects
+writes and removals whose precondition does not hold, also with 32 concurrent
+writers; that reads and listings show the latest write and removal; that a read
+during writes returns a complete content; and whether the store copies objects
+conditionally. A store that silently ignores a precondition answers like a store
+that honours it, until two writers conflict.
 
-Then it says of each feature of Pawl whether it is safe there. If there is a
-configuration file, it also says of each pipeline that matches the bucket whether
-the bucket is configured to tell of created and of removed objects (yes, partly,
-no; unknown where the store cannot tell), and of each SQS source whether its queue
-accepts the longest notification that S3 sends, 64 KiB. A queue whose
-MaximumMessageSize is smaller loses longer ones.
+Doctor then reports which features of Pawl are safe with this store. If there is
+a configuration file, it also reports for each pipeline of the bucket whether
+notifications cover created and removed objects (yes, partly, no, or unknown if
+the store cannot report its configuration). For each SQS source it reports
+whether the queue accepts the longest notification of S3, 64 KiB. A queue with a
+smaller MaximumMessageSize loses longer notifications.
 
-The bucket has to be there. Doctor makes about a thousand requests in some
-seconds. It writes some sixty small objects whose keys begin with the prefix and
-.pawl-doctor/, and removes them at the end, whatever happens; a second
-interruption leaves them. A pipeline that matches all of the bucket sees them
-come and go. Where a bucket keeps versions, those remain until a lifecycle rule
-removes them. It needs the permissions to read, write, remove and list, and for
-the last part s3:GetBucketNotification and sqs:GetQueueAttributes.
+The bucket must exist. Doctor sends about a thousand requests in a few seconds.
+It writes about sixty small objects below the prefix and .pawl-doctor/, and
+removes them at the end, also after an error. A second interruption leaves them
+in the bucket. A pipeline that matches the whole bucket processes them. In a
+versioned bucket their versions remain until a lifecycle rule removes them.
+Doctor needs permission to read, write, remove and list objects. Notifications
+and queues need s3:GetBucketNotification and sqs:GetQueueAttributes.
 
-What it finds of locks is kept in the user's cache folder: where they are safe
-"pawl lock" and "pawl update" do not look themselves for a week, and where they are
-not they refuse the bucket until doctor finds otherwise. Where that is unclear an
-earlier proof is dropped. Where it is only listings that do not show what was
-written, "pawl lock" refuses --shared and --semaphore.
+Doctor stores the result for locks in the user's cache folder. If locks are safe,
+"pawl lock" and "pawl update" skip their own check for a week. If locks are not
+safe, they reject the bucket until doctor finds that it is safe. An unclear result
+discards an earlier success. If only listings are stale, "pawl lock" rejects
+--shared and --semaphore.
 
 With --json the report is one JSON object: bucket, prefix, safe (every feature),
 checks (name, means, verdict: ok, ignored, failed or unclear; detail), features
@@ -64,15 +65,15 @@ max_message_bytes, accepts: yes, no or unknown; detail).`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runDoctor(cmd.Context(), a, args[0], endpoint) },
 	}
 	app.AddStoreFlags(cmd, &endpoint)
-	app.DocumentExitCodes(cmd, `  0  every feature is safe, if within the limit that is said
-  1  the store could not be examined, or not be cleaned up
+	app.DocumentExitCodes(cmd, `  0  every feature is safe, or safe with a limit
+  1  the examination or its cleanup failed
   2  wrong usage or configuration: no such bucket, no permission
-  3  a feature is not safe there, a pipeline is not told of changes, or a queue rejects long notifications
+  3  a feature is not safe, a pipeline gets no notifications, or a queue rejects long notifications
 `)
 	return cmd
 }
 
-// diagnosis is the report of a doctor.
+// diagnosis is the output of the command.
 type diagnosis struct {
 	*doctor.Report
 	Safe          bool       `json:"safe"`
@@ -126,13 +127,13 @@ func runDoctor(ctx context.Context, a *app.App, arg, endpoint string) error {
 	return nil
 }
 
-// examine examines the store, and shows how far it is where a person watches.
+// examine examines the store, with a progress bar on a terminal.
 func examine(ctx context.Context, a *app.App, store bucket.Store, name, prefix string) (*doctor.Report, error) {
 	var o doctor.Options
 	if app.IsTerminal(a.Err) {
 		bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(a.Err), progressbar.OptionSetRenderBlankState(true),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-		defer func() { _ = bar.Finish() }() // a bar that cannot be drawn harms nothing
+		defer func() { _ = bar.Finish() }() // a drawing error is harmless
 		o.Progress = func(check string, done, total int) {
 			bar.Describe(fmt.Sprintf("check %d of %d: %s", done+1, total, check))
 		}
@@ -140,7 +141,7 @@ func examine(ctx context.Context, a *app.App, store bucket.Store, name, prefix s
 	return doctor.Examine(ctx, store, name, prefix, o)
 }
 
-// doctorFailure says what to do about an error that stopped the examination.
+// doctorFailure adds an exit code and a hint to an error of the examination.
 func doctorFailure(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -148,14 +149,14 @@ func doctorFailure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return app.Failed(fmt.Errorf("interrupted: %w", err), "")
 	case errors.Is(err, bucket.ErrDenied):
-		return &app.Failure{Code: app.ExitUsage, Err: err, Hint: "it needs to list the bucket, and to read, write and remove objects below .pawl-doctor/ after the prefix"}
+		return &app.Failure{Code: app.ExitUsage, Err: err, Hint: "doctor needs permission to list the bucket, and to read, write and remove objects below the prefix and .pawl-doctor/"}
 	case errors.Is(err, bucket.ErrUnavailable), errors.Is(err, bucket.ErrUnclear):
 		return app.Failed(err, "is the store running and reachable?")
 	}
 	return err
 }
 
-// printDiagnosis prints what was found, for people or for programs.
+// printDiagnosis prints the diagnosis as tables or as JSON.
 func printDiagnosis(a *app.App, d *diagnosis) error {
 	if a.JSON {
 		return a.PrintJSON(d)
@@ -172,7 +173,7 @@ func printDiagnosis(a *app.App, d *diagnosis) error {
 }
 
 func checksTable(checks []doctor.Check) string {
-	t := app.PlainWriter("CHECK", "VERDICT", "WHAT IT MEANS")
+	t := app.PlainWriter("CHECK", "VERDICT", "PROPERTY")
 	for _, c := range checks {
 		t.AppendRow(table.Row{c.Name, c.Verdict, c.Means})
 		if c.Detail != "" {
@@ -183,7 +184,7 @@ func checksTable(checks []doctor.Check) string {
 }
 
 func featuresTable(features []doctor.Feature) string {
-	t := app.PlainWriter("FEATURE", "HERE", "BECAUSE")
+	t := app.PlainWriter("FEATURE", "SAFETY", "REASON")
 	for _, f := range features {
 		t.AppendRow(table.Row{f.Name, f.Safety, f.Detail})
 	}

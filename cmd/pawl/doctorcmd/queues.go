@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
-// queue reports whether a queue accepts the longest notification.
+// queue is whether a queue accepts the longest notification.
 type queue struct {
 	Queue      string `json:"queue"`
 	MaxMessage int64  `json:"max_message_bytes,omitempty"`
@@ -21,7 +21,7 @@ type queue struct {
 	Detail     string `json:"detail,omitempty"`
 }
 
-// queues examines the queues among the sources.
+// queues examines the SQS queues of the sources.
 func queues(ctx context.Context, _ *app.App, log *slog.Logger, sources []config.Source) (all []queue) {
 	for _, s := range sources {
 		q, ok := s.Config.(parts.Queue)
@@ -36,14 +36,14 @@ func queues(ctx context.Context, _ *app.App, log *slog.Logger, sources []config.
 			report.Accepts, report.Detail = levelUnknown, err.Error()
 		case size < needed:
 			report.Accepts = levelNone
-			report.Detail = fmt.Sprintf("it rejects messages above %d bytes, and a notification may have %d: raise the queue's MaximumMessageSize", size, needed)
+			report.Detail = fmt.Sprintf("the queue rejects messages above %d bytes, and a notification may have %d bytes: raise MaximumMessageSize of the queue", size, needed)
 		}
 		all = append(all, report)
 	}
 	return all
 }
 
-// rejecting reports that a queue loses long notifications.
+// rejecting reports whether a queue loses long notifications.
 func rejecting(all []queue) bool {
 	return slices.ContainsFunc(all, func(q queue) bool { return q.Accepts == levelNone })
 }

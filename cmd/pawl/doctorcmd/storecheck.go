@@ -18,31 +18,30 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// checkedAge is for how long a store is believed to be fit after it was checked.
+// checkMaxAge is the age at which a successful check of a store expires.
 const checkMaxAge = 7 * 24 * time.Hour
 
-// What a store is checked for.
+// The uses that a store is checked for.
 const (
 	useLocks    = "locks"    // locks and updates
 	useListings = "listings" // semaphores and shared locks
 )
 
-// errUnsafe: doctor has found that what is to be done cannot rely on a store.
-var ErrUnsafe = errors.New("not safe there")
+// ErrUnsafe is returned if doctor found that a store is not safe for a feature.
+var ErrUnsafe = errors.New("not safe")
 
-// cleanTime is what a proof that was given up has left to remove its object.
+// cleanUpTime is the time in which a cancelled proof removes its object.
 const cleanUpTime = 2 * time.Second
 
-// proofTime is what a proof may take, so that one whose answers are lost is begun
-// again.
+// proofTimeout bounds a proof, so that the caller can repeat a proof whose responses are lost.
 const proofTimeout = time.Minute
 
-var errProofTimeout = fmt.Errorf("%w: it has not answered in the %v that a proof may take", bucket.ErrUnavailable, proofTimeout)
+var errProofTimeout = fmt.Errorf("%w: no response within %v", bucket.ErrUnavailable, proofTimeout)
 
-// OpenProven returns the bucket of an object, once its store is known to honour what
-// locks and updates rely on, and not known to fail those features of doctor's that
-// need its listings. A store that is silent does not keep it for long when ctx has
-// ended.
+// OpenProven returns the bucket of an object after it proved that the store is safe for
+// locks and updates, or read a stored proof. listing, if set, is a feature that needs
+// listings: OpenProven then also rejects a store whose listings doctor has found stale.
+// It returns at most 2 s after ctx ended.
 func OpenProven(ctx context.Context, a *app.App, endpoint string, o event.Object, listing string) (*lock.Bucket, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, proofTimeout, errProofTimeout)
 	defer stop()
@@ -64,11 +63,11 @@ func OpenProven(ctx context.Context, a *app.App, endpoint string, o event.Object
 	case p := <-done:
 		return p.bucket, p.err
 	case <-time.After(cleanUpTime):
-		return nil, fmt.Errorf("looking whether the store of %s honours preconditions: %w", o, context.Cause(ctx))
+		return nil, fmt.Errorf("checking whether the store of %s honours preconditions: %w", o, context.Cause(ctx))
 	}
 }
 
-// prove proves the store, unless it was checked. It writes beside the object.
+// prove proves the store unless a stored check exists. It writes next to the object.
 func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, listing string) (*lock.Bucket, error) {
 	store, err := a.Store(ctx, endpoint)
 	if err != nil {
@@ -83,24 +82,24 @@ func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, lis
 	b, err := lock.Open(ctx, store, o.Bucket, o.Key[:strings.LastIndex(o.Key, "/")+1])
 	switch {
 	case err == nil:
-		// Another process's doctor may have refused the store meanwhile.
+		// The doctor of another process may have rejected the store in the meantime.
 		if _, err := c.allows(endpoint, listing); err != nil {
 			return nil, err
 		}
 		c.save(useLocks, "", time.Now())
 	case ctx.Err() != nil:
-		err = fmt.Errorf("looking whether the store of %s honours preconditions: %w", o, err)
+		err = fmt.Errorf("checking whether the store of %s honours preconditions: %w", o, err)
 	}
 	return b, err
 }
 
-// checked is a bucket whose checks are kept in the user's cache folder: a file for each
-// use, with the time of the check and, if the store is not fit, the reason.
-type storeCheck struct{ endpoint, bucket string } // endpoint: empty is Amazon's
+// storeCheck is the key of the stored checks of a bucket. The user's cache folder has a
+// file for each use, with the time of the check and the reason if the store is not safe.
+type storeCheck struct{ endpoint, bucket string } // an empty endpoint is Amazon S3
 
-// allows reports whether the store was checked to be fit for locks. The error matches
-// errUnsafe if doctor has refused it for them, or for the feature that needs listings, if
-// there is one.
+// allows reports whether a stored check found the store safe for locks. The error matches
+// ErrUnsafe if doctor rejected the store for locks, or for listing, a feature that needs
+// listings, if it is set.
 func (c storeCheck) allows(endpoint, listing string) (fit bool, err error) {
 	what := "locks and updates"
 	at, why, fit := c.load(useLocks, time.Now())
@@ -115,12 +114,12 @@ func (c storeCheck) allows(endpoint, listing string) (fit bool, err error) {
 	if endpoint != "" {
 		again += "--endpoint " + event.Quote(endpoint) + " "
 	}
-	return false, fmt.Errorf("%s: %s are %w: %s, as \"pawl doctor\" found on %s: when it is mended, run %s",
+	return false, fmt.Errorf("%s: %s are %w: %s (found by \"pawl doctor\" on %s): after the store is repaired, run %s",
 		in, what, ErrUnsafe, why, at.Format(time.DateOnly), again+in)
 }
 
-// renew keeps what an examination found. If that is unclear, an earlier check that found
-// the store fit is dropped, and a refusal stays.
+// update stores the result of an examination. An unclear result discards an earlier success
+// and keeps an earlier rejection.
 func (c storeCheck) update(r *doctor.Report) (err error) {
 	for use, judge := range map[string]func() (doctor.Safety, string){useLocks: r.Locks, useListings: r.Listings} {
 		safety, why := judge()
@@ -129,11 +128,11 @@ func (c storeCheck) update(r *doctor.Report) (err error) {
 		case safety != "":
 			c.save(use, why, time.Now())
 		case fit:
-			c.save(use, "", time.Time{}) // too old to be believed
+			c.save(use, "", time.Time{}) // expired
 		}
 		if _, _, fit := c.load(use, time.Now()); fit && safety != doctor.Safe {
 			name, nameErr := c.file(use)
-			err = errors.Join(err, nameErr, fmt.Errorf("an earlier check of %s would be believed still: remove the file %s", event.Quote("s3://"+c.bucket), name))
+			err = errors.Join(err, nameErr, fmt.Errorf("the stored check of %s is no longer valid: remove the file %s", event.Quote("s3://"+c.bucket), name))
 		}
 	}
 	return err
@@ -148,8 +147,9 @@ func (c storeCheck) file(use string) (string, error) {
 	return filepath.Join(dir, "pawl", "stores", hex.EncodeToString(sum[:16])+"-"+use), nil
 }
 
-// known returns when and why a store was refused, or whether it was found fit not long
-// ago. A file that cannot be read, or was not written to its end, says nothing.
+// load reads a stored check. fit is true if the check is not expired and the store is safe.
+// why is the reason of a rejection, which does not expire. load ignores files that are
+// unreadable or incomplete.
 func (c storeCheck) load(use string, now time.Time) (at time.Time, why string, fit bool) {
 	name, err := c.file(use)
 	if err != nil {
@@ -166,8 +166,8 @@ func (c storeCheck) load(use string, now time.Time) (at time.Time, why string, f
 	return at, why, why == "" && age >= 0 && age < checkMaxAge
 }
 
-// keep keeps that a store is fit, or why it is not. If that fails, the next command
-// proves the store again.
+// save stores a success, or the reason of a rejection. It ignores errors, because the next
+// command then proves the store again.
 func (c storeCheck) save(use, why string, now time.Time) {
 	name, err := c.file(use)
 	if err == nil && os.MkdirAll(filepath.Dir(name), 0o700) == nil {

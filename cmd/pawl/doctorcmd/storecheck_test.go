@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// cacheIn sets the user's cache folder, for each system by its own name.
+// cacheIn sets the user's cache folder on every operating system.
 func cacheIn(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
@@ -31,7 +31,7 @@ func TestStoreCheckExpires(t *testing.T) {
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	c := storeCheck{"http://127.0.0.1:9000", "state"}
 	if _, _, fit := c.load(useLocks, now); fit {
-		t.Error("it is known before it is kept")
+		t.Error("a check exists before the first save")
 	}
 	c.save(useLocks, "", now)
 	name, err := c.file(useLocks)
@@ -51,7 +51,7 @@ func TestStoreCheckExpires(t *testing.T) {
 		}
 	}
 	if _, _, fit := c.load(useListings, now); fit {
-		t.Error("it is known of listings")
+		t.Error("a check of listings exists")
 	}
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(name), "*"))
 	if err != nil || len(files) != 1 {
@@ -63,13 +63,13 @@ func TestStoreCheckExpires(t *testing.T) {
 	}{
 		"":                                 {},
 		"\n":                               {},
-		"2026-05-04T03:02:01Z":             {}, // the rest was not written
+		"2026-05-04T03:02:01Z":             {}, // incomplete
 		"2026-05-04T03:02:01Z whole-re":    {},
 		"yesterday\n":                      {},
 		`{"bucket":"state"}` + "\n":        {},
 		"2026-05-04T03:02:01Z\n":           {"", true},
 		"2026-05-04T03:02:01Z whole r\n":   {"whole r", false},
-		"2020-05-04T03:02:01Z whole r\n":   {"whole r", false}, // until doctor finds otherwise
+		"2020-05-04T03:02:01Z whole r\n":   {"whole r", false}, // rejections do not expire
 		"2020-05-04T03:02:01Z\n":           {},
 		"2026-05-04T03:02:01Z\nand more\n": {},
 	} {
@@ -121,8 +121,8 @@ func TestStoreCheckUpdates(t *testing.T) {
 	}
 }
 
-// TestListingRefusalOutlastsLockChecks checks that a refusal of listings outlasts the checks of the rest,
-// until doctor finds otherwise.
+// TestListingRefusalOutlastsLockChecks checks that a rejection of listings remains until
+// doctor finds them correct, also if the result for locks changes.
 func TestListingRefusalOutlastsLockChecks(t *testing.T) {
 	cacheIn(t, t.TempDir())
 	storeCheck := storeCheck{"", "state"}
@@ -170,8 +170,7 @@ func TestListingRefusalOutlastsLockChecks(t *testing.T) {
 	}
 }
 
-// TestOldProofIsRepeated proves a store whose proof is too old, and whose listings
-// were found wanting.
+// TestOldProofIsRepeated uses a store with an expired proof and rejected listings.
 func TestOldProofIsRepeated(t *testing.T) {
 	srv := httptest.NewServer(fakes3.New())
 	t.Cleanup(srv.Close)
@@ -196,24 +195,24 @@ func TestOldProofIsRepeated(t *testing.T) {
 	refused := func() {
 		t.Helper()
 		_, err := OpenProven(t.Context(), a, srv.URL, o, doctor.SharedLocks)
-		if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "list-after-write failed, as \"pawl doctor\" found on "+long.Format(time.DateOnly)) {
+		if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "list-after-write failed (found by \"pawl doctor\" on "+long.Format(time.DateOnly)) {
 			t.Error(err)
 		}
 	}
 	refused()
 	if _, _, fit := c.load(useLocks, time.Now()); fit {
-		t.Error("it is believed still")
+		t.Error("the expired proof still counts")
 	}
 	if _, err := OpenProven(t.Context(), a, srv.URL, o, ""); err != nil {
 		t.Error(err)
 	}
 	if _, _, fit := c.load(useLocks, time.Now()); !fit {
-		t.Error("it was not proved again")
+		t.Error("the store was not proved again")
 	}
 	refused()
 }
 
-// examined are the checks of a store that honours all.
+// examined returns the checks of a store with all properties.
 func examined(t *testing.T) []doctor.Check {
 	t.Helper()
 	r, err := doctor.Examine(t.Context(), membucket.New(time.Now, []string{"state"}), "state", "", doctor.Options{})
@@ -234,7 +233,7 @@ func TestUnwritableCacheIsNotAnError(t *testing.T) {
 		c := storeCheck{"", "state"}
 		c.save(useLocks, "", time.Now())
 		if _, _, fit := c.load(useLocks, time.Now()); fit {
-			t.Errorf("it was kept in %q", dir)
+			t.Errorf("the check was saved in %q", dir)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func TestDoctorUpdatesSavedResult(t *testing.T) {
 	e.pawl(0, "", update...) // it is believed
 	e.pawl(3, "", "doctor", "s3://state")
 	proofs.Store(0)
-	e.pawl(64, "locks and updates are not safe there: it ignores If-None-Match", update...)
+	e.pawl(64, "locks and updates are not safe: it ignores If-None-Match", update...)
 	careless.Store(false)
 	e.pawl(64, "", update...) // doctor is believed, too
 	e.pawl(0, "", "doctor", "s3://state")
@@ -176,7 +176,7 @@ func TestDoctorRefusesListings(t *testing.T) {
 		for feature, flags := range together {
 			said := says
 			if says != "" {
-				said = "pawl: s3://state: " + feature + " are not safe there: " + says
+				said = "pawl: s3://state: " + feature + " are not safe: " + says
 			}
 			for i, flag := range flags {
 				e.pawl(code, said, "lock", flag, fmt.Sprintf("s3://state/%c%d", feature[0], i), "--", "true")
@@ -186,7 +186,7 @@ func TestDoctorRefusesListings(t *testing.T) {
 	try(0, "")
 	hiding.Store(true)
 	e.pawl(3, "list-after-write   failed", "doctor", "s3://state")
-	const found = "list-after-write failed, as \"pawl doctor\" found on "
+	const found = "list-after-write failed (found by \"pawl doctor\" on "
 	try(64, found)
 	hiding.Store(false)
 	try(64, found) // doctor is believed
