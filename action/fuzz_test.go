@@ -21,12 +21,12 @@ func FuzzFacts(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1], seed[2], []byte("\n \x1b[31mred\x00\xff\u202e é\n\n  two "))
 	}
-	f.Fuzz(func(t *testing.T, key, etag, version string, said []byte) {
+	f.Fuzz(func(t *testing.T, key, etag, version string, output []byte) {
 		task := task()
 		task.Object.Key, task.Info.ETag, task.Info.VersionID = key, etag, version
 		task.Object.VersionID = ""
 		fuzzFacts(t, task)
-		fuzzExcerpt(t, said)
+		fuzzExcerpt(t, output)
 	})
 }
 
@@ -60,11 +60,11 @@ func fuzzFacts(t *testing.T, task *pawl.Task) {
 
 // fuzzExcerpt checks that an excerpt is one line of printable characters, no longer than its
 // input, and its own excerpt.
-func fuzzExcerpt(t *testing.T, said []byte) {
-	s := Excerpt(said)
+func fuzzExcerpt(t *testing.T, output []byte) {
+	s := Excerpt(output)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) ||
-		strings.TrimSpace(s) != s || strings.Contains(s, "  ") || len(s) > len(said) {
-		t.Errorf("the excerpt of %q is %q", said, s)
+		strings.TrimSpace(s) != s || strings.Contains(s, "  ") || len(s) > len(output) {
+		t.Errorf("the excerpt of %q is %q", output, s)
 	}
 	if again := Excerpt([]byte(s)); again != s {
 		t.Errorf("the excerpt of %q is %q", s, again)

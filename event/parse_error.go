@@ -80,9 +80,9 @@ func describe(err error) error {
 
 // quoteShort quotes s for an error, or only its beginning if s is long.
 func quoteShort(s string) string {
-	const most = 100
-	if len(s) > most {
-		return Quote(s[:most]) + "..."
+	const maxLen = 100
+	if len(s) > maxLen {
+		return Quote(s[:maxLen]) + "..."
 	}
 	return Quote(s)
 }

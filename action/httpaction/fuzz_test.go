@@ -29,22 +29,22 @@ type rawTransport struct {
 // counted counts the bytes read of a response, and those that may still be read.
 type counted struct {
 	*bytes.Reader
-	read, left int64
+	read, remaining int64
 }
 
 func (c *counted) Read(p []byte) (int, error) {
-	if c.left == 0 {
+	if c.remaining == 0 {
 		return 0, io.EOF
 	}
-	n, err := c.Reader.Read(p[:min(int64(len(p)), c.left)])
-	c.read, c.left = c.read+int64(n), c.left-int64(n)
+	n, err := c.Reader.Read(p[:min(int64(len(p)), c.remaining)])
+	c.read, c.remaining = c.read+int64(n), c.remaining-int64(n)
 	return n, err
 }
 
 func (s *rawTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	s.sent = &counted{Reader: bytes.NewReader(s.answer), left: s.header}
+	s.sent = &counted{Reader: bytes.NewReader(s.answer), remaining: s.header}
 	res, err := http.ReadResponse(bufio.NewReader(s.sent), r)
-	s.sent.left = math.MaxInt64
+	s.sent.remaining = math.MaxInt64
 	if err == nil {
 		s.status = res.StatusCode
 	}

@@ -157,11 +157,11 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 			w.WriteHeader(code)
 		})
 		err := errors.Unwrap(h.Handle(t.Context(), task()))
-		said := statusError(code, "")
+		inner := statusError(code, "")
 		if code == http.StatusServiceUnavailable {
-			said = unreachable(said)
+			inner = unreachable(inner)
 		}
-		if want := pawl.RetryAfter(said, 2*time.Minute); !reflect.DeepEqual(err, want) {
+		if want := pawl.RetryAfter(inner, 2*time.Minute); !reflect.DeepEqual(err, want) {
 			t.Errorf("%d: error %#v, want %#v", code, err, want)
 		}
 	}

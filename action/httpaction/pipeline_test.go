@@ -40,15 +40,15 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *service) factsOf(key string) (told []action.Facts) {
+func (s *service) factsOf(key string) (facts []action.Facts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.received {
 		if f.Key == key || string(f.KeyBase64) == key {
-			told = append(told, f)
+			facts = append(facts, f)
 		}
 	}
-	return told
+	return facts
 }
 
 func TestPipeline(t *testing.T) {
@@ -83,8 +83,8 @@ func TestPipeline(t *testing.T) {
 	w.Remove("good")
 	w.RunWithoutOutput()
 	w.Settled("good")
-	told := s.factsOf("good")
-	if len(told) != 2 || told[1].Kind.String() != "removed" || told[1].IdempotencyKey == told[0].IdempotencyKey {
-		t.Errorf("after the removal: %+v", told)
+	facts := s.factsOf("good")
+	if len(facts) != 2 || facts[1].Kind.String() != "removed" || facts[1].IdempotencyKey == facts[0].IdempotencyKey {
+		t.Errorf("after the removal: %+v", facts)
 	}
 }

@@ -78,10 +78,10 @@ var maxSides = map[string]int{formatJPEG: 65535, formatWebP: libwebp.MaxSide}
 
 // check rejects a picture that is too large for the output format.
 func (p *picture) check() error {
-	most, limited := maxSides[p.format]
-	if b := p.image.Bounds(); limited && max(b.Dx(), b.Dy()) > most {
+	limit, limited := maxSides[p.format]
+	if b := p.image.Bounds(); limited && max(b.Dx(), b.Dy()) > limit {
 		return pawl.Permanent(fmt.Errorf("%d × %d pixels are too many for the format %s: choose png, or a width and height of at most %d",
-			b.Dx(), b.Dy(), p.format, most))
+			b.Dx(), b.Dy(), p.format, limit))
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (f *file) outputFormat(c Config) string {
 // load reads a picture. It checks the header first, and rejects a picture that is too large
 // before it reads the rest or decodes anything. size is the expected number of bytes, or zero.
 func load(r io.Reader, size int64, c Config) (*file, error) {
-	in := &input{r: r, config: c, left: c.MaxBytes}
+	in := &input{r: r, config: c, remaining: c.MaxBytes}
 	var read bytes.Buffer
 	tee := io.TeeReader(in, &read)
 
@@ -94,10 +94,10 @@ func (c Config) checkPixels(f *file) error {
 
 // input reads up to the limit and records its error.
 type input struct {
-	r      io.Reader
-	config Config
-	left   int64 // bytes until the limit
-	err    error // of the store, or for the limit; never io.EOF
+	r         io.Reader
+	config    Config
+	remaining int64 // bytes until the limit
+	err       error // of the store, or for the limit; never io.EOF
 }
 
 func (in *input) Read(b []byte) (int, error) {
@@ -105,10 +105,10 @@ func (in *input) Read(b []byte) (int, error) {
 		return 0, in.err
 	}
 	// Reading one byte more than allowed distinguishes the limit from the end.
-	n, err := in.r.Read(b[:min(int64(len(b)), in.left+1)])
-	in.left -= int64(n)
+	n, err := in.r.Read(b[:min(int64(len(b)), in.remaining+1)])
+	in.remaining -= int64(n)
 	switch {
-	case in.left < 0:
+	case in.remaining < 0:
 		in.err = pawl.Permanent(fmt.Errorf("picture of more than the %d bytes allowed (max_bytes)", in.config.MaxBytes))
 		return 0, in.err
 	case err != nil && !errors.Is(err, io.EOF):

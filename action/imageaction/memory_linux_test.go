@@ -71,10 +71,10 @@ func TestMemoryOfWebP(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			const program = 40 << 20 // memory of the process and of libwebp's code
-			most := program + 28*tt.pixels + len(tt.in)
-			t.Logf("%d MB of at most %d MB", kib<<10/1e6, most/1e6)
-			if kib<<10 > most {
-				t.Errorf("%d bytes of memory, want at most %d", kib<<10, most)
+			limit := program + 28*tt.pixels + len(tt.in)
+			t.Logf("%d MB of at most %d MB", kib<<10/1e6, limit/1e6)
+			if kib<<10 > limit {
+				t.Errorf("%d bytes of memory, want at most %d", kib<<10, limit)
 			}
 		})
 	}

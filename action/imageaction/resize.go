@@ -95,11 +95,11 @@ type window struct {
 }
 
 func newWindow(in *raster, w int, columns, rows []span) *window {
-	most := 0
+	maxRows := 0
 	for _, s := range rows {
-		most = max(most, len(s.weights))
+		maxRows = max(maxRows, len(s.weights))
 	}
-	win := &window{in: in, columns: columns, loaded: make([]float32, in.w*in.n), rows: make([][]float32, most)}
+	win := &window{in: in, columns: columns, loaded: make([]float32, in.w*in.n), rows: make([][]float32, maxRows)}
 	for i := range win.rows {
 		win.rows[i] = make([]float32, w*in.n)
 	}

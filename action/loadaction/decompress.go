@@ -15,9 +15,9 @@ import (
 // zstdWindow limits the memory of a decoder, in bytes.
 const zstdWindow = 64 << 20
 
-// decompress returns the plain content of a file, at most most bytes of it. It detects gzip and
+// decompress returns the plain content of a file, at most maxBytes of it. It detects gzip and
 // zstd by the first bytes. The returned function releases the decoder.
-func decompress(r io.Reader, most int64) (io.Reader, func(), error) {
+func decompress(r io.Reader, maxBytes int64) (io.Reader, func(), error) {
 	in := bufio.NewReader(r)
 	magic, err := in.Peek(4)
 	if err != nil && err != io.EOF {
@@ -29,15 +29,15 @@ func decompress(r io.Reader, most int64) (io.Reader, func(), error) {
 		if err != nil {
 			return nil, nil, pawl.Permanent(fmt.Errorf("the file is damaged: %w", err))
 		}
-		return &limitedReader{r: decompressor{z}, most: most}, func() { _ = z.Close() }, nil // Close only repeats errors of Read
+		return &limitedReader{r: decompressor{z}, maxBytes: maxBytes}, func() { _ = z.Close() }, nil // Close only repeats errors of Read
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
 			return nil, nil, pawl.Permanent(fmt.Errorf("the file is damaged: %w", err))
 		}
-		return &limitedReader{r: decompressor{z}, most: most}, z.Close, nil
+		return &limitedReader{r: decompressor{z}, maxBytes: maxBytes}, z.Close, nil
 	}
-	return &limitedReader{r: in, most: most}, func() {}, nil
+	return &limitedReader{r: in, maxBytes: maxBytes}, func() {}, nil
 }
 
 // decompressor adds context to errors of a decoder.
@@ -65,20 +65,20 @@ func recoverDamage(f func() error) (err error) {
 
 // limitedReader returns an error if the file exceeds a limit.
 type limitedReader struct {
-	r    io.Reader
-	most int64
-	read int64
+	r        io.Reader
+	maxBytes int64
+	read     int64
 }
 
-func tooLarge(most int64) error {
-	return invalidFile("the file is larger than %d bytes, unpacked: split it, or raise max_bytes", most)
+func tooLarge(maxBytes int64) error {
+	return invalidFile("the file is larger than %d bytes, unpacked: split it, or raise max_bytes", maxBytes)
 }
 
 // Read implements [io.Reader].
 func (b *limitedReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
-	if b.read += int64(n); b.read > b.most {
-		return 0, tooLarge(b.most)
+	if b.read += int64(n); b.read > b.maxBytes {
+		return 0, tooLarge(b.maxBytes)
 	}
 	return n, err
 }

@@ -34,12 +34,12 @@ const (
 	closingQuote                   // after a quote that ends the value, or is the first of two
 )
 
-func newRecords(r io.Reader, most int, csv bool) *records {
+func newRecords(r io.Reader, maxBytes int, csv bool) *records {
 	in := bufio.NewReaderSize(r, 64<<10)
 	if mark, _ := in.Peek(3); string(mark) == "\uFEFF" { // a reader that fails here fails again in next
 		_, _ = in.Discard(3)
 	}
-	return &records{in: in, maxBytes: most, csv: csv}
+	return &records{in: in, maxBytes: maxBytes, csv: csv}
 }
 
 // next returns the next record with its line ending, valid until the next call, or io.EOF after
@@ -113,7 +113,7 @@ func trimLineEnding(record []byte) []byte {
 
 // each calls f for every remaining record. Empty lines are allowed only at the end.
 func (r *records) each(f func(record []byte) error) error {
-	empty := 0
+	emptyLine := 0
 	for {
 		record, err := r.next()
 		if err == io.EOF {
@@ -122,13 +122,13 @@ func (r *records) each(f func(record []byte) error) error {
 		if err != nil {
 			return err
 		}
-		nothing := len(trimLineEnding(record)) == 0
+		isEmpty := len(trimLineEnding(record)) == 0
 		switch {
-		case nothing && empty == 0:
-			empty = r.line
-		case nothing:
-		case empty > 0:
-			return invalidFile("line %d is empty", empty)
+		case isEmpty && emptyLine == 0:
+			emptyLine = r.line
+		case isEmpty:
+		case emptyLine > 0:
+			return invalidFile("line %d is empty", emptyLine)
 		default:
 			if err := f(record); err != nil {
 				return err
@@ -144,9 +144,9 @@ func invalidFile(format string, args ...any) error {
 
 // truncate bounds the text from a file that an error quotes.
 func truncate(s string) string {
-	const most = 200
-	if len(s) > most {
-		s = s[:most] + "…"
+	const maxLen = 200
+	if len(s) > maxLen {
+		s = s[:maxLen] + "…"
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
 }

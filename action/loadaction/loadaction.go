@@ -194,15 +194,15 @@ func (l *loader) copy(ctx context.Context, tx pgx.Tx, c *content, to *target) er
 	}
 	sql := fmt.Sprintf("COPY %s (%s) FROM STDIN WITH (%s)", l.table.Sanitize(), strings.Join(names, ", "), c.options)
 	r, w := io.Pipe()
-	wrote := make(chan error, 1)
+	written := make(chan error, 1)
 	go func() {
 		err := recoverDamage(func() error { return c.write(w, to) })
 		_ = w.CloseWithError(err) // never fails
-		wrote <- err
+		written <- err
 	}()
 	_, err := tx.Conn().PgConn().CopyFrom(ctx, r, sql)
 	_ = r.CloseWithError(io.ErrClosedPipe) // never fails
-	if failed := <-wrote; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
+	if failed := <-written; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
 		return failed // the server's error only repeats it
 	}
 	return l.explain(err, c)

@@ -93,15 +93,15 @@ func (l *loader) checkSize(f *parquet.File) error {
 // may be the value of every row.
 func (l *loader) writeRows(w io.Writer, f *parquet.File, texts []textFunc, source string) error {
 	first := appendCopyValue(nil, source)
-	left := l.MaxBytes
+	remaining := l.MaxBytes
 	var out []byte
 	var rows int64
 	put := func(row parquet.Row) (err error) {
 		rows++
-		if out, err = appendRow(append(out[:0], first...), row, texts, left); err != nil {
+		if out, err = appendRow(append(out[:0], first...), row, texts, remaining); err != nil {
 			return invalidFile("row %d: %w", rows, err)
 		}
-		if left -= int64(len(out) - len(first)); left < 0 {
+		if remaining -= int64(len(out) - len(first)); remaining < 0 {
 			return tooLarge(l.MaxBytes)
 		}
 		_, err = w.Write(out)
@@ -142,13 +142,13 @@ func eachRow(g parquet.RowGroup, f func(parquet.Row) error) (err error) {
 	}
 }
 
-// appendRow appends a row in COPY's text format. A row of more than most bytes may be incomplete.
-func appendRow(to []byte, row parquet.Row, texts []textFunc, most int64) ([]byte, error) {
+// appendRow appends a row in COPY's text format. A row of more than maxBytes bytes may be incomplete.
+func appendRow(to []byte, row parquet.Row, texts []textFunc, maxBytes int64) ([]byte, error) {
 	for _, v := range row {
 		switch to = append(to, '\t'); {
 		case v.IsNull():
 			to = append(to, `\N`...)
-		case int64(len(to)) <= most:
+		case int64(len(to)) <= maxBytes:
 			s, err := texts[v.Column()](v)
 			if err != nil {
 				return nil, err

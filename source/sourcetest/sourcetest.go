@@ -178,14 +178,14 @@ func (r *Running) mustLeaveNoGoroutines(t *testing.T) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		left := goroutines(pkg)
-		if left == "" {
+		stack := goroutines(pkg)
+		if stack == "" {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("a goroutine is still running after Run has returned:\n%s", left)
+			t.Fatalf("a goroutine is still running after Run has returned:\n%s", stack)
 		}
 	}
 }

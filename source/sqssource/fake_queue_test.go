@@ -27,12 +27,12 @@ type fake struct {
 	// code alone.
 	refuse func(action, handle string) (status int, code string)
 
-	mu      sync.Mutex
-	bodies  map[string]string // by receipt handle
-	waiting []string
-	more    chan struct{}
-	asked   []string
-	polls   int // in progress
+	mu       sync.Mutex
+	bodies   map[string]string // by receipt handle
+	waiting  []string
+	more     chan struct{}
+	recorded []string
+	polls    int // in progress
 }
 
 func newFake(bodies ...string) *fake {
@@ -75,16 +75,16 @@ func (f *fake) state() (waiting, polls int) {
 func (f *fake) record(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked = append(f.asked, fmt.Sprintf("%s ", time.Since(f.began).Round(100*time.Millisecond))+fmt.Sprintf(format, args...))
+	f.recorded = append(f.recorded, fmt.Sprintf("%s ", time.Since(f.began).Round(100*time.Millisecond))+fmt.Sprintf(format, args...))
 }
 
 // requests returns the requests since the last call, without polls and the checks at startup.
 func (f *fake) requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := slices.DeleteFunc(f.asked, func(s string) bool { return strings.HasSuffix(s, "none") || strings.HasSuffix(s, "none=0") })
-	f.asked = nil
-	return all
+	requests := slices.DeleteFunc(f.recorded, func(s string) bool { return strings.HasSuffix(s, "none") || strings.HasSuffix(s, "none=0") })
+	f.recorded = nil
+	return requests
 }
 
 func (f *fake) do(r *http.Request) (*http.Response, error) {
@@ -105,11 +105,11 @@ func (f *fake) do(r *http.Request) (*http.Response, error) {
 		return f.receive(r, in.MaxNumberOfMessages, time.Duration(in.WaitTimeSeconds)*time.Second)
 	}
 	var done, failed []map[string]any
-	said := action
+	request := action
 	for _, e := range in.Entries {
-		said += " " + e.ReceiptHandle
+		request += " " + e.ReceiptHandle
 		if e.VisibilityTimeout != nil {
-			said += fmt.Sprintf("=%d", *e.VisibilityTimeout)
+			request += fmt.Sprintf("=%d", *e.VisibilityTimeout)
 		}
 		if f.refuse != nil {
 			if _, code := f.refused(action, e.ReceiptHandle); code != "" {
@@ -119,7 +119,7 @@ func (f *fake) do(r *http.Request) (*http.Response, error) {
 		}
 		done = append(done, map[string]any{"Id": e.ID})
 	}
-	f.record("%s", said)
+	f.record("%s", request)
 	return reply(http.StatusOK, map[string]any{"Successful": done, "Failed": failed}), nil
 }
 
@@ -129,7 +129,7 @@ type entry struct {
 	VisibilityTimeout *int
 }
 
-func (f *fake) receive(r *http.Request, most int, wait time.Duration) (*http.Response, error) {
+func (f *fake) receive(r *http.Request, limit int, wait time.Duration) (*http.Response, error) {
 	f.mu.Lock()
 	f.polls++
 	f.mu.Unlock()
@@ -138,19 +138,19 @@ func (f *fake) receive(r *http.Request, most int, wait time.Duration) (*http.Res
 		defer f.mu.Unlock()
 		f.polls--
 	}()
-	over := time.NewTimer(wait)
-	defer over.Stop()
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
 	for {
 		f.mu.Lock()
-		some, more := f.waiting[:min(most, len(f.waiting))], f.more
-		f.waiting = f.waiting[len(some):]
+		handles, more := f.waiting[:min(limit, len(f.waiting))], f.more
+		f.waiting = f.waiting[len(handles):]
 		f.mu.Unlock()
-		if len(some) > 0 {
-			return reply(http.StatusOK, map[string]any{"Messages": f.messages(some)}), nil
+		if len(handles) > 0 {
+			return reply(http.StatusOK, map[string]any{"Messages": f.messages(handles)}), nil
 		}
 		select {
 		case <-more:
-		case <-over.C:
+		case <-timeout.C:
 			return reply(http.StatusOK, map[string]any{}), nil
 		case <-r.Context().Done():
 			return nil, r.Context().Err()

@@ -55,8 +55,8 @@ type connection struct {
 	element       *list.Element
 }
 
-func newConnTracker(max int, maxBytes int64, onEvict func(why string)) *connTracker {
-	return &connTracker{max: max, maxBytes: maxBytes, onEvict: onEvict, conns: make(map[net.Conn]*connection)}
+func newConnTracker(maxConns int, maxBytes int64, onEvict func(why string)) *connTracker {
+	return &connTracker{max: maxConns, maxBytes: maxBytes, onEvict: onEvict, conns: make(map[net.Conn]*connection)}
 }
 
 type connectionKey struct{}

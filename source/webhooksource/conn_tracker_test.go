@@ -27,9 +27,9 @@ func (n *namedConn) Close() error {
 	return nil
 }
 
-func newTrackerTest(t *testing.T, max int, maxBytes int64) *trackerTest {
+func newTrackerTest(t *testing.T, maxConns int, maxBytes int64) *trackerTest {
 	c := &trackerTest{t: t}
-	c.connTracker = newConnTracker(max, maxBytes, func(string) {})
+	c.connTracker = newConnTracker(maxConns, maxBytes, func(string) {})
 	return c
 }
 

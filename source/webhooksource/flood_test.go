@@ -36,7 +36,7 @@ func TestFlood(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/secret %t", name, cfg.Secret != ""), func(t *testing.T) {
 				e := serve(t, cfg, ackAll{})
 				h.attack(t, e, *flood)
-				most := watchMemory(t)
+				peakMemory := watchMemory(t)
 				client := &http.Client{Timeout: 5 * time.Second}
 				refused := 0
 				began := time.Now()
@@ -48,8 +48,8 @@ func TestFlood(t *testing.T) {
 						t.Fatalf("%d posts were taken, and then none: %d", i, status)
 					}
 				}
-				t.Logf("50 posts taken in %s, %d refused, %d MiB at most", time.Since(began).Round(time.Millisecond), refused, most()>>20)
-				if m := most(); m > 200<<20 {
+				t.Logf("50 posts taken in %s, %d refused, %d MiB at most", time.Since(began).Round(time.Millisecond), refused, peakMemory()>>20)
+				if m := peakMemory(); m > 200<<20 {
 					t.Errorf("used %d MiB", m>>20)
 				}
 			})
@@ -148,13 +148,13 @@ func validPost(t *testing.T, client *http.Client, url string, cfg webhooksource.
 func watchMemory(t *testing.T) func() uint64 {
 	t.Helper()
 	var mu sync.Mutex
-	var most uint64
+	var peak uint64
 	sample := func() {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		mu.Lock()
 		defer mu.Unlock()
-		most = max(most, m.HeapInuse+m.StackInuse)
+		peak = max(peak, m.HeapInuse+m.StackInuse)
 	}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -174,6 +174,6 @@ func watchMemory(t *testing.T) func() uint64 {
 	return func() uint64 {
 		mu.Lock()
 		defer mu.Unlock()
-		return most
+		return peak
 	}
 }

@@ -38,9 +38,9 @@ func (ws *warnings) Write(line []byte) (int, error) {
 
 // excerpt returns the beginning of a payload as one line without control characters.
 func excerpt(payload []byte) string {
-	const most = 200
-	cut := len(payload) > most
-	s := strings.ToValidUTF8(string(payload[:min(most, len(payload))]), "\uFFFD")
+	const maxLen = 200
+	cut := len(payload) > maxLen
+	s := strings.ToValidUTF8(string(payload[:min(maxLen, len(payload))]), "\uFFFD")
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\r' || r == '\t':
