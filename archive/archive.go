@@ -17,26 +17,25 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Config describes an archive: its stream, its bucket, and its format. Name, Bucket,
-// Stream, Store, Registers and Codec are required.
+// Config configures an archive. Name, Bucket, Stream, Store, Registers and Codec are required.
 type Config struct {
-	// Name is the name of the archive's registers: see [CheckName].
+	// Name identifies the archive in the ledger. [CheckName] defines valid names.
 	Name string
-	// Bucket and Prefix are the place of the objects. A Prefix ends with a slash.
+	// Bucket and Prefix locate the objects. A non-empty Prefix ends with a slash.
 	Bucket, Prefix string
 	// Format is the format of new objects. Default "ndjson.gz".
 	Format string
-	// Origin is the beginning of the archive: the first entries that arrived then or
-	// later. Zero: the oldest that the stream keeps. An existing claim file overrides it.
+	// Origin is the earliest arrival time of records that a new archive stores. Zero means the
+	// oldest record in the stream. An existing claim file overrides Origin.
 	Origin time.Time
-	// Limits complete an object. Default 16 MiB and one minute.
+	// Limits determine when an object is complete. Default 16 MiB and one minute.
 	Limits Limits
-	// Lease is the TTL of a shard's lease, 1 s to 24 h. Default 30 s. Another worker takes
-	// over the shards of a dead one after 1.05 to 1.15 times the Lease.
+	// Lease is the TTL of a shard's lease, 1 s to 24 h. Default 30 s. Another worker takes over
+	// the shards of a dead worker after 1.05 to 1.15 times Lease.
 	Lease time.Duration
-	// ShutdownTimeout bounds the time for leaving the shards when a worker ends. Default 20 s.
+	// ShutdownTimeout bounds the release of all shards when a worker stops. Default 20 s.
 	ShutdownTimeout time.Duration
-	// Owner names this worker, for people. Default host:pid.
+	// Owner names this worker in registers and log lines. Default host:pid.
 	Owner string
 
 	Stream    Stream
@@ -44,46 +43,47 @@ type Config struct {
 	Registers ledger.Registers
 	Codec     Codec
 	Logger    *slog.Logger // default slog.Default()
-	// Observe is called with each object that this worker has stored. Optional.
+	// Observe is called after this worker stored an object. Optional.
 	Observe func(shard string, o Planned)
 
 	Now   func() time.Time                                 // default time.Now
-	Sleep func(ctx context.Context, d time.Duration) error // default: a timer; an error if ctx ends first
+	Sleep func(ctx context.Context, d time.Duration) error // default: a timer; returns an error if ctx ends first
 	Nonce func() string                                    // default 128 random bits
 }
 
-// Codec turns entries into the bytes of an object, and back.
+// Codec encodes records as the content of an object, and decodes them.
 type Codec interface {
-	// Knows reports that a format can be written and read.
+	// Knows reports whether the codec supports a format.
 	Knows(format string) bool
-	// Encode returns the bytes of an object. Without entries it returns a valid
-	// file without a record.
+	// Encode returns the content of an object. Without records it returns a valid file of the
+	// format that has no records.
 	Encode(format, shard string, records []Record) ([]byte, error)
 	Decode(format, shard string, body []byte) ([]Record, error)
 }
 
-// Store is what an archive needs of an object store.
+// Store is the object store of an archive.
 type Store interface {
 	bucket.Store
 	bucket.Expirer
 }
 
-// Archive is a stream in a bucket. [New] returns one. Its methods are safe for concurrent
-// use if those of its parts are. A [Runner] stores records in it.
+// Archive stores a stream in a bucket. [New] creates one. Its methods are safe for concurrent
+// use if Stream, Store, Registers and Codec are. A [Runner] stores records in it.
 type Archive struct {
 	Config
 
-	oneByOne   bool     // tests send no two requests at the same time
-	emptySizes sync.Map // of files without a record, in bytes, by format
+	oneByOne   bool     // send no requests in parallel; set by tests
+	emptySizes sync.Map // size of a file without records in bytes, by format
 	health     health
 }
 
-// signedFor is how long a PUT may begin after it was signed. It is signed with the store's
-// clock and before the register write, so by the store's clock it begins at most signedFor
-// after that write was sent, however wrong this machine's clock is.
+// signatureValidity is the time from the signature of a PUT to its expiry. The worker signs a
+// PUT with the store's clock before it writes the register. By the store's clock, the PUT
+// therefore starts at most signatureValidity after the register write was sent, even if this
+// machine's clock is wrong.
 const signatureValidity = 5 * time.Minute
 
-// uploadTime bounds one upload, as [bucket.Expirer] says.
+// maxUploadTime bounds one upload: see [bucket.Expirer].
 const maxUploadTime = signatureValidity
 
 func (a *Archive) register(parts ...string) cell.Cell {
@@ -96,8 +96,8 @@ func (a *Archive) registerName(parts ...string) string {
 
 func (a *Archive) object(key string) event.Object { return event.Object{Bucket: a.Bucket, Key: key} }
 
-// replace writes a body into a cell that carries version, and settles by the nonce
-// in it what became of a write without a clear answer. It is resent unchanged.
+// replace writes body to a cell that has the given version, and returns the new version. It
+// resolves ambiguous answers by the nonce in body, and resends body unchanged.
 func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body []byte, nonce string) (next string, err error) {
 	w := cell.Replace(c, &version, body, func(b []byte) bool { return nonceOf(b) == nonce })
 	w.Pace = a.pace
@@ -109,14 +109,14 @@ func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body
 		case fate == cell.Lost && errors.Is(err, cell.ErrPrecondition):
 			return "", fmt.Errorf("%w: %s has changed", ErrStale, c)
 		case errors.Is(err, cell.ErrUnavailable) && ctx.Err() == nil && a.pace(ctx, 1, err) == nil:
-			continue // only the look failed
+			continue // only the read after the write failed
 		}
 		return "", fmt.Errorf("writing %s: %w", c, err)
 	}
 }
 
-// pace waits before a request is sent again. It warns now and then, for nothing is
-// stored meanwhile.
+// pace waits before a request is retried. It logs a warning for every eighth attempt, because
+// the archive stores nothing until the request succeeds.
 func (a *Archive) pace(ctx context.Context, try int, answer error) error {
 	if try%failedRequestsPerTry == 0 {
 		a.health.fail(a.Now(), a.Lease)
@@ -130,7 +130,7 @@ func (a *Archive) pace(ctx context.Context, try int, answer error) error {
 	return nil
 }
 
-// read reads a cell, and asks again while it gives no answer.
+// read reads a cell, and retries while the store is unavailable.
 func (a *Archive) read(ctx context.Context, c cell.Cell) (cell.Value, error) {
 	for try := 1; ; try++ {
 		v, err := c.Read(ctx)
@@ -147,6 +147,6 @@ func nonceOf(body []byte) string {
 	var head struct {
 		Nonce string `json:"nonce"`
 	}
-	_ = json.Unmarshal(body, &head) // what is no JSON has no nonce of ours
+	_ = json.Unmarshal(body, &head) // a body that is not JSON has no nonce
 	return head.Nonce
 }

@@ -15,37 +15,38 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// Claim is the object that says whose a prefix is: of one archive of one stream,
-// whose registers are in one ledger.
+// Claim is the content of the claim file, which assigns a prefix to one archive of one stream,
+// with registers in one ledger.
 type Claim struct {
 	Format        string    `json:"format"`
 	Nonce         string    `json:"nonce"`
 	ID            string    `json:"archive"`
 	Stream        string    `json:"stream"`
 	StreamCreated time.Time `json:"stream_created"`
-	// Table is the ledger's: its marker names it.
+	// Table is the ID of the ledger, which its marker contains.
 	Table string `json:"table"`
-	// Generation rises when registers were lost.
+	// Generation rises with every recovery.
 	Generation int64 `json:"generation"`
-	// Origin is where the archive begins. Zero: with the oldest entries that there
-	// were.
+	// Origin is the earliest arrival time of the archived records. Zero means the oldest record
+	// that the stream had.
 	Origin time.Time `json:"origin,omitzero"`
-	// Since is when the claim was made.
+	// Since is the time when the claim file was created.
 	Since time.Time `json:"since"`
 }
 
-// marker is the register that says which claim the other registers belong to.
+// marker is the register that ties the ledger to a claim file.
 type marker struct {
 	Format     string `json:"format"`
 	Nonce      string `json:"nonce"`
 	ID         string `json:"archive"`
 	Table      string `json:"table"`
 	Generation int64  `json:"generation"`
-	// Claim is the nonce of the claim file, and Origin its origin. Both are empty until
-	// a worker has seen the claim file.
+	// Claim is the nonce of the claim file, and Origin its origin. Both are empty until a
+	// worker has read the claim file.
 	Claim  string    `json:"claim,omitempty"`
 	Origin time.Time `json:"origin,omitzero"`
-	// Highest is the highest shard ID that any worker has listed. Empty: none was.
+	// Highest is the highest shard ID that any worker has listed. Empty if no shard was listed
+	// yet.
 	Highest string `json:"highest_shard,omitempty"`
 }
 
@@ -56,22 +57,22 @@ const (
 )
 
 var (
-	// ErrClaimed: the prefix is another archive's, another stream's, or another
-	// ledger's.
+	// ErrClaimed is returned if the prefix belongs to another archive, stream or ledger.
 	ErrClaimed = errors.New("the prefix belongs to another archive")
-	// ErrLostRegisters: the ledger does not have the registers of this archive, or those
-	// of an earlier generation.
+	// ErrLostRegisters is returned if the ledger does not have the registers of this archive,
+	// or has registers of an earlier generation.
 	ErrLostRegisters = errors.New("the ledger does not have the registers of this archive")
 )
 
-// ClaimKey is the key of the claim below a prefix.
+// ClaimKey returns the key of the claim file below a prefix.
 func ClaimKey(prefix string) string { return prefix + reserved + "archive" }
 
 func (a *Archive) claimCell() cell.Cell {
 	return &bucket.Cell{Store: a.Store, Ref: a.object(ClaimKey(a.Prefix)), ContentType: "application/json", Max: maxClaim}
 }
 
-// Claim claims the prefix for the stream, or returns the claim that it has.
+// Claim returns the claim of the prefix. If the prefix has no claim file, Claim creates it for
+// the stream.
 func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 	id, _, err := a.Stream.Identify(ctx)
 	if err != nil {
@@ -92,9 +93,9 @@ func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 	return c, a.confirmMarker(ctx, c)
 }
 
-// firstClaim claims a prefix without a claim file, if it is fresh. The claim file is read
-// again before: a worker that began at the same time may have made it, and have stored
-// objects.
+// claimFreshPrefix claims a prefix without a claim file, if the prefix is fresh. It reads the
+// claim file again first, because a worker that started at the same time may have created it
+// and stored objects.
 func (a *Archive) claimFreshPrefix(ctx context.Context, id StreamID) (Claim, error) {
 	fresh := a.checkFresh(ctx, id)
 	c, _, err := a.readClaim(ctx)
@@ -107,8 +108,9 @@ func (a *Archive) claimFreshPrefix(ctx context.Context, id StreamID) (Claim, err
 	return a.createClaim(ctx, id)
 }
 
-// checkFresh wants a prefix without a claim to hold nothing that would be stored again.
-// The marker is read last: a worker that begins meanwhile writes it before any object.
+// checkFresh returns an error if the prefix or the ledger shows an earlier archive, because a
+// new claim would store its records again. It reads the marker last: another worker that starts
+// at the same time writes the marker before any object.
 func (a *Archive) checkFresh(ctx context.Context, id StreamID) error {
 	own, err := a.anyObject(ctx)
 	if err != nil {
@@ -126,7 +128,7 @@ func (a *Archive) checkFresh(ctx context.Context, id StreamID) error {
 	return a.checkUnclaimed(ctx, m)
 }
 
-// anyObject returns the key of an object of an archive, or "" if the prefix has none.
+// anyObject returns the key of some archive object below the prefix, or "" if there is none.
 func (a *Archive) anyObject(ctx context.Context) (string, error) {
 	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, a.listAfter(time.Time{})) {
 		if err != nil {
@@ -139,7 +141,7 @@ func (a *Archive) anyObject(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// Claimed returns the claim of an archive, which must have one.
+// ExistingClaim returns the claim of the prefix, or [ErrClaimed] if the prefix has none.
 func (a *Archive) ExistingClaim(ctx context.Context) (Claim, error) {
 	c, _, err := a.readClaim(ctx)
 	if err == nil && c.ID == "" {
@@ -148,7 +150,7 @@ func (a *Archive) ExistingClaim(ctx context.Context) (Claim, error) {
 	return c, err
 }
 
-// readClaim returns the claim and its version. Without one it is zero.
+// readClaim returns the claim and its version. If there is no claim file, both are zero.
 func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 	cl := a.claimCell()
 	v, err := a.read(ctx, cl)
@@ -162,8 +164,8 @@ func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 	return c, v.Version, nil
 }
 
-// makeClaim claims a prefix that has no claim. The ledger's marker comes
-// first: a claim without one says that registers were lost.
+// createClaim creates the claim file. It writes the marker of the ledger first, because a claim
+// file without a marker means that registers were lost.
 func (a *Archive) createClaim(ctx context.Context, id StreamID) (Claim, error) {
 	m, version, err := a.readMarker(ctx)
 	if err != nil {
@@ -188,7 +190,7 @@ func (a *Archive) createClaim(ctx context.Context, id StreamID) (Claim, error) {
 	return c, err
 }
 
-// newClaim returns a claim without a table and a generation.
+// newClaim returns a claim without table and generation.
 func (a *Archive) newClaim(id StreamID) Claim {
 	return Claim{
 		Format: claimFormat, Nonce: a.Nonce(), ID: a.identity(id), Stream: id.ARN, StreamCreated: id.Created,
@@ -196,8 +198,8 @@ func (a *Archive) newClaim(id StreamID) Claim {
 	}
 }
 
-// identity is the same for all who claim the same prefix for the same stream: one
-// of them may be so slow that the registers were lost meanwhile.
+// identity returns the archive ID of this prefix and stream. All workers compute the same ID,
+// so two workers that claim the prefix at the same time agree.
 func (a *Archive) identity(id StreamID) string {
 	sum := sha256.Sum256(encodeJSON([]string{a.Bucket, a.Prefix, id.ARN, id.Created.UTC().Format(time.RFC3339Nano)}))
 	return hex.EncodeToString(sum[:16])
@@ -217,13 +219,14 @@ func (a *Archive) readMarker(ctx context.Context) (marker, string, error) {
 	return m, v.Version, nil
 }
 
-// checkMarker compares the ledger's marker with the claim.
+// checkMarker returns an error unless the marker of the ledger matches the claim.
 func (a *Archive) checkMarker(ctx context.Context, c Claim) error {
 	_, _, err := a.currentMarker(ctx, c)
 	return err
 }
 
-// currentMarker returns the ledger's marker, which must be the claim's, and its version.
+// currentMarker returns the marker of the ledger and its version, or an error if the marker
+// does not match the claim.
 func (a *Archive) currentMarker(ctx context.Context, c Claim) (marker, string, error) {
 	m, version, err := a.readMarker(ctx)
 	if err == nil {
@@ -246,7 +249,7 @@ func (a *Archive) compareMarker(m marker, version string, c Claim) error {
 	return nil
 }
 
-// confirm looks whether the claim is still the one under which we work.
+// confirmClaim returns [ErrStale] if the claim file has changed since this worker started.
 func (a *Archive) confirmClaim(ctx context.Context, c Claim) error {
 	now, _, err := a.readClaim(ctx)
 	if err == nil && now.Nonce != c.Nonce {
@@ -255,9 +258,9 @@ func (a *Archive) confirmClaim(ctx context.Context, c Claim) error {
 	return err
 }
 
-// Recover makes this ledger's registers those of the archive, when the registers or the
-// claim file were lost. No PUT of the generation before can begin or go on when it returns.
-// Workers then list what is stored.
+// Recover binds the archive to this ledger after the registers or the claim file were lost.
+// When it returns, no PUT of the previous generation can start or continue. Workers then list
+// the stored objects.
 func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 	c, version, err := a.readClaim(ctx)
 	if err != nil {
@@ -275,8 +278,8 @@ func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 	return a.raiseGeneration(ctx, c, version, id)
 }
 
-// raise makes a new generation of a claim, which carries version, or none if there is no
-// claim file.
+// raiseGeneration writes a claim file and a marker of a new generation. version is the version
+// of the claim file, or "" if there is none.
 func (a *Archive) raiseGeneration(ctx context.Context, c Claim, version string, id StreamID) (Claim, error) {
 	if err := a.checkStream(c, id); err != nil {
 		return Claim{}, err
@@ -303,16 +306,17 @@ func (a *Archive) raiseGeneration(ctx context.Context, c Claim, version string, 
 	return c, err
 }
 
-// RecoveryWait is how long Recover waits for what was signed before.
+// RecoveryWait is the time that Recover waits for earlier signatures to expire and for their
+// uploads to end.
 const RecoveryWait = signatureValidity + maxUploadTime + maxClockSkew
 
-// skew is how far a worker's clock may be from the store's.
+// maxClockSkew bounds the difference between a worker's clock and the store's.
 const maxClockSkew = 5 * time.Minute
 
 func encodeJSON(v any) []byte {
-	b, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true)) // a host may have any name
+	b, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true)) // a host name need not be UTF-8
 	if err != nil {
-		panic(err) // there is nothing in it that cannot be JSON
+		panic(err) // all types that are encoded here can be represented as JSON
 	}
 	return b
 }

@@ -7,29 +7,30 @@ import (
 	"hash"
 )
 
-// digestVersion begins each digest. It changes with what a digest covers.
+// digestVersion is the prefix of the hashed data. Change it if a digest covers different
+// fields.
 const digestVersion = "pawl-archive-1"
 
-// malformedSub takes the place of Sub for the bytes of a malformed entry.
+// malformedSub replaces the sub-sequence number in the digest of a malformed record.
 const malformedSub = -2
 
-// A Digest sums up records and says nothing of the bytes that they are stored
-// in: those of a compressor, or of a Parquet writer, change with its version.
+// Digest computes a digest of records. It is independent of the encoding of an object, because
+// a compressor or a Parquet writer may produce different bytes in another version.
 type Digest struct {
 	h   hash.Hash
 	buf []byte
 }
 
-// NewDigest begins the digest of entries of a shard.
+// NewDigest returns a digest for records of a shard.
 func NewDigest(shard string) *Digest {
 	d := &Digest{h: sha256.New()}
 	d.buf = appendBytes(appendBytes(nil, digestVersion), shard)
 	return d
 }
 
-// Add adds the next entry. Of each record it covers the number, Sub, both keys,
-// the arrival in milliseconds, and the data; of a malformed entry its number, key
-// and arrival, and Raw, but not what is wrong with it.
+// Add adds the next record. The digest covers number, Sub, both keys, arrival in milliseconds
+// and data of each user record. Of a malformed record it covers number, key, arrival and Raw,
+// but not the error.
 func (d *Digest) Add(e Record) {
 	if e.Malformed != nil {
 		d.add(UserRecord{Number: e.Number, Sub: malformedSub, PartitionKey: e.PartitionKey, Arrival: e.Arrival, Data: e.Raw})
@@ -50,14 +51,14 @@ func (d *Digest) add(r UserRecord) {
 	d.buf = b[:0]
 }
 
-// Sum returns the digest in hex. No entry can be added after it.
+// Sum returns the digest in hex. Do not call Add after Sum.
 func (d *Digest) Sum() string {
 	d.h.Write(d.buf)
 	return hex.EncodeToString(d.h.Sum(nil))
 }
 
-// appendBytes appends the length and the bytes, so that no two lists of fields
-// come to the same.
+// appendBytes appends the length and the bytes of a field, so that different lists of fields
+// have different encodings.
 func appendBytes[T ~string | ~[]byte](b []byte, field T) []byte {
 	return append(binary.BigEndian.AppendUint64(b, uint64(len(field))), field...)
 }

@@ -2,17 +2,17 @@ package archive
 
 import "github.com/go-json-experiment/json"
 
-// gapKind says what is known of the records in the range of a gap.
+// gapKind is the reason for a gap.
 type gapKind string
 
 const (
-	// gapExpired: a record of the range was announced or read, and had expired before it
-	// was stored. So the range has lost at least one record.
+	// gapExpired means that at least one record of the range was announced or read, and expired
+	// before it was stored.
 	gapExpired gapKind = "expired"
-	// gapPossible: nothing shows that the range had a record, and nothing shows that it
-	// had none. Gaps of earlier versions of Pawl, whose notes name no kind, count as such.
+	// gapPossible means that it is unknown whether the range had a record. Gap notes of earlier
+	// versions of Pawl have no kind and count as gapPossible.
 	gapPossible gapKind = "possibly expired"
-	// gapMalformed: all records of the range are kept below _pawl/malformed/.
+	// gapMalformed means that all records of the range are stored below _pawl/malformed/.
 	gapMalformed gapKind = "malformed"
 )
 
@@ -32,7 +32,7 @@ func (o *Planned) gapKind() gapKind {
 	return gapPossible
 }
 
-// gapNote is the content of an object that stands for a range without records.
+// gapNote is the content of a gap object.
 type gapNote struct {
 	Gap    Range   `json:"gap"`
 	Shard  string  `json:"shard"`
@@ -45,10 +45,10 @@ func newGapNote(shard string, o *Planned) []byte {
 	return append(encodeJSON(gapNote{o.Range, shard, kind, gapReasons[kind]}), '\n')
 }
 
-// kindOfGap returns the kind that a note names.
+// kindOfGap returns the kind in a gap note, or gapPossible if it has none.
 func kindOfGap(body []byte) gapKind {
 	var note gapNote
-	_ = json.Unmarshal(body, &note) // what is no note names no kind
+	_ = json.Unmarshal(body, &note) // an invalid note has no kind
 	if gapReasons[note.Kind] == "" {
 		return gapPossible
 	}

@@ -5,41 +5,42 @@ import (
 	"time"
 )
 
-// health decides from the results of a worker's tries to store objects how many shards
-// the worker may hold. It has no clock and does no I/O. The zero health is good. It is
-// safe for concurrent use.
+// health limits how many shards a worker may hold, according to its recent attempts to store
+// objects. It uses no clock and does no I/O. The zero health is good. It is safe for concurrent
+// use.
 //
-// A try fails when a shard ends with an error, or when a request has failed
-// [hopelessTries] times in a row. Having nothing to store is neither a failure nor a
+// An attempt fails when a shard ends with an error, or when one request fails
+// [failedRequestsPerTry] times in a row. Having nothing to store is neither a failure nor a
 // success.
 type health struct {
 	mu     sync.Mutex
-	failed int // tries in a row
+	failed int // consecutive failed attempts
 	pause  time.Duration
 	until  time.Time // end of the pause
 }
 
-// mode is what a worker may hold while a worker in the mode sharing exists.
+// mode limits the shards of a worker while another worker is in the mode sharing.
 type mode string
 
 const (
 	sharing mode = "sharing" // its share of the shards
 	probing mode = "probing" // one shard
-	resting mode = "resting" // none
+	resting mode = "resting" // no shard
 )
 
 const (
-	// sickAfter is the number of failed tries in a row after which a worker no longer
-	// shares.
+	// unhealthyAfter is the number of consecutive failed attempts after which a worker leaves
+	// the mode sharing.
 	unhealthyAfter = 3
-	// hopelessTries is the number of failures of one request that count as one failed try.
+	// failedRequestsPerTry is the number of failures of one request that count as one failed
+	// attempt.
 	failedRequestsPerTry = 8
 	// The shortest and the longest pause between two probes, in leases.
 	minProbePause, maxProbePause = 2, 20
 )
 
-// fail notes a failed try. From the third one in a row on the worker rests, and longer
-// after each probe that fails.
+// fail records a failed attempt. From the third consecutive failure on, the worker pauses, and
+// each failed probe doubles the pause.
 func (h *health) fail(now time.Time, lease time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,7 +51,7 @@ func (h *health) fail(now time.Time, lease time.Duration) {
 	h.until = now.Add(h.pause)
 }
 
-// succeed notes that an object was stored.
+// succeed records that an object was stored.
 func (h *health) succeed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,9 +75,9 @@ type peers struct {
 	sharing, probing int
 }
 
-// share returns how many of the open shards a worker may hold. The workers in the mode
-// sharing leave one shard to each prober. A sick worker tries all shards if no other
-// worker shares: otherwise no worker would store them while the store fails for all.
+// share returns how many of the open shards a worker may hold. Workers in the mode sharing
+// leave one shard for each prober. If no other worker is sharing, an unhealthy worker tries all
+// shards. Otherwise no worker would store them after an outage of the store.
 func (p peers) share(open int, own mode) int {
 	switch {
 	case own == sharing:

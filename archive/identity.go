@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// checkStream returns an error that names both streams unless id is the claim's stream.
-// A stream that is deleted and created again under its name is another one, although
-// its ARN and the IDs of its shards are the same.
+// checkStream returns an error that names both streams unless id is the stream of the claim. A
+// stream that was deleted and created again has the same ARN and shard IDs, but is another
+// stream.
 func (a *Archive) checkStream(c Claim, id StreamID) error {
 	if c.Stream == id.ARN && c.StreamCreated.Equal(id.Created) {
 		return nil
@@ -26,9 +26,9 @@ func (a *Archive) identify(ctx context.Context, c Claim) (retention time.Duratio
 	return retention, a.checkStream(c, id)
 }
 
-// claimedStream opens shards of the claim's stream only. The check follows the opening:
-// if it succeeds, the reader is of that stream, and it stays so, because an iterator of a
-// deleted stream is not valid in another.
+// claimedStream only opens shards of the claim's stream. It checks the stream after it opened
+// the shard. If the check succeeds, the reader belongs to that stream, because an iterator of a
+// deleted stream is invalid in a new one.
 type claimedStream struct {
 	Stream
 	archive *Archive

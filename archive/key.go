@@ -6,39 +6,37 @@ import (
 	"time"
 )
 
-// GapFormat is the format of an object that stands for records that are not
-// there.
+// GapFormat is the format of a gap object, which covers a range without records.
 const GapFormat = "gap"
 
-// Name is what the key of an object says.
+// Name contains the parts of an object's key:
 //
 //	<prefix>/YYYY/MM/DD/HH/mm/<shard>-<sorter>-<start>-<end>.<format>
 //	<prefix>/YYYY/MM/DD/HH/mm/_<shard>-<sorter>-<start>-<end>.gap
 //
-// The sorter makes the newest object of a shard and minute list first. The name of a
-// note, which holds no records, begins with an underscore, because Hadoop, Spark and
-// Athena ignore such files when they read a folder.
+// The sorter makes a listing show the newest object of a shard and minute first. The name of a
+// gap begins with an underscore, because Hadoop, Spark and Athena ignore such files in a
+// folder.
 type Name struct {
 	Minute time.Time
 	Shard  string
 	Range
-	Format string // what the content is in: ndjson.gz, say, or GapFormat
+	Format string // for example ndjson.gz, or GapFormat
 }
 
 const (
 	minuteLayout = "2006/01/02/15/04"
-	reserved     = "_pawl/" // below a prefix: what is not records
+	reserved     = "_pawl/" // below the prefix: the folder of objects without records
 )
 
-// Key returns the key of an object below a prefix, which is empty or ends with a
-// slash.
+// Key returns the key of the object. prefix is empty or ends with a slash.
 func (n Name) Key(prefix string) string { return n.key(prefix, n.notePrefix()) }
 
 func (n Name) key(prefix, mark string) string {
 	return prefix + n.Minute.UTC().Format(minuteLayout) + "/" + mark + n.Shard + "-" + n.End.sortKey() + "-" + n.Range.String() + "." + n.Format
 }
 
-// mark begins the names of notes.
+// notePrefix returns the underscore that begins the name of a gap, or "".
 func (n Name) notePrefix() string {
 	if n.Format == GapFormat {
 		return "_"
@@ -46,8 +44,8 @@ func (n Name) notePrefix() string {
 	return ""
 }
 
-// sorter falls as n rises, as text: the nine's complement of how many digits n
-// has, in three digits, and of these.
+// sortKey returns a text that decreases as n increases: the nine's complement of the number of
+// digits, in three digits, followed by that of the digits.
 func (n Number) sortKey() string {
 	l := len(n)
 	d := append([]byte{'0' + byte(l/100), '0' + byte(l/10%10), '0' + byte(l%10)}, n...)
@@ -57,9 +55,8 @@ func (n Number) sortKey() string {
 	return string(d)
 }
 
-// ParseKey reads the key of an object below a prefix. It accepts what Key returns,
-// the name of a note without its underscore, as earlier versions of Pawl wrote it, and
-// nothing else.
+// ParseKey parses the key of an object below a prefix. It accepts exactly the keys that Key
+// returns, and names of gaps without the underscore, which earlier versions of Pawl wrote.
 func ParseKey(prefix, key string) (Name, error) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	if ok && len(rest) > len(minuteLayout)+1 {

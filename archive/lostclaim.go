@@ -8,12 +8,12 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// ErrLostClaim is returned if the ledger has registers of the archive, but the bucket has
-// not the claim file that they belong to: the bucket was emptied, or it is another store.
+// ErrLostClaim is returned if the ledger has registers of the archive, but the bucket does not
+// have their claim file. Either the bucket was emptied, or it is another store.
 var ErrLostClaim = errors.New("the bucket does not have the claim file of this archive")
 
-// newestRegister returns the newest generation of all shard registers, and 0 if there
-// are none.
+// newestGeneration returns the highest generation of all shard registers, or 0 if there are
+// none.
 func (a *Archive) newestGeneration(ctx context.Context) (newest int64, err error) {
 	for r, err := range a.Registers.ListRegisters(ctx, a.registerName("shard", "")) {
 		if err != nil {
@@ -29,8 +29,7 @@ func (a *Archive) newestGeneration(ctx context.Context) (newest int64, err error
 }
 
 // checkUnclaimed returns an error if the ledger shows that the prefix had a claim file. A
-// marker that names none is no error: the start that wrote it was killed before it had
-// written the claim file.
+// marker without a claim is not an error: a worker was killed between the two writes.
 func (a *Archive) checkUnclaimed(ctx context.Context, m marker) error {
 	newest, err := a.newestGeneration(ctx)
 	if err == nil && (m.Claim != "" || newest > 0) {
@@ -40,9 +39,8 @@ func (a *Archive) checkUnclaimed(ctx context.Context, m marker) error {
 	return err
 }
 
-// confirmMarker compares the ledger's marker with the claim, and writes the claim's nonce
-// into a marker that names no claim file yet. From then on no other claim file is
-// accepted.
+// confirmMarker checks the marker of the ledger against the claim. If the marker has no claim
+// yet, confirmMarker adds the claim's nonce, and workers then reject every other claim file.
 func (a *Archive) confirmMarker(ctx context.Context, c Claim) error {
 	for {
 		m, version, err := a.readMarker(ctx)
@@ -59,8 +57,8 @@ func (a *Archive) confirmMarker(ctx context.Context, c Claim) error {
 	}
 }
 
-// lostClaim returns the claim that a recovery begins with if there is no claim file. It
-// needs a sign that there was an archive: an object, or a register.
+// claimForRecovery returns the claim that a recovery starts with if there is no claim file. It
+// returns an error unless an object or a register shows that the archive existed.
 func (a *Archive) claimForRecovery(ctx context.Context, id StreamID) (Claim, error) {
 	own, err := a.anyObject(ctx)
 	if err != nil {
@@ -79,7 +77,7 @@ func (a *Archive) claimForRecovery(ctx context.Context, id StreamID) (Claim, err
 	}
 	c := a.newClaim(id)
 	if c.Generation = newest; own != "" {
-		c.Generation = max(newest, 1) // workers list what is stored
+		c.Generation = max(newest, 1) // the next generation is at least 2, so workers list the stored objects
 	}
 	if m.Claim != "" {
 		c.Origin = m.Origin

@@ -22,8 +22,8 @@ const (
 	defaultGrace  = 20 * time.Second
 )
 
-// New checks a configuration, and returns its archive with defaults for what is not set.
-// It sends no request.
+// New validates a configuration and returns its archive. It fills in the defaults and sends no
+// request.
 func New(c Config) (*Archive, error) {
 	c.Format = cmp.Or(c.Format, defaultFormat)
 	c.Limits.FlushBytes = cmp.Or(c.Limits.FlushBytes, defaultBytes)
@@ -63,8 +63,8 @@ func (c *Config) check() error {
 
 var validName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
 
-// CheckName returns an error if an archive cannot have a name, because the name is part of
-// the names of its registers.
+// CheckName returns an error if a name is not valid for an archive. The name is part of the
+// names of registers.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
 		return errors.New(`want at most 64 characters of a-z, 0-9, "-", "_" and "."`)
@@ -72,7 +72,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckLease returns an error if the lease of a shard cannot have a TTL. Zero is valid.
+// CheckLease returns an error if ttl is not valid for the lease of a shard. Zero is valid.
 func CheckLease(ttl time.Duration) error {
 	if ttl != 0 && (ttl < lock.MinTTL || ttl > lock.MaxTTL) {
 		return fmt.Errorf("%v is out of range: archives need %v to %v", ttl, lock.MinTTL, lock.MaxTTL)

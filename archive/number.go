@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// begin is the number before all of a shard's.
+// begin is less than every sequence number of a shard.
 const begin Number = "0"
 
-// maxDigits bounds a number. Those of Kinesis have 56 digits.
+// maxDigits bounds the length of a number. Numbers of Kinesis have 56 digits.
 const maxDigits = 200
 
-// ParseNumber reads decimal digits without a leading zero.
+// ParseNumber parses decimal digits without a leading zero.
 func ParseNumber(s string) (Number, error) {
 	if s == "" || len(s) > maxDigits || s[0] == '0' && s != "0" || strings.Trim(s, "0123456789") != "" {
 		return "", fmt.Errorf("%.80q is not a sequence number: want 1 to %d decimal digits without a leading zero", s, maxDigits)
@@ -19,7 +19,7 @@ func ParseNumber(s string) (Number, error) {
 	return Number(s), nil
 }
 
-// before returns the number that is smaller by one. That of "0" is itself.
+// before returns n-1, or "0" if n is "0".
 func (n Number) before() Number {
 	d := []byte(n)
 	i := len(d) - 1
@@ -36,7 +36,7 @@ func (n Number) before() Number {
 	return Number(d)
 }
 
-// after returns the number that is larger by one.
+// after returns n+1.
 func (n Number) after() Number {
 	d := []byte(n)
 	i := len(d) - 1
@@ -50,7 +50,7 @@ func (n Number) after() Number {
 	return Number(d)
 }
 
-// less reports that n comes before m.
+// less reports whether n is less than m.
 func (n Number) less(m Number) bool { return n.Compare(m) < 0 }
 
 func earlier(n, m Number) Number {

@@ -19,35 +19,34 @@ type heartbeat struct {
 	Nonce  string   `json:"nonce"`
 }
 
-// sighting is the latest heartbeat of another worker.
+// peerHeartbeat is the latest heartbeat of another worker.
 type peerHeartbeat struct {
 	version string
 	mode    mode
 	since   time.Time // when a poll first returned it
-	changed time.Time // the same; zero for a worker's first one, which may be old
+	changed time.Time // like since, but zero for the first heartbeat of a worker, which may be old
 }
 
-// removedAfter is the number of leases without a new heartbeat after which a worker's
-// register is removed. If the worker lives, it writes a new one.
+// removeAfterLeases is the number of leases without a new heartbeat after which the register of
+// a worker is removed. A worker that is still running writes it again.
 const removeAfterLeases = 20
 
-// view is what a poll of the registers shows.
+// pollResult is the result of polling all registers.
 type pollResult struct {
-	version    string // of this worker's own heartbeat
+	version    string // version of this worker's own heartbeat
 	peers      peers
 	freeShards []string      // shards whose lease can be acquired
-	next       time.Duration // until the next lease expires
+	next       time.Duration // time until the next lease expires
 }
 
-// sameAs reports that two views lead to the same shares.
+// sameAs reports whether two results lead to the same shares.
 func (v *pollResult) sameAs(w *pollResult) bool {
 	return v.peers == w.peers && slices.Equal(v.freeShards, w.freeShards)
 }
 
-// poll reads all heartbeats and leases. A lease can be acquired only after this process
-// has seen it unchanged for longer than its TTL. So the worker watches all leases
-// continuously: a worker that began to watch when its share rises would wait for a
-// second TTL.
+// poll reads all heartbeats and leases. A worker can acquire a lease only after it has observed
+// the lease unchanged for longer than its TTL. It therefore observes all leases continuously. A
+// worker that started to observe them when its share rises would have to wait for another TTL.
 func (w *worker) poll(ctx context.Context) (pollResult, error) {
 	v := pollResult{next: w.Lease}
 	prefix := "archive/" + w.Name + "/worker/"
@@ -62,7 +61,7 @@ func (w *worker) poll(ctx context.Context) (pollResult, error) {
 		s, known := w.seen[r.Name]
 		if s.version != r.Version {
 			var h heartbeat
-			_ = json.Unmarshal(r.Value, &h) // a register that is no heartbeat counts for nothing
+			_ = json.Unmarshal(r.Value, &h) // an invalid heartbeat has no mode, so it does not count
 			if s.version, s.mode, s.since = r.Version, h.Mode, w.Now(); known {
 				s.changed = s.since
 			}
@@ -93,7 +92,7 @@ func (w *worker) poll(ctx context.Context) (pollResult, error) {
 		}
 		m, err := w.mutex(id)
 		if err != nil {
-			continue // acquiring it will fail, with a log line
+			continue // acquiring it fails and logs the error
 		}
 		switch left, err := m.Observe(r); {
 		case err != nil:
@@ -106,8 +105,9 @@ func (w *worker) poll(ctx context.Context) (pollResult, error) {
 	return v, nil
 }
 
-// missing is the time without a new heartbeat after which a worker does not count. It is
-// shorter than a lease, so the shares have risen when the leases of a dead worker expire.
+// heartbeatTimeout is the time without a new heartbeat after which a worker does not count. It
+// is shorter than a lease, so that the shares have risen when the leases of a dead worker
+// expire.
 func (w *worker) heartbeatTimeout() time.Duration { return w.Lease * 3 / 4 }
 
 func (w *worker) mutex(id string) (*lock.Mutex, error) {
@@ -123,8 +123,8 @@ func (w *worker) mutex(id string) (*lock.Mutex, error) {
 	return m, nil
 }
 
-// beat writes this worker's heartbeat. A resting worker writes none: its last one, in
-// the mode resting, makes the others raise their shares at once.
+// writeHeartbeat writes this worker's heartbeat. A resting worker does not renew it: its last
+// heartbeat, in the mode resting, makes the others raise their shares at once.
 func (w *worker) writeHeartbeat(ctx context.Context, version string, own mode) error {
 	if own == resting && w.heartbeatMode == resting {
 		return nil

@@ -2,42 +2,43 @@ package archive
 
 import "time"
 
-// Limits say when an object is complete. Each also ends with its minute.
+// Limits determine when an object is complete. An object is also complete at the end of its
+// minute.
 type Limits struct {
-	FlushBytes    int           // of records, before encoding
-	FlushInterval time.Duration // since its first record was read
+	FlushBytes    int           // size of the records before encoding
+	FlushInterval time.Duration // time since its first record was read
 }
 
-// maxMalformed bounds the malformed entries of one object, whose numbers are in the
-// intent, so that a register stays below its limit.
+// maxMalformed bounds the malformed records of one object. The intent lists their numbers, and
+// the register must stay below its size limit.
 const maxMalformed = 32
 
-// run is what becomes one object: contiguous entries of a shard, or a gap.
+// run is a contiguous range of a shard that becomes one object: records, or a gap.
 type run struct {
 	Range
 	records     []Record
 	bytes       int
 	userRecords int
 	malformed   []Number
-	arrival     time.Time // the latest of all entries up to the last one
-	startedAt   time.Time // when the first entry was read
+	arrival     time.Time // latest arrival of all records up to the last one
+	startedAt   time.Time // when the first record was read
 	gap         bool
-	expired     bool         // of a gap: an entry in it is known to have expired
-	anchor      Number       // behind a gap: the entry that reading goes on with
-	stored      *StoredRange // found to be stored: it is passed
+	expired     bool         // for a gap: a record in it is known to have expired
+	anchor      Number       // for a gap: the record where reading resumes
+	stored      *StoredRange // an already stored range, which is skipped
 }
 
-// planner cuts a shard's entries into runs.
+// planner divides the records of a shard into runs.
 type planner struct {
 	limits   Limits
-	end      Number        // the end of the last run; empty: none was begun
-	arrival  time.Time     // the latest so far
-	covered  []StoredRange // what is stored and not passed yet, in order
+	end      Number        // end of the last run; empty before the first run
+	arrival  time.Time     // latest arrival so far
+	covered  []StoredRange // stored ranges that were not skipped yet, in order
 	open     run
 	complete []run
 }
 
-// add takes the next entry. Entries that are stored are passed over.
+// add adds the next record, unless it is stored already.
 func (p *planner) add(e Record, now time.Time) {
 	p.skipUpTo(e.Number.before(), now)
 	if !p.end.less(e.Number) {
@@ -69,7 +70,7 @@ func (p *planner) add(e Record, now time.Time) {
 	p.skipAdjacent()
 }
 
-// start is where the first run begins.
+// start sets the start of the first run.
 func (p *planner) start(at Number) {
 	if len(p.covered) > 0 {
 		at = earlier(at, p.covered[0].Start)
@@ -77,8 +78,8 @@ func (p *planner) start(at Number) {
 	p.end = at
 }
 
-// pass moves over all that is stored up to a number, to which reading has come. A
-// run ends where what is stored begins.
+// skipUpTo skips all stored ranges up to a number that reading has reached. The open run ends
+// at the start of a stored range.
 func (p *planner) skipUpTo(to Number, now time.Time) {
 	if p.end == "" {
 		p.start(to)
@@ -94,8 +95,8 @@ func (p *planner) skipUpTo(to Number, now time.Time) {
 	}
 }
 
-// lost makes a gap up to a number, in front of the entry that reading goes on with. Of
-// the entries in it, missed is known. Empty: none is.
+// addLost adds a gap up to a number. anchor is the record where reading resumes. missed is a
+// record in the gap that is known to be lost, or empty.
 func (p *planner) addLost(to, anchor, missed Number, now time.Time) {
 	if p.end == "" {
 		p.end = begin
@@ -108,7 +109,7 @@ func (p *planner) addLost(to, anchor, missed Number, now time.Time) {
 	p.skipAdjacent()
 }
 
-// gap is a run without entries.
+// addGap adds a run without records.
 func (p *planner) addGap(to, anchor, missed Number, now time.Time) {
 	if !p.end.less(to) {
 		return
@@ -121,7 +122,7 @@ func (p *planner) addGap(to, anchor, missed Number, now time.Time) {
 	p.end = to
 }
 
-// touch steps over what is stored and begins where the last run ends, or before.
+// skipAdjacent skips the stored ranges that begin at or before the end of the last run.
 func (p *planner) skipAdjacent() {
 	for len(p.covered) > 0 && !p.end.less(p.covered[0].Start) {
 		next := p.covered[0]
@@ -135,14 +136,15 @@ func (p *planner) skipAdjacent() {
 	}
 }
 
-// cut ends the open run. One without a record goes on: an object is never empty.
+// closeRun ends the open run if it has a record. A run without user records continues, because
+// an object is never empty.
 func (p *planner) closeRun() {
 	if p.open.userRecords > 0 {
 		p.flush()
 	}
 }
 
-// flush ends the open run. One whose entries were all malformed is a gap.
+// flush ends the open run. If all of its records were malformed, it becomes a gap.
 func (p *planner) flush() {
 	if p.open.Empty() {
 		return
@@ -154,13 +156,13 @@ func (p *planner) flush() {
 	p.open = run{}
 }
 
-// due returns when the open run is complete by its age.
+// deadline returns the time when the open run is complete because of its age.
 func (p *planner) deadline() (time.Time, bool) {
 	return p.open.startedAt.Add(p.limits.FlushInterval), p.open.userRecords > 0
 }
 
-// take returns the runs that are complete and become one intent: up to a step, or
-// one step.
+// nextRuns returns the complete runs that become one intent: the runs before the next stored
+// range, or one stored range.
 func (p *planner) nextRuns(now time.Time) []run {
 	if at, ok := p.deadline(); ok && !now.Before(at) {
 		p.closeRun()
@@ -179,7 +181,7 @@ func (p *planner) nextRuns(now time.Time) []run {
 
 func minute(t time.Time) time.Time { return t.UTC().Truncate(time.Minute) }
 
-// weight is what an entry takes in memory, roughly.
+// approxSize returns the approximate memory use of a record in bytes.
 func approxSize(e *Record) int {
 	n := len(e.Raw) + 64
 	for i := range e.UserRecords {

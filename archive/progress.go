@@ -8,83 +8,83 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// State is how far a shard is.
+// State is the state of a shard.
 type State string
 
 // The states of a shard.
 const (
-	// Reading: it is being stored.
+	// Reading means that the shard is being stored.
 	Reading State = "reading"
-	// Recovering: its register was lost, and what is stored already has not been
-	// passed yet.
+	// Recovering means that the register was lost, and the owner has not yet skipped all stored
+	// objects.
 	Recovering State = "recovering"
-	// Finished: it is closed, and all of it is stored.
+	// Finished means that the shard is closed and completely stored.
 	Finished State = "finished"
 )
 
-// Progress is the register of one shard: what is stored of it, and what is about
-// to be. Its transitions are functions without a clock and without I/O.
+// Progress is the register of a shard: its stored range, and the intent. Its transitions are
+// functions without a clock and without I/O.
 type Progress struct {
 	Format string `json:"format"`
-	// Nonce is fresh in every write: it tells whose write it was.
+	// Nonce is new in every write. A worker recognizes its own write by it.
 	Nonce string `json:"nonce"`
-	// Generation is the archive's. A register of another one counts as absent.
+	// Generation is the generation of the archive. Workers treat a register of another
+	// generation as absent.
 	Generation int64 `json:"generation"`
-	// Owner is the worker that stores the shard, under the token of its lease.
+	// Owner is the worker that stores the shard, and Fence is the token of its lease.
 	Owner string `json:"owner"`
 	Fence int64  `json:"fence"`
 	State State  `json:"state"`
-	// Start is where the shard's objects begin, and Committed where they end.
-	// Empty: nothing is stored.
+	// Start and Committed are the bounds of the stored range. Both are empty if nothing is
+	// stored.
 	Start     Number `json:"start,omitempty"`
 	Committed Number `json:"committed,omitempty"`
-	// Anchor is the entry from which reading goes on, which must be there. It is
-	// stored if it is Committed. Empty: there is none yet.
+	// Anchor is the record where reading must resume. Usually it is Committed, and thus stored.
+	// Empty if there is none yet.
 	Anchor Number `json:"anchor,omitempty"`
-	// Guessed reports that Anchor is behind a gap that a recovery has passed: there may be
-	// no such entry.
+	// Guessed is set if Anchor follows a gap that a recovery has skipped. It may not be a
+	// record.
 	Guessed bool `json:"guessed,omitempty"`
-	// Arrival is the latest arrival of all entries up to Committed. Its minute is
-	// the least that the next object can have.
+	// Arrival is the latest arrival of all records up to Committed. The next object cannot have
+	// an earlier minute.
 	Arrival time.Time `json:"arrival,omitzero"`
-	// SeenEmpty is a moment before which no record behind Committed arrived. An owner
-	// of a quiet shard writes it about once an hour. It is five minutes older than the
-	// read that proved it, because clocks differ. Zero: unknown.
+	// SeenEmpty is a time before which no record after Committed arrived. The owner of a quiet
+	// shard updates it about once an hour. It is five minutes earlier than the read that proved
+	// it, because clocks differ. Zero means unknown.
 	SeenEmpty time.Time `json:"seen_empty,omitzero"`
-	// Malformed is the number of malformed entries up to Committed that this register has
+	// Malformed is the number of malformed records up to Committed that this register has
 	// counted.
 	Malformed int `json:"malformed,omitempty"`
-	// Intent is what is being stored. It decides: whoever takes the shard over
-	// stores these objects, and no others.
+	// Intent lists the objects that are being stored. A worker that takes over the shard must
+	// store exactly these objects.
 	Intent *Intent `json:"intent,omitempty"`
 }
 
-// Intent is the objects that are stored next, one after the other.
+// Intent lists the objects that are stored next, in order.
 type Intent struct {
 	Objects []Planned `json:"objects"`
 }
 
-// Planned is an object that is to be stored. It holds one contiguous run of a
-// shard's entries, or stands for entries that are not there.
+// Planned is an object of an intent. It contains one contiguous range of a shard's records, or
+// is a gap.
 type Planned struct {
 	Key string `json:"key"`
 	Range
-	// Format and encoding are those of the key, whatever the owner is configured
-	// for now.
+	// Format is the format of Key, whatever the configuration of the current owner is.
 	Format string `json:"format"`
-	// Count is how many entries it holds, and First is the first of them. Digest is
-	// of their content, and of no encoding.
+	// Count is the number of records in the object, and First is the first of them. Digest
+	// covers the records and not their encoding.
 	Count  int    `json:"count,omitempty"`
 	First  Number `json:"first,omitempty"`
 	Digest string `json:"digest"`
-	// Arrival is the latest of all entries up to this object's last.
+	// Arrival is the latest arrival of all records up to the last one of this object.
 	Arrival time.Time `json:"arrival"`
-	// Anchor is where reading goes on behind a gap.
+	// Anchor is the record where reading resumes after a gap.
 	Anchor Number `json:"anchor,omitempty"`
-	// Malformed are the numbers of the malformed entries in the range, each of which is
-	// kept below _pawl/malformed/.
+	// Malformed lists the numbers of the malformed records in the range. Each of them is stored
+	// below _pawl/malformed/.
 	Malformed []Number `json:"malformed,omitempty"`
-	// Expired reports, of a gap, that a record in it is known to have expired.
+	// Expired is set for a gap if a record in it is known to have expired.
 	Expired bool `json:"expired,omitempty"`
 }
 
@@ -92,15 +92,15 @@ func (o *Planned) isGap() bool { return o.Format == GapFormat }
 
 const (
 	progressFormat = "pawl-archive-shard/1"
-	// maxObjects keeps a register below its limit.
+	// maxObjects keeps the register below its size limit.
 	maxObjects = 16
 )
 
 var (
-	// ErrStale: another worker has taken over the shard.
+	// ErrStale is returned if another worker has taken over the shard.
 	ErrStale = errors.New("another worker has taken over the shard")
-	// ErrBroken: what is stored, or a register, is not as this archive left it. A
-	// person has to look.
+	// ErrBroken is returned if the registers or the stored objects are not as Pawl wrote them.
+	// An operator must decide how to continue.
 	ErrBroken = errors.New("the archive is inconsistent")
 )
 
@@ -112,8 +112,8 @@ func decodeProgress(b []byte) (Progress, error) {
 	return p, nil
 }
 
-// newProgress returns the register of a shard that has no owner yet. After a recovery
-// the first owner must find what is stored.
+// newProgress returns the register of a shard without an owner. After a recovery, the first
+// owner must list the stored objects.
 func newProgress(generation int64) Progress {
 	p := Progress{Format: progressFormat, Generation: generation, State: Reading}
 	if generation > 1 {
@@ -122,9 +122,10 @@ func newProgress(generation int64) Progress {
 	return p
 }
 
-// Take makes a worker the owner. An older lease than the register's is refused. A
-// shard without a register of this generation begins anew. If recovering, and nothing is
-// known to be stored, the owner must find what is.
+// TakeOwnership makes a worker the owner. It returns [ErrStale] if the register has a higher
+// generation, or the same generation and an equal or higher fence. A register of an older
+// generation counts as absent. If recovering is set and nothing is known to be stored, the
+// owner must list the stored objects first.
 func (p Progress) TakeOwnership(owner string, fence, generation int64, recovering bool) (Progress, error) {
 	switch {
 	case p.Generation > generation:
@@ -141,7 +142,7 @@ func (p Progress) TakeOwnership(owner string, fence, generation int64, recoverin
 	return p, nil
 }
 
-// Commit says that all objects of the intent are stored.
+// Commit records that all objects of the intent are stored.
 func (p Progress) Commit() Progress {
 	if p.Intent == nil {
 		return p
@@ -165,16 +166,15 @@ func (p Progress) stored(o *Planned) Progress {
 	return p
 }
 
-// Quiet commits the intent, and records that no record behind it arrived before a
-// moment.
+// RecordQuiet commits the intent, and records that no record behind it arrived before a time.
 func (p Progress) RecordQuiet(before time.Time) Progress {
 	p = p.Commit()
 	p.SeenEmpty = latest(p.SeenEmpty, before)
 	return p
 }
 
-// Announce commits the intent, and says what is stored next. It is written before
-// any of that is sent.
+// Announce commits the previous intent, and sets the next one. The owner writes the result
+// before it uploads any object of the intent.
 func (p Progress) Announce(i Intent) (Progress, error) {
 	p = p.Commit()
 	at := p.Committed
@@ -191,10 +191,10 @@ func (p Progress) Announce(i Intent) (Progress, error) {
 	return p, nil
 }
 
-// Abandon commits the first n objects of the intent, and gives up the others. The
-// key of the first of these has been voided. If some behind it are stored, they are
-// passed like those of a recovery. The first entry was there when it was announced:
-// what is missing now becomes a gap.
+// Abandon commits the first n objects of the intent, and drops the others. The key of object n
+// is void. If later objects are stored (behind), the owner skips them as in a recovery. Reading
+// resumes at the first record of object n. If that record is missing, the missing range becomes
+// a gap.
 func (p Progress) Abandon(n int, behind bool) Progress {
 	first := p.Intent.Objects[n].First
 	if behind {
@@ -206,28 +206,28 @@ func (p Progress) Abandon(n int, behind bool) Progress {
 	return p
 }
 
-// Step passes what was found to be stored.
+// SkipStored adds a range that is already stored.
 func (p Progress) SkipStored(s StoredRange) Progress {
 	p = p.Commit().stored(&Planned{Range: s.Range, Arrival: s.Minute, Format: s.Format, Anchor: s.End.after()})
 	p.Guessed = s.Format == GapFormat
 	return p
 }
 
-// Stored is what a listing shows to be stored: objects without a hole between them.
+// StoredRange is a range of adjacent objects in a listing.
 type StoredRange struct {
 	Range
-	Minute time.Time // the latest of theirs
-	Format string    // of the last one
+	Minute time.Time // latest minute of the objects
+	Format string    // format of the last object
 }
 
-// Finish ends a shard that is closed.
+// Finish marks a closed shard as completely stored.
 func (p Progress) Finish() Progress {
 	p = p.Commit()
 	p.State = Finished
 	return p
 }
 
-// Reads ends a recovery: nothing that is stored is left to be passed.
+// EndRecovery ends a recovery after all stored objects were skipped.
 func (p Progress) EndRecovery() Progress {
 	if p.State == Recovering {
 		p.State = Reading

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Range is the numbers above Start, up to End and with it.
+// Range contains the numbers greater than Start, up to and including End.
 type Range struct {
 	Start Number `json:"start"`
 	End   Number `json:"end"`
 }
 
-// String prints a Range as ParseRange reads it: "start-end".
+// String returns "start-end", which ParseRange parses.
 func (r Range) String() string { return string(r.Start) + "-" + string(r.End) }
 
-// ParseRange reads a Range that is not empty.
+// ParseRange parses a non-empty range.
 func ParseRange(s string) (Range, error) {
 	start, end, ok := strings.Cut(s, "-")
 	if !ok {
@@ -35,13 +35,13 @@ func ParseRange(s string) (Range, error) {
 	return r, nil
 }
 
-// Empty reports that there is nothing in r.
+// Empty reports whether r contains no number.
 func (r Range) Empty() bool { return !r.Start.less(r.End) }
 
-// Contains reports that n is in r.
+// Contains reports whether n is in r.
 func (r Range) Contains(n Number) bool { return r.Start.less(n) && !r.End.less(n) }
 
-// Overlaps reports that some number is in both.
+// Overlaps reports whether r and o have a number in common.
 func (r Range) Overlaps(o Range) bool {
 	return !Range{later(r.Start, o.Start), earlier(r.End, o.End)}.Empty()
 }

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// recoveryRequests is how many HEAD requests a recovering shard sends at the same time.
+// recoveryRequests is the number of HEAD requests that a recovering shard sends in parallel.
 const recoveryRequests = 16
 
-// stored lists all that is stored of the shard, and checks whose it is. An object that is
-// older than the oldest record of the stream is only checked if it may be a void: none of
-// its records can be stored again.
+// listStored lists the stored objects of the shard, and checks that they belong to this
+// archive. For objects older than the oldest record in the stream it only checks those that may
+// be voids: their records cannot be stored twice.
 func (s *shard) listStored(ctx context.Context) ([]StoredRange, error) {
 	var all []StoredRange
 	var unchecked []listedObject
@@ -45,18 +45,18 @@ func (s *shard) listStored(ctx context.Context) ([]StoredRange, error) {
 	return mergeAdjacent(all), err
 }
 
-// trimHorizon returns a moment before which no record arrived that the stream keeps.
+// trimHorizon returns a time before the arrival of the oldest record in the stream.
 func (a *Archive) trimHorizon(retention time.Duration) time.Time {
 	return a.Store.StoreTime(a.Now()).Add(-retention - time.Hour)
 }
 
-// listed is an object of a listing.
+// listedObject is an object of a listing.
 type listedObject struct {
 	Name
 	key string
 }
 
-// check sends HEAD requests for objects, and appends those that are no voids to all.
+// checkObjects sends HEAD requests for objects, and appends those that are not voids to all.
 func (s *shard) checkObjects(ctx context.Context, all []StoredRange, objects []listedObject) ([]StoredRange, error) {
 	voids, errs := make([]bool, len(objects)), make([]error, len(objects))
 	var requests sync.WaitGroup
@@ -77,7 +77,8 @@ func (s *shard) checkObjects(ctx context.Context, all []StoredRange, objects []l
 	return all, errors.Join(errs...)
 }
 
-// ours checks that this archive wrote an object, and reports whether it is a void.
+// checkOwned returns an error if another program wrote the object. It also reports whether the
+// object is a void.
 func (s *shard) checkOwned(ctx context.Context, key string) (void bool, err error) {
 	info, err := s.head(ctx, key)
 	if err == nil && info.Metadata[metaArchive] != s.claim.ID {
@@ -86,7 +87,7 @@ func (s *shard) checkOwned(ctx context.Context, key string) (void bool, err erro
 	return voided(info), err
 }
 
-// merge joins what has no hole between, and orders it.
+// mergeAdjacent sorts ranges and merges those without a hole between them.
 func mergeAdjacent(all []StoredRange) (merged []StoredRange) {
 	slices.SortFunc(all, func(a, b StoredRange) int { return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End)) })
 	for _, s := range all {
@@ -104,7 +105,8 @@ func mergeAdjacent(all []StoredRange) (merged []StoredRange) {
 	return merged
 }
 
-// family finds a shard's place among the others, and whether it may begin.
+// loadParents sets the shard's parents and the start of its records. It returns [ErrParent] if
+// a parent is not finished.
 func (s *shard) loadParents(ctx context.Context, all []Shard, id string) error {
 	i := slices.IndexFunc(all, func(one Shard) bool { return one.ID == id })
 	if i < 0 {
@@ -112,7 +114,7 @@ func (s *shard) loadParents(ctx context.Context, all []Shard, id string) error {
 	}
 	s.Shard = all[i]
 	s.since, s.fromBeginning = s.claim.Since, s.claim.Origin.IsZero()
-	if s.claim.Generation > 1 { // a lost register may have covered all that could be read at the claim
+	if s.claim.Generation > 1 { // the lost register may have covered all records that could be read at the claim
 		s.since = latest(s.since.Add(-s.retention), s.claim.Origin)
 	}
 	var last time.Time
@@ -133,11 +135,11 @@ func (s *shard) loadParents(ctx context.Context, all []Shard, id string) error {
 	return nil
 }
 
-// ErrParent: a shard waits for another to be finished, of which it is a part.
+// ErrParent is returned for a shard whose parent is not finished.
 var ErrParent = errors.New("the shard's parent is not finished")
 
-// Progress returns the register of a shard. It is not known if there is none of
-// this generation.
+// Progress returns the register of a shard. known is false if the shard has no register of the
+// claim's generation.
 func (a *Archive) Progress(ctx context.Context, c Claim, shard string) (p Progress, known bool, err error) {
 	v, err := a.read(ctx, a.register("shard", shard))
 	if err != nil || v.Version == "" {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// replay stores what the owner before has announced: its objects, under its keys
-// and in its format, whatever this worker would have made of the entries.
+// replay stores the intent of the previous owner: the same objects, with the same keys and in
+// the same format, whatever this worker's configuration is.
 func (s *shard) replay(ctx context.Context) error {
 	objects := s.progress.Intent.Objects
 	for i := range objects {
@@ -28,8 +28,8 @@ func (s *shard) replay(ctx context.Context) error {
 	return s.write(ctx, s.progress.Commit())
 }
 
-// abandon gives up the objects of the intent from one on, whose key is void. One
-// behind it is stored if that one was, and a person has removed it since.
+// abandonFrom drops the objects of the intent, starting with object from, whose key is void. A
+// later object may be stored already, if object from was stored and then deleted by hand.
 func (s *shard) abandonFrom(ctx context.Context, from int) error {
 	behind := false
 	for _, o := range s.progress.Intent.Objects[from+1:] {
@@ -42,8 +42,8 @@ func (s *shard) abandonFrom(ctx context.Context, from int) error {
 	return s.write(ctx, s.progress.Abandon(from, behind))
 }
 
-// restore stores one object of the intent again. If its entries are not there any
-// more, its key is voided, and false returned.
+// replayObject stores object i of the intent again. If its records have expired, replayObject
+// voids the key and returns false.
 func (s *shard) replayObject(ctx context.Context, i int) (bool, error) {
 	o := s.progress.Intent.Objects[i]
 	stored, err := s.isStored(ctx, &o)
@@ -78,9 +78,9 @@ func (s *shard) replayObject(ctx context.Context, i int) (bool, error) {
 	return err == nil, err
 }
 
-// reread reads the entries of an object of the intent from the stream again, and
-// reports whether all are there. That some are not is only known when a later one
-// is read: a stream may show nothing for a while.
+// rereadRecords reads the records of object i of the intent again, and reports whether all of
+// them still exist. It reads until a record behind the object, because a stream may return
+// empty pages before the record that exists.
 func (s *shard) rereadRecords(ctx context.Context, i int) (records []Record, whole bool, err error) {
 	o := &s.progress.Intent.Objects[i]
 	if o.isGap() {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Runner stores records in archives, each with a worker of its own. Any number of runners
-// may run over the same registers, in any number of processes: they share the shards.
+// Runner stores records in archives, with one worker for each. Several runners, in any number
+// of processes, may share the same registers. They then divide the shards among themselves.
 type Runner struct {
 	Archives []*Archive
 }
 
-// Run proves the archives' stores, claims their prefixes, and stores all shards until ctx
-// ends. Then it leaves its shards to other workers, for which it takes no longer than the
-// ShutdownTimeout. A failure of one shard is logged and retried. If an archive cannot be stored at
-// all, Run continues with the others, and returns the error when they have ended.
+// Run checks the stores of the archives, claims their prefixes, and stores all shards until ctx
+// ends. It then releases its shards within ShutdownTimeout. Run logs the failure of a shard and
+// retries. If an archive fails completely, Run continues with the others, and returns the error
+// when they have ended.
 func (r *Runner) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	errs := make([]error, len(r.Archives))
@@ -36,8 +36,8 @@ func (r *Runner) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// run runs a worker in a store that was proved. A store that takes a write whose condition
-// does not hold would lose records.
+// run checks the store and runs a worker. A store that ignores preconditions would lose
+// records.
 func (a *Archive) run(ctx context.Context) error {
 	if err := a.Prove(ctx); err != nil {
 		return err
@@ -46,9 +46,9 @@ func (a *Archive) run(ctx context.Context) error {
 	return a.work(ctx)
 }
 
-// logStored logs an object that was stored.
+// logStored logs a stored object.
 func (a *Archive) logStored(shard string, o *Planned) {
-	behind := "unknown" // as for a gap at the very beginning
+	behind := "unknown" // a gap at the beginning of a shard has no arrival
 	if !o.Arrival.IsZero() {
 		behind = a.Now().Sub(o.Arrival).Round(time.Millisecond).String()
 	}

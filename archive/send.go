@@ -13,23 +13,24 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// The metadata of an object.
+// Names of object metadata.
 const (
 	metaArchive = "pawl-archive"
 	metaDigest  = "pawl-digest"
-	// metaMalformed is the number of malformed entries in the range of an object. They are
-	// not in the object. Absent: none, or an earlier version of Pawl wrote the object.
+	// metaMalformed is the number of malformed records in the range of an object. The object
+	// itself does not contain them. Absent if there are none, or if an earlier version of Pawl
+	// wrote the object.
 	metaMalformed = "pawl-malformed"
 )
 
-// parcel is an object that is ready to be sent, or the void that is to block its key.
+// encodedObject is an object that is ready for upload, or a void for its key.
 type encodedObject struct {
 	Planned
 	body   []byte
 	isVoid bool
 }
 
-// store stores runs. The intent is written before any of them is sent.
+// store uploads runs. It writes the intent to the register first.
 func (s *shard) store(ctx context.Context, runs []run) error {
 	objects := make([]encodedObject, len(runs))
 	intent := Intent{Objects: make([]Planned, len(runs))}
@@ -60,9 +61,9 @@ func (s *shard) store(ctx context.Context, runs []run) error {
 	return nil
 }
 
-// sendAll stores objects one after the other under one signature. When that has expired
-// each further object is signed alone: some stores refuse an upload that ends after its
-// signature has expired, so two slow uploads cannot share one.
+// sendAll uploads objects sequentially with one signature. After that signature has expired, it
+// signs each further object separately. Some stores reject an upload that ends after its
+// signature has expired, so two slow uploads cannot share a signature.
 func (s *shard) sendAll(ctx context.Context, objects []encodedObject, signed time.Time) (err error) {
 	alone := false
 	for i := range objects {
@@ -80,12 +81,12 @@ func (s *shard) sendAll(ctx context.Context, objects []encodedObject, signed tim
 	return nil
 }
 
-// expired reports that a signature has expired by the store's clock.
+// expired reports whether a signature has expired by the store's clock.
 func (s *shard) expired(signed time.Time) bool {
 	return s.Store.StoreTime(s.Now()).Sub(signed) >= signatureValidity
 }
 
-// planned says of a run which object it becomes.
+// planObject returns the object that a run becomes.
 func (s *shard) planObject(r *run) Planned {
 	o := Planned{Range: r.Range, Format: s.Format, Count: len(r.records), Arrival: r.arrival, Malformed: r.malformed, Expired: r.expired}
 	if r.gap {
@@ -97,13 +98,13 @@ func (s *shard) planObject(r *run) Planned {
 	o.Digest = s.digest(&o, r.records)
 	at := r.arrival
 	if at.IsZero() {
-		at = s.since // a gap at the very beginning
+		at = s.since // a gap at the beginning of the shard
 	}
 	o.Key = Name{Minute: minute(at), Shard: s.ID, Range: r.Range, Format: o.Format}.Key(s.Prefix)
 	return o
 }
 
-// digest is of what the object says, and of no encoding.
+// digest returns the digest of an object's content, which does not depend on its encoding.
 func (s *shard) digest(o *Planned, records []Record) string { return digestOf(s.ID, o, records) }
 
 func digestOf(shard string, o *Planned, records []Record) string {
@@ -119,7 +120,7 @@ func digestOf(shard string, o *Planned, records []Record) string {
 	return d.Sum()
 }
 
-// pack encodes an object.
+// encodeObject returns the content of an object.
 func (s *shard) encodeObject(o *Planned, records []Record) ([]byte, error) {
 	if o.isGap() {
 		return newGapNote(s.ID, o), nil
@@ -134,16 +135,16 @@ func (s *shard) encodeObject(o *Planned, records []Record) ([]byte, error) {
 	return body, nil
 }
 
-// send stores an object. After each answer that is not a success, it reads the key, because
-// another worker may have stored the same object there, or a void. It signs each request
-// again. expired reports that at least one signature expired.
+// send uploads an object. After each response other than success it checks the key, because
+// another worker may have stored the same object or a void there. Every retry has a new
+// signature. expired is set if at least one signature expired.
 func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (fate cell.Outcome, expired bool, err error) {
 	w := cell.Write{Shared: true}
 	w.Send = func(ctx context.Context) error {
 		answer := s.put(ctx, p, signed)
 		if answer != nil && (errors.Is(answer, bucket.ErrExpired) || s.expired(signed)) {
 			expired = true
-			return fmt.Errorf("the signature has expired: %v", answer) // stores often answer that like a missing permission
+			return fmt.Errorf("the signature has expired: %v", answer) // many stores report an expired signature as a missing permission
 		}
 		return answer
 	}
@@ -178,9 +179,9 @@ func (s *shard) reportStored(o Planned) {
 	}
 }
 
-// again returns the time of a new signature. As in store, it is made before the register
-// and the claim file are read. If both are unchanged then, a recovery can begin only
-// later, and its wait covers this signature.
+// renewSignature returns the time of a new signature. It takes the time before it reads the
+// register and the claim file. If both are unchanged, a recovery can only begin later, and its
+// wait covers this signature.
 func (s *shard) renewSignature(ctx context.Context) (signed time.Time, err error) {
 	signed = s.Store.StoreTime(s.Now())
 	v, err := s.read(ctx, s.cell)
@@ -210,8 +211,8 @@ func (s *shard) put(ctx context.Context, p *encodedObject, signed time.Time) err
 	return err
 }
 
-// look looks whether an object is stored: by its metadata, and where it has none,
-// by its content. Another object in its place stops the shard.
+// isStored reports whether an object is stored. It compares the metadata, or the content of an
+// object without metadata. It returns an error if the key has another object.
 func (s *shard) isStored(ctx context.Context, o *Planned) (stored bool, err error) {
 	info, err := s.head(ctx, o.Key)
 	switch {
@@ -237,7 +238,7 @@ func (s *shard) foreignObjectError(o *Planned) error {
 		ErrBroken, s.object(o.Key), s.ID)
 }
 
-// compare decodes an object without metadata.
+// compareContent decodes and compares an object without metadata.
 func (s *shard) compareContent(ctx context.Context, o *Planned) (bool, error) {
 	_, body, err := s.Store.Get(ctx, s.object(o.Key))
 	if err != nil {
@@ -255,7 +256,7 @@ func (s *shard) compareContent(ctx context.Context, o *Planned) (bool, error) {
 	return true, nil
 }
 
-// buried is a malformed entry, as it is kept.
+// malformedRecord is the stored form of a malformed record.
 type malformedRecord struct {
 	Shard        string    `json:"shard"`
 	Number       Number    `json:"number"`
@@ -265,8 +266,8 @@ type malformedRecord struct {
 	Raw          []byte    `json:"raw"`
 }
 
-// bury keeps an entry that cannot be read below the prefix, under a key that is its
-// own. It is there before the intent whose range covers the entry.
+// saveMalformed stores a malformed record in its own object below _pawl/malformed/. The worker
+// does so before it announces the object whose range covers the record.
 func (s *shard) saveMalformed(ctx context.Context, e *Record) error {
 	b := encodeJSON(malformedRecord{s.ID, e.Number, e.Arrival, e.PartitionKey, e.Malformed.Error(), e.Raw})
 	ref := s.object(s.malformedPrefix() + s.ID + "-" + string(e.Number) + ".json")

@@ -9,17 +9,17 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// shard stores one shard, as its owner. It is not safe for concurrent use.
+// shard stores one shard as its owner. It is not safe for concurrent use.
 type shard struct {
 	*Archive
 	Shard
 	claim         Claim
 	retention     time.Duration
-	since         time.Time // from when on all entries must be there
-	fromBeginning bool      // the shard's first entry is the archive's
-	// parentsEnd is the latest moment at which a parent was known to be open. Zero: unknown.
+	since         time.Time // records that arrived at this time or later must exist
+	fromBeginning bool      // the archive covers the shard from its first record
+	// parentsEnd is the latest time at which a parent was known to be open. Zero if unknown.
 	parentsEnd    time.Time
-	unknownObject error // the bucket holds an object that the register does not know, or perhaps does not know
+	unknownObject error // an object in the bucket that the register does not contain, or may not contain
 
 	cell     cell.Cell
 	version  string
@@ -28,11 +28,12 @@ type shard struct {
 	tail     tail
 	planner  planner
 	allRead  bool
-	sent     bool   // the intent is stored
-	onStored func() // is called when an object is stored
+	sent     bool   // all objects of the intent are uploaded
+	onStored func() // is called after an object was stored
 }
 
-// drive stores a shard that was taken over and compared with a listing.
+// run stores a shard until it is finished. The shard was taken over and compared with a
+// listing.
 func (s *shard) run(ctx context.Context) error {
 	if s.unknownObject != nil {
 		return s.unknownObject
@@ -49,8 +50,8 @@ func (s *shard) run(ctx context.Context) error {
 	return err
 }
 
-// leave commits the intent if all of it is stored, so that the next owner need not
-// replay it.
+// commitStored commits the intent if all of its objects are stored, so that the next owner need
+// not replay it.
 func (s *shard) commitStored(ctx context.Context) error {
 	if s.progress.Intent == nil {
 		return nil
@@ -58,9 +59,9 @@ func (s *shard) commitStored(ctx context.Context) error {
 	return s.writeChecked(ctx, s.progress.Commit())
 }
 
-// writeChecked replaces the register by one that commits the intent. It first sends a
-// HEAD request for each object: the answers to the PUTs may be hours old. A pending
-// object that was deleted since can be stored again, a committed one cannot.
+// writeChecked writes a register that commits the intent. It first sends a HEAD request for
+// each object, because the uploads may have happened hours ago. If an object was deleted since,
+// it stays pending, and the next owner can store it again.
 func (s *shard) writeChecked(ctx context.Context, next Progress) error {
 	if s.progress.Intent != nil {
 		for _, o := range s.progress.Intent.Objects {
@@ -76,13 +77,13 @@ func (s *shard) writeChecked(ctx context.Context, next Progress) error {
 	return s.write(ctx, next)
 }
 
-// take makes this worker the owner: from here on no other can write the register.
+// takeOwnership makes this worker the owner. Afterwards no other worker can write the register.
 func (s *shard) takeOwnership(ctx context.Context, token int64) error {
 	v, err := s.read(ctx, s.cell)
 	if err != nil {
 		return err
 	}
-	if v.Version == "" { // only Shards creates it
+	if v.Version == "" { // only Shards creates registers
 		return fmt.Errorf("%w: %s was removed", ErrStale, s.cell)
 	}
 	s.version = v.Version
@@ -93,7 +94,7 @@ func (s *shard) takeOwnership(ctx context.Context, token int64) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.cell, err)
 	}
-	if s.progress.Fence == 0 { // no record of the shard is older
+	if s.progress.Fence == 0 { // the first owner: no record of the shard is older
 		next.SeenEmpty = latest(next.SeenEmpty, s.parentsEnd)
 	}
 	if err := s.write(ctx, next); err != nil {
@@ -116,7 +117,7 @@ func (s *shard) write(ctx context.Context, next Progress) error {
 	return nil
 }
 
-// step takes a shard one intent further.
+// runOnce performs the next step: it replays an intent, or reads and stores the next runs.
 func (s *shard) runOnce(ctx context.Context) error {
 	if s.progress.Intent != nil && !s.sent {
 		return s.replay(ctx)
@@ -138,7 +139,7 @@ func (s *shard) runOnce(ctx context.Context) error {
 	return s.store(ctx, runs)
 }
 
-// stepped ends the recovery with the last step.
+// endRecoveryIfDone ends the recovery when the last stored range was skipped.
 func (s *shard) endRecoveryIfDone(p Progress) Progress {
 	for i := range s.planner.complete {
 		if s.planner.complete[i].stored != nil {
@@ -151,7 +152,7 @@ func (s *shard) endRecoveryIfDone(p Progress) Progress {
 	return p
 }
 
-// begin begins to read where the shard's objects end.
+// startReading starts reading at the end of the stored objects.
 func (s *shard) startReading(ctx context.Context) (err error) {
 	p := s.progress
 	s.planner = planner{limits: s.Limits, end: p.Committed, arrival: latest(p.Arrival, p.SeenEmpty)}
@@ -171,14 +172,14 @@ func (s *shard) startReading(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, r := range s.planner.complete { // reading begins behind the last stored record
+	for _, r := range s.planner.complete { // reading starts after the last stored record
 		p = p.SkipStored(*r.stored)
 	}
 	s.tail = s.tailAt(p)
 	return nil
 }
 
-// tailAt returns what reads the shard on from a place.
+// tailAt returns a tail that reads the shard after the position of p.
 func (s *shard) tailAt(p Progress) tail {
 	t := tail{
 		stream: claimedStream{s.Stream, s.Archive, s.claim}, shard: s.ID, retention: s.retention, now: s.Now,
@@ -193,7 +194,7 @@ func (s *shard) tailAt(p Progress) tail {
 	return t
 }
 
-// gather reads until some runs are complete, and returns none at the end.
+// gatherRuns reads until some runs are complete. It returns none at the end of the shard.
 func (s *shard) gatherRuns(ctx context.Context) ([]run, error) {
 	for try := 4; ; try++ {
 		now := s.Now()
@@ -223,14 +224,13 @@ func (s *shard) gatherRuns(ctx context.Context) ([]run, error) {
 	}
 }
 
-// quietInterval is the interval between two records that a shard is quiet.
+// quietInterval is the interval between two updates of SeenEmpty.
 const quietInterval = time.Hour
 
-// recordQuiet writes to the register that a read found no record behind those that are
-// stored, if that is news. Later objects are in no earlier minute, so that a takeover
-// need not list earlier ones. The moment is by the worker's clock or the store's, whichever
-// is earlier: with a clock that is ahead, the register would hide that records expire, for
-// as long as the clock was wrong by.
+// recordQuiet writes to the register that a read found no record after the stored ones. Later
+// objects cannot have an earlier minute, so a takeover need not list earlier minutes. The time
+// is the earlier of the worker's and the store's clock. If the worker's clock is ahead, the
+// register would otherwise hide expired records.
 func (s *shard) recordQuiet(ctx context.Context, empty time.Time) error {
 	seen := empty.Add(-maxClockSkew)
 	if store := s.Store.StoreTime(s.Now()).Add(-maxClockSkew); store.Before(seen) {
@@ -245,7 +245,7 @@ func (s *shard) recordQuiet(ctx context.Context, empty time.Time) error {
 	return s.writeChecked(ctx, s.progress.RecordQuiet(seen))
 }
 
-// took plans what was read.
+// plan passes the result of a read to the planner.
 func (s *shard) plan(ctx context.Context, f readResult) error {
 	now := s.Now()
 	if f.hasLost {
@@ -263,7 +263,7 @@ func (s *shard) plan(ctx context.Context, f readResult) error {
 		return nil
 	}
 	if s.tail.mayHaveLost() {
-		if s.Last == "" { // it was open when we took it
+		if s.Last == "" { // the shard was open when this worker took it over
 			return fmt.Errorf("%w: shard %s was closed, and its last number must be requested first", ErrUnavailable, s.ID)
 		}
 		s.planner.addLost(s.Last, "", s.tail.knownLost(), now)

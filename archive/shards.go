@@ -10,16 +10,17 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Shards returns all shards that are to be stored: those of the stream, and those that
-// the stream does not list any more although they are not finished. These end, for all
-// that is known, before the youngest shard begins.
+// Shards returns all shards that must be stored: the shards of the stream, and unfinished
+// shards that the stream no longer lists. Shards assumes that an unlisted shard ends before the
+// youngest shard begins.
 //
-// Shards creates the registers of new shards, and then raises the highest listed shard of
-// the marker. So a shard without a register that is not above the highest one was
-// finished, and its register removed. A parent without a register that is above it was
-// born and closed while no worker ran.
+// Shards creates the registers of new shards, and then raises the highest listed shard in the
+// marker. A shard without a register that is not above the highest one was therefore finished,
+// and its register removed. A parent without a register that is above the highest one was
+// created and closed while no worker ran.
 //
-// The registers are read first: a shard may appear in both between the two.
+// Shards reads the registers before the stream, because a shard may appear in both between the
+// two requests.
 func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 	known, err := a.registered(ctx)
 	if err != nil {
@@ -41,7 +42,7 @@ func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 	all := f.addUnlisted(listed)
 	if created, err := f.createMissing(ctx, all); err != nil {
 		return nil, err
-	} else if created { // the process may have slept: a new listing decides
+	} else if created { // list again, because the process may have paused
 		return a.Shards(ctx, c)
 	}
 	if err := f.raiseHighest(ctx, version); err != nil {
@@ -54,7 +55,7 @@ func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 	return all, nil
 }
 
-// registered returns the registers of all shards and generations.
+// registered returns the registers of all shards, of any generation.
 func (a *Archive) registered(ctx context.Context) (map[string]registeredShard, error) {
 	known, prefix := map[string]registeredShard{}, a.registerName("shard", "")
 	for r, err := range a.Registers.ListRegisters(ctx, prefix) {
@@ -70,23 +71,23 @@ func (a *Archive) registered(ctx context.Context) (map[string]registeredShard, e
 	return known, nil
 }
 
-// knownShard is a shard's register, and its version.
+// registeredShard is the register of a shard, and its version.
 type registeredShard struct {
 	Progress
 	version string
 }
 
-// families compares the shards of a stream with the registers.
+// shardSet compares the shards of a stream with the registers.
 type shardSet struct {
 	*Archive
 	claim    Claim
 	marker   marker
 	known    map[string]registeredShard
 	listed   map[string]Shard
-	youngest Number // where the youngest shard begins
+	youngest Number // start of the youngest shard
 }
 
-// complete adds the shards that the stream does not list.
+// addUnlisted adds the shards that the stream does not list.
 func (f *shardSet) addUnlisted(listed []Shard) []Shard {
 	all := slices.Clone(listed)
 	for id, p := range f.known {
@@ -107,7 +108,7 @@ func (f *shardSet) addUnlisted(listed []Shard) []Shard {
 	return all
 }
 
-// createMissing creates the registers of shards that have none of this generation.
+// createMissing creates the registers of shards without a register of this generation.
 func (f *shardSet) createMissing(ctx context.Context, all []Shard) (created bool, err error) {
 	for _, s := range all {
 		old := f.known[s.ID]
@@ -117,7 +118,7 @@ func (f *shardSet) createMissing(ctx context.Context, all []Shard) (created bool
 		p := newProgress(f.claim.Generation)
 		p.Nonce = f.Nonce()
 		_, err := f.replace(ctx, f.register("shard", s.ID), old.version, encodeJSON(p), p.Nonce)
-		if err != nil && !errors.Is(err, ErrStale) { // another worker may have been faster
+		if err != nil && !errors.Is(err, ErrStale) { // ErrStale: another worker created it
 			return false, err
 		}
 		created = true
@@ -129,8 +130,8 @@ func (f *shardSet) unlistedShard(id string) Shard {
 	return Shard{ID: id, Last: f.youngest.before(), unlisted: true}
 }
 
-// raise writes the highest listed shard to the marker, which carries version. All shards
-// have registers now.
+// raiseHighest updates the highest listed shard in the marker, which has the given version. All
+// shards have registers at this point.
 func (f *shardSet) raiseHighest(ctx context.Context, version string) error {
 	m := f.marker
 	for id := range f.listed {
@@ -143,14 +144,14 @@ func (f *shardSet) raiseHighest(ctx context.Context, version string) error {
 	}
 	m.Nonce = f.Nonce()
 	_, err := f.replace(ctx, f.markerCell(), version, encodeJSON(m), m.Nonce)
-	if errors.Is(err, ErrStale) { // another worker was faster, or a recovery
+	if errors.Is(err, ErrStale) { // another worker or a recovery wrote the marker
 		return f.checkMarker(ctx, f.claim)
 	}
 	return err
 }
 
-// removeFinished removes the registers of finished shards that no worker needs any more:
-// the stream does not list the shard, and its listed children have owners.
+// removeFinished removes the registers of finished shards that no worker needs any more: the
+// stream no longer lists the shard, and its listed children have owners.
 func (f *shardSet) removeFinished(ctx context.Context) error {
 	needed := map[string]bool{}
 	for _, s := range f.listed {
@@ -179,7 +180,7 @@ func (f *shardSet) removeFinished(ctx context.Context) error {
 	return nil
 }
 
-// remove removes a register. One that has changed is not an error.
+// removeRegister removes a register. If the register has changed, removeRegister does nothing.
 func (a *Archive) removeRegister(ctx context.Context, r ledger.Register) error {
 	err := a.Registers.RemoveRegister(ctx, r.Name, r.Version)
 	if errors.Is(err, ledger.ErrRegisterChanged) {
@@ -188,5 +189,5 @@ func (a *Archive) removeRegister(ctx context.Context, r ledger.Register) error {
 	return err
 }
 
-// compareIDs orders the IDs of shards by age: they end in a number that rises.
+// compareIDs orders shard IDs by age. They end in an increasing number.
 func compareIDs(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) }

@@ -9,96 +9,95 @@ import (
 	"time"
 )
 
-// Number is the sequence number of a stream's record: decimal digits without a
-// leading zero, of any length. "0" is the beginning of a shard.
+// Number is the sequence number of a record: decimal digits without a leading zero, of any
+// length. "0" precedes every record of a shard.
 type Number string
 
-// Compare orders numbers by length, then by text, which is their order as numbers.
+// Compare compares the numeric values of n and m: first their lengths, then their digits.
 func (n Number) Compare(m Number) int {
 	return cmp.Or(cmp.Compare(len(n), len(m)), strings.Compare(string(n), string(m)))
 }
 
-// Record is what a producer has put. Several may share a Number: those of one
-// aggregate, told apart by Sub.
+// UserRecord is a record that a producer has put. The user records of one aggregate share a
+// Number and differ in Sub.
 type UserRecord struct {
 	Number       Number
-	Sub          int // place within its aggregate, from 0; -1: in no aggregate
+	Sub          int // index within its aggregate, from 0; -1 if it is not in an aggregate
 	PartitionKey string
-	HashKey      string // explicit hash key, in decimal digits; mostly empty
+	HashKey      string // explicit hash key in decimal digits; usually empty
 	Arrival      time.Time
 	Data         []byte
 }
 
-// Entry is one record of the stream itself: a single Record, or an aggregate of
-// several, which is never cut in two.
+// Record is a record of the stream: one user record, or an aggregate of several. An archive
+// never splits an aggregate.
 type Record struct {
 	Number      Number
 	Arrival     time.Time
 	UserRecords []UserRecord
-	// Malformed says why what looks like an aggregate cannot be read. Records is
-	// empty then, and Raw holds its bytes.
+	// Malformed is the reason why the record cannot be parsed or stored. If it is set,
+	// UserRecords is empty and Raw has the bytes.
 	Malformed    error
 	Raw          []byte
-	PartitionKey string // of the entry itself
+	PartitionKey string // of the record itself, not of its user records
 }
 
-// StreamID names a stream for good: a stream that is made anew under its name is
-// another.
+// StreamID identifies a stream. A stream that is deleted and created again with the same name
+// has another ID.
 type StreamID struct {
 	ARN     string
 	Created time.Time
 }
 
-// Shard is a part of a stream whose entries have an order.
+// Shard is an ordered part of a stream.
 type Shard struct {
 	ID      string
-	Parents []string // finished before this one begins; at most two
-	First   Number   // where its range of numbers begins
-	Last    Number   // where it ends; empty while it is open
+	Parents []string // the shards that this one replaced, at most two; they end before it begins
+	First   Number   // start of its range of numbers
+	Last    Number   // end of its range of numbers; empty while the shard is open
 
-	unlisted bool // the stream does not know it any more
+	unlisted bool // the stream no longer lists the shard
 }
 
-// Position says where reading begins. The zero Position is the oldest entry that
-// is kept.
+// Position is the position where a reader starts. The zero Position is the oldest record.
 type Position struct {
-	At   Number    // at this entry, which must still be there
-	Time time.Time // at the first entry that arrived then or later
+	At   Number    // at this record, which must still exist
+	Time time.Time // at the first record that arrived at this time or later
 }
 
-// Page is what one read has returned.
+// Page is the result of one read.
 type Page struct {
-	Records []Record      // in order of their numbers
-	Behind  time.Duration // how far the end of the shard is ahead
+	Records []Record      // in ascending order of their numbers
+	Behind  time.Duration // time from the read position to the end of the shard
 	End     bool          // the shard is closed, and this is its last page
 }
 
-// Stream is a stream of records in shards.
+// Stream reads a stream of records in shards.
 type Stream interface {
-	// Identify returns the stream's name for good, and how long it keeps records.
+	// Identify returns the ID of the stream and its retention.
 	Identify(ctx context.Context) (StreamID, time.Duration, error)
-	// Shards returns all shards that the stream still knows.
+	// Shards returns all shards that the stream still lists.
 	Shards(ctx context.Context) ([]Shard, error)
-	// Open begins to read a shard. A driver opens anew by itself, at the last
-	// entry read, where its place in the stream expires.
+	// Open returns a reader that starts at from. If the read position expires later, the driver
+	// opens the shard again at the last record that it returned.
 	Open(ctx context.Context, shard string, from Position) (Reader, error)
 }
 
-// Reader reads a shard. It is not safe for concurrent use.
+// Reader reads one shard. It is not safe for concurrent use.
 type Reader interface {
-	// Next returns the next page, which may be empty. It waits as the stream's
-	// limits demand.
+	// Next returns the next page, which may be empty. It waits as long as the rate limits of
+	// the stream require.
 	Next(ctx context.Context) (Page, error)
 }
 
-// What a Stream's operation answered. A driver wraps these with the facts.
+// The kinds of errors of a Stream. A driver wraps them with details.
 var (
-	// ErrGone: the position is older than what the stream keeps.
+	// ErrGone is returned if the position is older than the oldest record.
 	ErrGone = errors.New("records have expired")
-	// ErrNoStream: no such stream, or no such shard.
+	// ErrNoStream is returned if the stream or the shard does not exist.
 	ErrNoStream = errors.New("stream not found")
-	// ErrDenied: no permission, or no valid credentials.
+	// ErrDenied is returned if the credentials are invalid or lack a permission.
 	ErrDenied = errors.New("access to the stream denied")
-	// ErrUnavailable: a read failed for a passing reason, such as throttling.
+	// ErrUnavailable is returned after a transient failure, such as throttling.
 	ErrUnavailable = errors.New("stream unavailable")
 )

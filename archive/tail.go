@@ -9,50 +9,48 @@ import (
 	"unicode/utf8"
 )
 
-// tail reads a shard on from where its objects end, and notices what is not there
-// any more.
+// tail reads a shard after the end of its stored objects, and detects missing records.
 //
-// A stream passes silently over entries that have expired. So a reader begins at
-// an entry that is known, the anchor, and that must come first; and it begins anew
-// so whenever its place is so old that it may expire. A page that begins with the
-// anchor has to hold the next entry, too: or else the anchor expires in the end,
-// and what lies behind it becomes a gap.
+// A stream silently skips expired records. A tail therefore starts at a known record, the
+// anchor, and requires that record to come first. It starts again at the anchor if its read
+// position may expire. A page that begins with the anchor must also contain the next record.
+// Otherwise the anchor expires eventually, and the range behind it becomes a gap.
 type tail struct {
 	stream    Stream
 	shard     string
 	retention time.Duration
 	now       func() time.Time
 
-	// at is the number up to which all is read. Empty: nothing is.
+	// at is the number up to which the shard was read. Empty means that nothing was read.
 	at Number
-	// anchor is the entry that must come first: at, or behind it. Empty: there is
-	// none, and since says from when on all entries must be there.
+	// anchor is the record that must come first: at, or a record behind it. Empty means that
+	// there is no anchor; then every record that arrived at since or later must exist.
 	anchor       Number
-	guessed      bool // nothing shows that the anchor is an entry
+	guessed      bool // it is unknown whether the anchor is a record
 	since        time.Time
-	seenEmpty    time.Time // no entry behind at arrived before it
-	start        Position  // where to begin without an anchor
-	unlisted     bool      // the stream does not know the shard any more
+	seenEmpty    time.Time // no record behind at arrived before this time
+	start        Position  // where to start without an anchor
+	unlisted     bool      // the stream no longer lists the shard
 	positionTime time.Time
 
 	reader         Reader
-	awaitingAnchor bool // for the anchor
-	shardGone      bool // the stream does not know the shard: what is not read is lost
+	awaitingAnchor bool // the reader has not returned the anchor yet
+	shardGone      bool // the stream no longer knows the shard, so unread records are lost
 }
 
-// found is what one read has shown.
+// readResult is the result of one read.
 type readResult struct {
-	lostUpTo  Number // all up to here may have expired
-	hasLost   bool   // lost says so
-	knownLost Number // of the lost entries, one that is known; empty: none is
+	lostUpTo  Number // records up to this number may have expired
+	hasLost   bool   // lostUpTo is set
+	knownLost Number // the number of a record that is known to be lost; empty if there is none
 	records   []Record
-	end       bool // the shard is closed, and this is all
-	// empty is when a read found no entry behind those that were read before. Zero:
-	// it found some, or some may have expired.
+	end       bool // the shard is closed, and all of it was read
+	// emptyAt is the time of a read that found no record behind the previous ones. Zero if it
+	// found records, or if records may have expired.
 	emptyAt time.Time
 }
 
-// next reads once.
+// next performs one read.
 func (t *tail) next(ctx context.Context) (readResult, error) {
 	if t.reader == nil || !t.awaitingAnchor && t.nearExpiry(t.positionTime) {
 		if err := t.open(ctx); err != nil {
@@ -66,7 +64,7 @@ func (t *tail) next(ctx context.Context) (readResult, error) {
 		return t.handleError(err)
 	}
 	if !t.awaitingAnchor && t.nearExpiry(t.positionTime) {
-		t.reader = nil // this page may begin too late: the process stood still
+		t.reader = nil // the process paused for so long that this page may have skipped records
 		return readResult{}, nil
 	}
 	f := readResult{end: page.End}
@@ -85,7 +83,7 @@ func (t *tail) next(ctx context.Context) (readResult, error) {
 		f.records = append(f.records, rejectMalformed(e))
 	}
 	if page.Behind == 0 && len(f.records) == 0 && !page.End && !t.mayHaveLost() {
-		t.positionTime = latest(t.positionTime, asked) // the next read resumes behind all that there is
+		t.positionTime = latest(t.positionTime, asked) // the next read resumes at the end of the shard
 		if len(page.Records) == 0 {
 			f.emptyAt = asked
 		}
@@ -93,8 +91,7 @@ func (t *tail) next(ctx context.Context) (readResult, error) {
 	return f, nil
 }
 
-// open begins to read at the anchor. If that has expired, it begins with the
-// oldest entry.
+// open opens the shard at the anchor, or at the oldest record if the anchor has expired.
 func (t *tail) open(ctx context.Context) (err error) {
 	from := t.start
 	if t.anchor != "" {
@@ -108,24 +105,23 @@ func (t *tail) open(ctx context.Context) (err error) {
 	return err
 }
 
-// failed ends a shard that the stream does not know any more.
+// handleError ends a shard that the stream no longer knows.
 func (t *tail) handleError(err error) (readResult, error) {
 	switch {
 	case errors.Is(err, ErrNoStream) && t.unlisted:
 		t.shardGone = true
 		return readResult{end: true}, nil
 	case errors.Is(err, ErrGone):
-		t.reader = nil // and the anchor is looked for again
+		t.reader = nil // read again from the anchor
 		return readResult{}, nil
 	}
 	return readResult{}, fmt.Errorf("reading shard %s: %w", t.shard, err)
 }
 
-// expired reports whether entries before the next one may have been lost.
+// mayHaveLost reports whether records before the next one may have expired.
 func (t *tail) mayHaveLost() bool { return t.shardGone || t.awaitingAnchor && t.mayHaveExpired() }
 
-// missed returns the anchor if it is an entry that was not read, although it is known that
-// there was one.
+// knownLost returns the anchor if it is known to be a record and was not read.
 func (t *tail) knownLost() Number {
 	if t.guessed || !t.at.less(t.anchor) {
 		return ""
@@ -133,8 +129,8 @@ func (t *tail) knownLost() Number {
 	return t.anchor
 }
 
-// lossy reports whether entries may have expired between the place where reading must
-// resume and the first entry that is left.
+// mayHaveExpired reports whether records may have expired between the read position and the
+// oldest record.
 func (t *tail) mayHaveExpired() bool {
 	if t.anchor != "" {
 		return t.nearExpiry(t.seenEmpty)
@@ -142,13 +138,13 @@ func (t *tail) mayHaveExpired() bool {
 	return t.nearExpiry(latest(t.seenEmpty, t.since))
 }
 
-// aged reports that what arrived then may have expired, or is about to.
+// nearExpiry reports whether a record that arrived then has expired, or is about to expire.
 func (t *tail) nearExpiry(then time.Time) bool {
 	return !t.now().Before(then.Add(t.retention - t.retention/8))
 }
 
-// fit makes an entry malformed that no format can hold. One record must not stop its
-// shard.
+// rejectMalformed marks a record as malformed if no format can represent it. One such record
+// must not block its shard.
 func rejectMalformed(e Record) Record {
 	if e.Malformed != nil {
 		return e

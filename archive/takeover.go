@@ -10,16 +10,16 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// A ledger can go back in time: a replica takes over that lags behind, or a backup is
-// restored. A register can be lost. The next owner of a shard would then store records
-// that are stored. So after its ownership write each owner compares the register with a
-// listing. Later owners need no other listing of that time, because from the ownership
-// write on only the register's owner stores objects of the shard.
+// A ledger can go back in time: an operator restores a backup, or a standby that lagged takes
+// over. A register can also be lost. The next owner of the shard would then store some records
+// twice. After its ownership write, each owner therefore compares the register with a listing.
+// Later owners need no listing of that time, because after the ownership write only this owner
+// stores objects of the shard.
 
-// listMargin is how much earlier than the register demands the listing begins.
+// listMargin is subtracted from the time where the listing could start.
 const listMargin = 5 * time.Minute
 
-// take makes this worker the owner of a shard.
+// ownShard makes this worker the owner of a shard.
 func (a *Archive) ownShard(ctx context.Context, c Claim, all []Shard, id string, token int64, saved func()) (*shard, error) {
 	s := &shard{Archive: a, claim: c, cell: a.register("shard", id), onStored: saved}
 	var err error
@@ -32,14 +32,14 @@ func (a *Archive) ownShard(ctx context.Context, c Claim, all []Shard, id string,
 	return s, s.takeOwnership(ctx, token)
 }
 
-// compare lists the bucket once for shards that were taken over together. A shard of
-// which an object is stored that its register does not know, or perhaps does not know,
-// must not be stored further: compare sets its field unknown.
+// compareWithListing lists the bucket once for all shards that were taken over together. It
+// sets unknownObject of a shard if the bucket has, or may have, an object of the shard that its
+// register does not contain. Such a shard must not be stored.
 func (a *Archive) compareWithListing(ctx context.Context, taken []*shard) error {
 	waiting, after := map[string]*shard{}, ""
 	for _, s := range taken {
 		if s.progress.State != Reading {
-			continue // a recovery lists everything
+			continue // a recovering shard lists all objects anyway
 		}
 		if from := s.listFrom(); len(waiting) == 0 || from < after {
 			after = from
@@ -53,7 +53,7 @@ func (a *Archive) compareWithListing(ctx context.Context, taken []*shard) error 
 		if err != nil && !info.Unlistable(err) {
 			return err
 		}
-		if info.Key > a.Prefix+":" { // behind all minutes
+		if info.Key > a.Prefix+":" { // the key is after all minutes
 			return nil
 		}
 		n, keyErr := ParseKey(a.Prefix, info.Key)
@@ -74,8 +74,8 @@ func (a *Archive) compareWithListing(ctx context.Context, taken []*shard) error 
 	return nil
 }
 
-// listFrom returns the key behind which a listing shows all objects that the register may
-// not know. No object behind those of the register is in an earlier minute.
+// listFrom returns the key where a listing starts that shows every object which the register
+// may not contain. Objects after those of the register are never in an earlier minute.
 func (s *shard) listFrom() string {
 	at := latest(s.progress.Arrival, s.progress.SeenEmpty)
 	if !at.IsZero() {
@@ -84,8 +84,8 @@ func (s *shard) listFrom() string {
 	return s.listAfter(at)
 }
 
-// listAfter returns the key behind which a listing shows the objects of a minute and of
-// all later ones. Zero: of all minutes.
+// listAfter returns the key where a listing starts that shows the objects of at's minute and
+// later. The zero time means all minutes.
 func (a *Archive) listAfter(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -93,15 +93,15 @@ func (a *Archive) listAfter(at time.Time) string {
 	return a.Prefix + at.UTC().Format(minuteLayout)
 }
 
-// knows reports whether the register accounts for an object.
+// accountsFor reports whether the register contains an object.
 func (s *shard) accountsFor(n Name, key string) bool {
 	return !s.progress.Committed.less(n.End) || s.progress.Intent != nil &&
 		slices.ContainsFunc(s.progress.Intent.Objects, func(o Planned) bool { return o.Key == key })
 }
 
-// refuse returns the error for an object that the register does not know, unless the
-// object is a void or another program's. It sends one HEAD request: other shards wait for
-// the answer.
+// unknownObjectError returns an error for an object that the register does not contain, unless
+// the object is a void or belongs to another program. It does not retry the HEAD request,
+// because other shards wait for the result.
 func (s *shard) unknownObjectError(ctx context.Context, key string) error {
 	info, err := s.Store.Head(ctx, s.object(key))
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// Finding is something that is wrong with an archive, or worth knowing.
+// Finding is a fault of an archive, or a note.
 type Finding struct {
 	Kind  string   `json:"kind"`
 	Shard string   `json:"shard,omitempty"`
@@ -21,82 +21,82 @@ type Finding struct {
 	What  string   `json:"what"`
 }
 
-// The kinds of findings.
+// Kinds of findings.
 const (
-	Missing    = "missing"    // a range that no object covers, or a malformed record that is not kept
+	Missing    = "missing"    // a range that no object covers, or a malformed record that is not stored
 	Overlap    = "overlap"    // a range that two objects cover
-	Foreign    = "foreign"    // an object that is not the archive's
-	Damaged    = "damaged"    // an object whose content is not what it says
-	Unreadable = "unreadable" // an object that the store does not return
+	Foreign    = "foreign"    // an object that does not belong to the archive
+	Damaged    = "damaged"    // an object whose content does not match its digest or key
+	Unreadable = "unreadable" // an object that the store cannot return or list
 )
 
-// The kinds of notes.
+// Kinds of notes.
 const (
-	Pending = "pending" // an object that is announced and not stored yet: no loss
+	Pending = "pending" // an announced object that is not stored yet, which is not a loss
 	Expired = "expired" // a range in which at least one record expired before it was stored
 )
 
-// Report is what Verify has found.
+// Report is the result of Verify.
 type Report struct {
-	From            time.Time `json:"from,omitzero"` // the window, if there is one
+	From            time.Time `json:"from,omitzero"` // the window, if any
 	To              time.Time `json:"to,omitzero"`
 	Objects         int       `json:"objects"`
-	Gaps            int       `json:"gaps"`             // objects that stand for a range without records
+	Gaps            int       `json:"gaps"`             // gap objects
 	Expired         int       `json:"expired"`          // gaps that are known to have lost a record
-	PossiblyExpired int       `json:"possibly_expired"` // gaps of which it is unknown whether they have lost one
-	Voids           int       `json:"voids"`            // keys under which nothing can be stored any more
-	Malformed       int       `json:"malformed"`        // records that are kept as they were, below _pawl/malformed/
+	PossiblyExpired int       `json:"possibly_expired"` // gaps that may have lost a record
+	Voids           int       `json:"voids"`            // keys that are blocked by a void
+	Malformed       int       `json:"malformed"`        // records below _pawl/malformed/
 	Shards          int       `json:"shards"`
-	Records         int       `json:"entries,omitempty"` // read, if deep
+	Records         int       `json:"entries,omitempty"` // records that a deep Verify has read
 	Findings        []Finding `json:"findings"`
-	// Notes name what is no fault of the archive: pending objects, and expired ranges.
+	// Notes are not faults of the archive: pending objects and expired ranges.
 	Notes []Finding `json:"notes"`
 }
 
-// VerifyOptions say what Verify looks at.
+// VerifyOptions are the options of Verify.
 type VerifyOptions struct {
 	// Deep reads every object.
 	Deep bool
-	// From and To limit the objects to those of the minutes that end after From and begin
-	// before To. Zero: no limit.
+	// From and To limit Verify to objects of minutes that end after From and begin before To.
+	// Zero means no limit.
 	From, To time.Time
-	// Seen is called with the key of each object. Optional.
+	// OnKey is called with the key of each object. Optional.
 	OnKey func(key string)
 }
 
-// before reports whether a minute lies before the end of the window.
+// before reports whether a minute is before the end of the window.
 func (o *VerifyOptions) before(at time.Time) bool { return o.To.IsZero() || minute(at).Before(o.To) }
 
-// after reports whether a minute lies behind the beginning of the window.
+// after reports whether a minute is at or after the start of the window.
 func (o *VerifyOptions) after(at time.Time) bool { return !minute(at).Before(minute(o.From)) }
 
-// stretch is objects without a hole between them.
+// coveredRange is a range that adjacent objects cover.
 type coveredRange struct {
 	Range
-	first, last string // keys
+	first, last string // keys of the first and the last object
 }
 
-// verifier goes through an archive's keys.
+// verifier checks the objects of an archive.
 type verifier struct {
 	*Archive
 	VerifyOptions
 	claim     Claim
 	report    *Report
 	shards    map[string][]coveredRange
-	known     map[string]Progress        // by shard, from before the listing
-	pending   map[string]announcedObject // by key: announced, and not listed
-	malformed map[string][]Number        // by shard: kept below _pawl/malformed/
+	known     map[string]Progress        // by shard, read before the listing
+	pending   map[string]announcedObject // announced objects that were not listed yet, by key
+	malformed map[string][]Number        // numbers of the stored malformed records, by shard
 	counted   []malformedCount
 }
 
-// Verify proves that the archive covers every number of every shard exactly once, or
-// names what is wrong. It lists all objects, or those of a window, and reads the gaps; if
-// deep it reads every object.
+// Verify checks that the objects of the archive cover every number of every shard exactly once,
+// and reports what is wrong. It lists all objects, or those of a window, and reads the gap
+// notes. A deep Verify reads every object.
 //
-// The minutes of a shard rise with its numbers. So the objects of a window are one run of
-// each shard: Verify proves that nothing is missing between the first and the last one.
-// It proves nothing of what is in front of the first one, and, unless the register says
-// that all that is stored lies before To, nothing of what is behind the last one.
+// The minutes of a shard rise with its numbers, so the objects of a window are a contiguous
+// range of each shard. Verify checks the range between the first and the last of these objects.
+// It does not check the range before the first object. It checks the range after the last
+// object only if the register shows that all stored objects are before To.
 func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) {
 	c, err := a.ExistingClaim(ctx)
 	if err == nil {
@@ -111,7 +111,8 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) 
 		shards: map[string][]coveredRange{}, known: map[string]Progress{}, pending: map[string]announcedObject{},
 		malformed: map[string][]Number{},
 	}
-	// Workers go on meanwhile: what they commit from here on may be missing in the listing.
+	// Workers continue during Verify. The listing may lack objects that they commit after this
+	// point.
 	for p, err := range v.AllProgress(ctx, v.claim) {
 		if err != nil {
 			return nil, err
@@ -128,7 +129,7 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) 
 	return v.report, nil
 }
 
-// list takes the objects of the window.
+// list checks the listed objects of the window.
 func (v *verifier) list(ctx context.Context) error {
 	startAfter, end := "", ""
 	if !v.From.IsZero() {
@@ -163,7 +164,7 @@ func (v *verifier) list(ctx context.Context) error {
 	return nil
 }
 
-// see takes the next key of the listing.
+// checkListed checks one listed object.
 func (v *verifier) checkListed(ctx context.Context, info bucket.Info) error {
 	n, err := ParseKey(v.Prefix, info.Key)
 	if err != nil {
@@ -191,7 +192,7 @@ func (v *verifier) checkListed(ctx context.Context, info bucket.Info) error {
 
 func (v *verifier) addFinding(f Finding) { v.report.Findings = append(v.report.Findings, f) }
 
-// cover adds what an object covers.
+// addCovered adds the range of an object, and reports an overlap.
 func (v *verifier) addCovered(n Name, key string) {
 	all := v.shards[n.Shard]
 	i, _ := slices.BinarySearchFunc(all, n.Start, func(s coveredRange, n Number) int { return s.End.Compare(n) })
@@ -214,7 +215,7 @@ func (v *verifier) addCovered(n Name, key string) {
 	v.shards[n.Shard] = slices.Replace(all, i, j, s)
 }
 
-// close looks for holes, and compares with the registers.
+// checkCoverage reports holes, and compares the coverage with the registers.
 func (v *verifier) checkCoverage() {
 	for shard := range v.known {
 		if _, ok := v.shards[shard]; !ok {
@@ -227,8 +228,9 @@ func (v *verifier) checkCoverage() {
 	}
 }
 
-// holes finds what no object covers, up to where the shard was committed when the
-// listing began. Of a window it compares with the register only what must lie in it.
+// findHoles reports ranges that no object covers, up to the committed number that was read
+// before the listing. With a window, it compares the register only with objects that must be in
+// the window.
 func (v *verifier) findHoles(shard string, all []coveredRange) {
 	p, known := v.known[shard]
 	at, key := p.Start, ""
@@ -237,7 +239,7 @@ func (v *verifier) findHoles(shard string, all []coveredRange) {
 		at = begin
 	case v.From.IsZero():
 	case len(all) == 0 && known && !p.Arrival.IsZero() && v.after(p.Arrival):
-		at = p.Committed.before() // the newest object lies in the window
+		at = p.Committed.before() // the newest object is in the window
 	default:
 		at = ""
 	}
@@ -262,13 +264,13 @@ func (v *verifier) findHoles(shard string, all []coveredRange) {
 	}
 }
 
-// ShardProgress is the progress of one shard.
+// ShardProgress is the register of a shard.
 type ShardProgress struct {
 	Shard string
 	Progress
 }
 
-// AllProgress yields the registers of all shards, of the claim's generation.
+// AllProgress yields the registers of all shards that have the claim's generation.
 func (a *Archive) AllProgress(ctx context.Context, c Claim) iter.Seq2[ShardProgress, error] {
 	prefix := "archive/" + a.Name + "/shard/"
 	return func(yield func(ShardProgress, error) bool) {

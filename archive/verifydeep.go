@@ -11,10 +11,10 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// readTries is how often Verify reads an object that the store does not return.
+// readTries is the number of times that Verify tries to read an object.
 const readTries = 3
 
-// open reads an object, and compares it with what its metadata and its key say.
+// checkContent reads an object, and compares it with its metadata and its key.
 func (v *verifier) checkContent(ctx context.Context, n Name, key string) error {
 	info, body, err := v.fetch(ctx, key)
 	if err != nil {
@@ -42,7 +42,7 @@ func (v *verifier) checkContent(ctx context.Context, n Name, key string) error {
 	return nil
 }
 
-// fetch reads an object, and tries again if the store is unavailable.
+// fetch reads an object, and retries if the store is unavailable.
 func (v *verifier) fetch(ctx context.Context, key string) (info bucket.Info, body []byte, err error) {
 	for try := 1; ; try++ {
 		info, body, err = v.get(ctx, key)
@@ -68,7 +68,7 @@ func (a *Archive) get(ctx context.Context, key string) (bucket.Info, []byte, err
 	return info, body, err
 }
 
-// unreadable names an object that the store does not return, and lets Verify continue.
+// unreadable reports an object that the store does not return. Verify then continues.
 func (v *verifier) unreadable(ctx context.Context, shard, key string, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -77,7 +77,7 @@ func (v *verifier) unreadable(ctx context.Context, shard, key string, err error)
 	return nil
 }
 
-// countGap counts a gap by what its note says.
+// countGap counts a gap by its kind.
 func (v *verifier) countGap(n Name, key string, kind gapKind) {
 	v.report.Gaps++
 	switch kind {

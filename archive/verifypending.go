@@ -11,13 +11,13 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// intended is an object that a register announces.
+// announcedObject is an object of an intent.
 type announcedObject struct {
 	shard string
 	Range
 }
 
-// counted is how many malformed entries of a range must be kept.
+// malformedCount is the number of malformed records that a range must have.
 type malformedCount struct {
 	shard string
 	Range
@@ -25,11 +25,11 @@ type malformedCount struct {
 	key   string
 }
 
-// malformedPrefix is that of malformed entries: <shard>-<number>.json.
+// malformedPrefix returns the prefix of the malformed records, whose names are
+// <shard>-<number>.json.
 func (a *Archive) malformedPrefix() string { return a.Prefix + reserved + "malformed/" }
 
-// intends notes the objects that a register announces, and the malformed entries that it
-// has counted.
+// addIntent collects the announced objects of a register, and its counts of malformed records.
 func (v *verifier) addIntent(p ShardProgress) {
 	if p.Malformed > 0 {
 		v.counted = append(v.counted, malformedCount{p.Shard, Range{begin, p.Committed}, p.Malformed, ""})
@@ -45,9 +45,9 @@ func (v *verifier) addIntent(p ShardProgress) {
 	}
 }
 
-// checkPending looks at the announced objects that the listing did not show. The register
-// is read again before: if it announces the object no longer, the object was committed,
-// or given up for a void.
+// checkPending checks the announced objects that the listing did not show. It reads the
+// register first. If the register no longer announces an object, the object was committed, or
+// it was abandoned and its key voided.
 func (v *verifier) checkPending(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(v.pending)) {
 		o := v.pending[key]
@@ -62,7 +62,7 @@ func (v *verifier) checkPending(ctx context.Context) error {
 		case err != nil && !errors.Is(err, bucket.ErrNotFound):
 			err = v.unreadable(ctx, o.shard, key, err)
 		case err == nil && (!announced || !voided(info)):
-			err = nil // it is stored, or its range was given up
+			err = nil // the object is stored, or its range was abandoned
 		case announced:
 			f.Kind, f.What = Pending, "the object is announced but not stored yet: the owner of the shard stores it, or a gap if its records have expired"
 			v.addNote(f)
@@ -79,9 +79,9 @@ func (v *verifier) checkPending(ctx context.Context) error {
 	return nil
 }
 
-// checkMalformed compares the malformed entries that are kept with the numbers of them
-// that registers and objects name. It follows the listing of the objects: an entry is
-// kept before its object is announced.
+// checkMalformed compares the stored malformed records with the counts in registers and
+// objects. It runs after the listing of the objects, because a malformed record is stored
+// before its object is announced.
 func (v *verifier) checkMalformed(ctx context.Context) error {
 	for info, err := range v.Store.List(ctx, v.Bucket, v.malformedPrefix(), "") {
 		if info.Unlistable(err) {

@@ -8,19 +8,18 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// A void is an empty object of its format that blocks a key, so that no late PUT can
-// land there. It covers nothing. A void of an earlier version of Pawl has no bytes
-// and no mark.
+// A void is an empty object of its format that blocks a key, so that no late PUT can land
+// there. It covers no range. Voids of earlier versions of Pawl have no bytes and no metadata.
 
 // metaVoid is the metadata that marks a void.
 const metaVoid = "pawl-void"
 
-// errVoid is returned for a key that holds a void: nothing can be stored there.
+// errVoid is returned for a key that has a void, so no object can be stored there.
 var errVoid = errors.New("the object's key is voided")
 
-// isVoid reports whether a listed object is a void. It sends a HEAD request only for
-// an object that is small enough to be one. An object that was deleted since the
-// listing is ErrNotFound.
+// isVoid reports whether a listed object is a void. It sends a HEAD request only for an object
+// that is small enough to be one. It returns ErrNotFound for an object that was deleted after
+// the listing.
 func (a *Archive) isVoid(ctx context.Context, info bucket.Info, format string) (bool, error) {
 	if info.Size == 0 || info.Size > a.voidLimit(format) {
 		return info.Size == 0, nil
@@ -29,29 +28,29 @@ func (a *Archive) isVoid(ctx context.Context, info bucket.Info, format string) (
 	return voided(info), err
 }
 
-// voided reports whether the answer to a HEAD or GET request shows a void.
+// voided reports whether the response to a HEAD or GET request shows a void.
 func voided(info bucket.Info) bool { return info.Size == 0 || info.Metadata[metaVoid] != "" }
 
-// voidLimit is the size in bytes above which no object of a format is a void. It is
-// larger than the empty file, because another version of the encoder may have
-// written the void. No object with a record is that small.
+// voidLimit returns the maximum size of a void in bytes. The limit exceeds the size of an empty
+// file, because another version of the encoder may have written the void. Every object with a
+// record is larger.
 func (a *Archive) voidLimit(format string) int64 {
 	const slack = 64
 	if format == GapFormat {
-		return 0 // a gap is never voided: storing it needs no record
+		return 0 // a gap is never voided, because it can be stored without a record
 	}
 	if n, ok := a.emptySizes.Load(format); ok {
 		return 2*n.(int64) + slack
 	}
 	empty, err := a.Codec.Encode(format, "shard", nil)
 	if err != nil {
-		return 64 << 10 // a format of another version of Pawl
+		return 64 << 10 // the format of a newer version of Pawl
 	}
 	a.emptySizes.Store(format, int64(len(empty)))
 	return a.voidLimit(format)
 }
 
-// head sends a HEAD request until the store answers.
+// head sends a HEAD request, and retries until the store answers.
 func (a *Archive) head(ctx context.Context, key string) (bucket.Info, error) {
 	for try := 1; ; try++ {
 		info, err := a.Store.Head(ctx, a.object(key))
@@ -64,8 +63,8 @@ func (a *Archive) head(ctx context.Context, key string) (bucket.Info, error) {
 	}
 }
 
-// void writes a void under the key of an object that cannot be stored any more. If
-// the object has landed meanwhile, void reports that it is stored.
+// void writes a void to the key of an object that cannot be stored any more. It reports whether
+// the object had landed in the meantime.
 func (s *shard) void(ctx context.Context, o *Planned) (stored bool, err error) {
 	body, err := s.Codec.Encode(o.Format, s.ID, nil)
 	if err != nil {

@@ -15,34 +15,34 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// Times of a worker, most of them in parts of a lease.
+// Timing of a worker. Most intervals are fractions of a lease.
 const (
-	// shareParts is the number of times per lease, on average, that a worker writes its
-	// heartbeat and computes its share. It does so at once when leases become free or
-	// other workers come or go.
+	// shareParts is the average number of times per lease that a worker writes its heartbeat
+	// and computes its share. It does so at once if leases become free or other workers come or
+	// go.
 	shareParts = 6
-	// pollParts is the number of times per lease that a worker reads all heartbeats and
-	// leases. A dead worker's lease can be acquired 1.05 TTL and one such interval after
-	// its last renewal.
+	// pollParts is the number of times per lease that a worker reads all heartbeats and leases.
+	// The lease of a dead worker can be acquired 1.05 TTL plus one such interval after its last
+	// renewal.
 	pollParts = 20
-	// shareTime bounds the requests of one computation. A longer lease bounds it instead.
+	// shareTime bounds the requests of one computation, unless the lease is longer. Then the
+	// lease is the bound.
 	shareTime = 10 * time.Second
-	// longestPause is the longest time for which a shard rests that has failed again and
-	// again.
+	// maxRetryPause is the longest pause of a shard after repeated failures.
 	maxRetryPause = time.Minute
 )
 
-// worker is one of several that share an archive's shards.
+// worker shares the shards of an archive with other workers.
 type worker struct {
 	*Archive
 	id            string
 	claim         Claim
 	mutexes       map[string]*lock.Mutex
-	seen          map[string]peerHeartbeat // of other workers, by register
-	last          pollResult               // of the last computed share
-	mode          mode                     // of the last computed share
-	heartbeatMode mode                     // of the last heartbeat
-	due           time.Time                // of the next computation
+	seen          map[string]peerHeartbeat // latest heartbeats of other workers, by register
+	last          pollResult               // the poll of the last rebalancing
+	mode          mode                     // the mode of the last rebalancing
+	heartbeatMode mode                     // the mode in the last heartbeat
+	due           time.Time                // time of the next rebalancing
 	succeeded     bool
 
 	mu     sync.Mutex
@@ -51,7 +51,7 @@ type worker struct {
 	wg     sync.WaitGroup
 }
 
-// rest is how long a shard is left alone after a failure.
+// retryPause is the pause of a shard after a failure.
 type retryPause struct {
 	until time.Time
 	next  time.Duration
@@ -59,8 +59,8 @@ type retryPause struct {
 
 var errRebalanced = errors.New("other workers have fewer shards")
 
-// work stores all shards, together with other workers, until ctx ends. It returns an error
-// if the archive cannot be worked on at all.
+// work stores the shards of the archive together with other workers, until ctx ends. It returns
+// an error if the archive cannot be stored at all.
 func (a *Archive) work(ctx context.Context) error {
 	c, err := a.Claim(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *Archive) work(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrDenied) && w.succeeded: // credentials are renewed now and then
+		case errors.Is(err, ErrDenied) && w.succeeded: // credentials are renewed occasionally
 			a.Logger.Warn("cannot rebalance the shards: access denied", "archive", a.Name, "error", err)
 		case errors.Is(err, ErrLostRegisters), errors.Is(err, ErrLostClaim), errors.Is(err, ErrClaimed), errors.Is(err, ErrDenied), errors.Is(err, ErrNoStream):
 			return err
@@ -91,8 +91,8 @@ func (a *Archive) work(ctx context.Context) error {
 	}
 }
 
-// turn polls the registers, and balances the shards if something has changed or it is
-// due. It returns the time until the next turn.
+// pollAndBalance polls the registers. It rebalances the shards if something has changed, or if
+// rebalancing is due. It returns the time until the next call.
 func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	bounded, stop := context.WithTimeout(ctx, max(w.Lease, shareTime))
 	defer stop()
@@ -101,7 +101,7 @@ func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	own := w.health.mode(w.Now())
 	due := !w.Now().Before(w.due)
 	if !due && (err != nil || v.sameAs(&w.last) && own == w.mode) {
-		return next, nil // an error is reported when it is due
+		return next, nil // an error is returned when rebalancing is due
 	}
 	every := w.Lease / shareParts
 	w.due = w.Now().Add(every/2 + rand.N(every))
@@ -116,12 +116,12 @@ func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	return next, err
 }
 
-// leaveTime bounds each of the two steps in which a shard is left: its register is
-// written, and its lease is released. Both together end within ShutdownTimeout.
+// releaseTimeout bounds each of the two steps of a release: the write of the register, and the
+// release of the lease. Both together end within ShutdownTimeout.
 func (a *Archive) releaseTimeout() time.Duration { return a.ShutdownTimeout * 3 / 8 }
 
-// checkClaim ends a worker whose archive was recovered, or has lost its claim: no PUT
-// of its would be sent.
+// checkClaim returns an error if the archive was recovered or has lost its claim file. This
+// worker then cannot store any more.
 func (w *worker) checkClaim(ctx context.Context) error {
 	c, err := w.ExistingClaim(ctx)
 	if err != nil {
@@ -137,9 +137,9 @@ func (w *worker) checkClaim(ctx context.Context) error {
 	return nil
 }
 
-// balance releases the shards above this worker's share, and acquires free ones up to
-// it. Leases end with ctx, and requests with bounded. A sick worker releases its shards
-// before it sends a request to the store, which may not answer.
+// balance releases the shards above this worker's share, and acquires free shards up to it. ctx
+// bounds the leases, and bounded the requests. An unhealthy worker releases its shards before
+// it sends a request to the store, which may not answer.
 func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) error {
 	if own != sharing && v.peers.sharing > 0 {
 		w.releaseSurplus(v.peers.share(0, own))
@@ -151,7 +151,7 @@ func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) e
 	if err != nil {
 		return err
 	}
-	// This follows the listing: if it succeeds, the shards listed are the claim's.
+	// The check follows the listing. If it succeeds, the listed shards are the claim's.
 	if _, err := w.identify(bounded, w.claim); err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) e
 	return nil
 }
 
-// keep releases the shards above a share, and returns all that were held.
+// releaseSurplus releases the shards above a share, and returns all shards that were held.
 func (w *worker) releaseSurplus(share int) (mine []string) {
 	mine = w.heldShards()
 	rand.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
@@ -186,8 +186,8 @@ func (w *worker) releaseSurplus(share int) (mine []string) {
 	return mine
 }
 
-// unfinished returns the shards that can be stored now: they are not finished, and
-// their parents are.
+// unfinished returns the shards that can be stored now: unfinished shards whose parents are
+// finished.
 func (w *worker) unfinished(ctx context.Context, all []Shard) (open []string, err error) {
 	done := map[string]bool{}
 	for p, err := range w.AllProgress(ctx, w.claim) {
@@ -219,7 +219,7 @@ func (w *worker) isHeld(id string) bool {
 	return w.held[id] != nil
 }
 
-// release ends the work on a shard, and leaves it to other workers for a while.
+// release ends the work on a shard. This worker does not acquire the shard again for a while.
 func (w *worker) release(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,7 +237,7 @@ func (w *worker) isPaused(id string) bool {
 	return w.Now().Before(w.pauses[id].until)
 }
 
-// leased is a shard whose lease this worker has acquired.
+// leasedShard is a shard whose lease this worker has acquired.
 type leasedShard struct {
 	id     string
 	lease  *lock.Lease
@@ -247,7 +247,7 @@ type leasedShard struct {
 	failed error
 }
 
-// acquire acquires a shard's lease if it is free.
+// acquire acquires the lease of a shard if it is free.
 func (w *worker) acquire(ctx context.Context, id string) *leasedShard {
 	m, err := w.mutex(id)
 	if err != nil {
@@ -270,8 +270,8 @@ func (w *worker) acquire(ctx context.Context, id string) *leasedShard {
 	return l
 }
 
-// takeOver becomes the owner of shards, compares all of them with one listing, and then
-// stores each of them.
+// takeOver becomes the owner of shards, compares all of them with one listing, and then stores
+// each of them.
 func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leasedShard) {
 	var writes sync.WaitGroup
 	for _, l := range leases {
@@ -293,7 +293,7 @@ func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leasedShar
 	}
 }
 
-// drive stores a shard, and releases its lease.
+// runShard stores a shard, and releases its lease.
 func (w *worker) runShard(ctx context.Context, l *leasedShard) {
 	err := l.failed
 	if err == nil {
@@ -302,12 +302,12 @@ func (w *worker) runShard(ctx context.Context, l *leasedShard) {
 	cause := context.Cause(l.ctx)
 	l.stop(nil)
 	bounded, free := context.WithTimeout(context.WithoutCancel(ctx), w.releaseTimeout())
-	_ = l.lease.Release(bounded) // at worst it expires
+	_ = l.lease.Release(bounded) // if the release fails, the lease expires
 	free()
 	w.noteEnded(l.id, err, cause)
 }
 
-// stored notes that an object of a shard was stored.
+// noteStored records that an object of a shard was stored.
 func (w *worker) noteStored(id string) {
 	w.health.succeed()
 	w.mu.Lock()
@@ -315,8 +315,8 @@ func (w *worker) noteStored(id string) {
 	delete(w.pauses, id)
 }
 
-// ended notes how the work on a shard ended: by itself with an error, or because its
-// context ended, with a cause.
+// noteEnded records the end of the work on a shard. err is the result of the shard, and cause
+// the reason why its context ended, if any.
 func (w *worker) noteEnded(id string, err, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -331,7 +331,7 @@ func (w *worker) noteEnded(id string, err, cause error) {
 	case cause != nil || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
 		return
 	}
-	if !errors.Is(err, ErrLostRegisters) && !errors.Is(err, bucket.ErrUnlistable) { // else no worker can store it
+	if !errors.Is(err, ErrLostRegisters) && !errors.Is(err, bucket.ErrUnlistable) { // with these errors no worker can store the shard
 		w.health.fail(w.Now(), w.Lease)
 	}
 	r := w.pauses[id]
