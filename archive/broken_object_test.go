@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// troubledStore can neither list nor read an object, or lists it and answers no HEAD request.
+// brokenObjectStore fails HEAD requests for one object, and cannot list it unless list is set.
 type brokenObjectStore struct {
 	archive.Store
 	key  string
@@ -42,9 +42,9 @@ func (s brokenObjectStore) List(ctx context.Context, name, prefix, after string)
 	}
 }
 
-// TestBrokenObjectStopsItsShardOnly has an object in the bucket that the store cannot list, or
-// for which it answers no HEAD request. At a takeover it stops the shard that it names and
-// does not know it, and no other.
+// TestBrokenObjectStopsItsShardOnly checks an object that the store cannot list, or for which
+// HEAD fails. At a takeover it stops the shard in its key, because the register does not
+// contain it, but no other shard.
 func TestBrokenObjectStopsItsShardOnly(t *testing.T) {
 	for name, list := range map[string]bool{"HEAD fails": true, "unlistable": false} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,8 @@ func TestBrokenObjectStopsItsShardOnly(t *testing.T) {
 	}
 }
 
-// TestVerifyUnlistable: verify names an object that the store cannot list, and continues.
+// TestVerifyUnlistable checks that verify names an object that the store cannot list, and
+// continues.
 func TestVerifyUnlistable(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 2)

@@ -29,7 +29,7 @@ func NewDigest(shard string) *Digest {
 }
 
 // Add adds the next record. The digest covers number, Sub, both keys, arrival in milliseconds
-// and data of each user record. Of a malformed record it covers number, key, arrival and Raw,
+// and data of each user record. For a malformed record it covers number, key, arrival and Raw,
 // but not the error.
 func (d *Digest) Add(e Record) {
 	if e.Malformed != nil {

@@ -2,9 +2,8 @@ package archive
 
 import "context"
 
-// Drive stores a shard until it is finished, or until something stops that: an
-// error, a new owner, or the end of ctx. The shard is one of those that Shards returned,
-// and the token is that of its lease.
+// RunShard stores a shard until it is finished, an error occurs, another worker takes over, or
+// ctx ends. all is the result of Shards, and token the token of the shard's lease.
 func (a *Archive) RunShard(ctx context.Context, c Claim, all []Shard, id string, token int64) error {
 	s, err := a.ownShard(ctx, c, all, id, token, func() {})
 	if err != nil {

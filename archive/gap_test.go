@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// gaps fails unless verify counts gaps like this.
+// expectGaps fails unless verify counts these gaps.
 func (p *env) expectGaps(all, expired, possibly int) {
 	p.Helper()
 	r := p.report(p.archive("ndjson"), archive.VerifyOptions{})
@@ -24,7 +24,7 @@ func (p *env) expectGaps(all, expired, possibly int) {
 	}
 }
 
-// TestGapOfExpiredRecords: records that were announced and had expired before they were
+// TestGapOfExpiredRecords checks that records which were announced and expired before they were
 // stored are known to be lost.
 func TestGapOfExpiredRecords(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
@@ -33,8 +33,8 @@ func TestGapOfExpiredRecords(t *testing.T) {
 	})
 }
 
-// TestGapOfPossiblyExpiredRecords: if the last record that was stored has expired when a
-// worker continues, it is unknown whether there were others behind it.
+// TestGapOfPossiblyExpiredRecords checks that the gap is possibly expired if the last stored
+// record had expired when a worker resumed.
 func TestGapOfPossiblyExpiredRecords(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -49,7 +49,7 @@ func TestGapOfPossiblyExpiredRecords(t *testing.T) {
 	})
 }
 
-// TestGapOfMalformedRecords: a range of malformed records only has lost none.
+// TestGapOfMalformedRecords checks that a range of malformed records has lost none.
 func TestGapOfMalformedRecords(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -59,18 +59,19 @@ func TestGapOfMalformedRecords(t *testing.T) {
 			}
 		}
 		p.runWorker(p.archive("ndjson"))
-		p.expectGaps(1, 0, 0) // of 32: the others wait for a record, or the end of the shard
+		p.expectGaps(1, 0, 0) // 32 of 40 records: the others wait for a valid record or the end of the shard
 		p.put(shard, 1)
 		p.runWorker(p.archive("ndjson"))
 		p.expectVerified(p.archive("ndjson"), 1)
 	})
 }
 
-// TestGapBehindRecoveredGap: behind a gap that a recovery has passed, no record is known.
+// TestGapBehindRecoveredGap checks that no record is known behind a gap that a recovery has
+// skipped.
 func TestGapBehindRecoveredGap(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
-		for range 32 { // a gap that ends with an entry
+		for range 32 { // a gap that ends with a record
 			if _, err := p.stream.Put(p.Context(), shard, "\xff", []byte("odd")); err != nil {
 				t.Fatal(err)
 			}

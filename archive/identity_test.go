@@ -12,14 +12,15 @@ import (
 	"github.com/pawlhq/pawl/archive/archivetest"
 )
 
-// recreatable is a stream that can be deleted and created again under its name. Readers
-// that were opened before show nothing more.
+// recreatableStream is a stream that can be deleted and created again with the same name.
+// Readers that were opened before return no more records.
 type recreatableStream struct {
 	now     atomic.Pointer[archivetest.Fake]
-	opening func() // is called before a shard is opened; optional
+	opening func() // called before a shard is opened; optional
 }
 
-// Identify implements [archive.Stream]. The ARN names the stream, and not when it was created.
+// Identify implements [archive.Stream]. The ARN does not change when the stream is created
+// again.
 func (s *recreatableStream) Identify(ctx context.Context) (archive.StreamID, time.Duration, error) {
 	id, retention, err := s.now.Load().Identify(ctx)
 	id.ARN = "arn:fake:stream/clicks"
@@ -44,13 +45,13 @@ func (p *env) recreate(s *recreatableStream) {
 	p.Helper()
 	time.Sleep(time.Second)
 	p.stream = newStream(len(p.shards()))
-	for range 100 { // numbers of a later stream are higher
+	for range 100 { // a later stream has higher numbers
 		p.put(p.shards()[0], 1)
 	}
 	s.now.Store(p.stream)
 }
 
-// namesBoth fails unless an error names the two moments at which a stream was created.
+// expectBothNamed fails unless an error contains the creation times of both streams.
 func (p *env) expectBothNamed(err error, was, now *archivetest.Fake) {
 	p.Helper()
 	for _, f := range []*archivetest.Fake{was, now} {
@@ -61,8 +62,8 @@ func (p *env) expectBothNamed(err error, was, now *archivetest.Fake) {
 	}
 }
 
-// TestStreamIsRecreated: workers whose stream was deleted and created again under its
-// name end with an error that names both, and store nothing of the new one.
+// TestStreamIsRecreated checks that workers stop if their stream was deleted and created again.
+// The error names both streams, and no record of the new stream is stored.
 func TestStreamIsRecreated(t *testing.T) {
 	t.Run("rebalance", func(t *testing.T) {
 		withEnv(t, 1, func(p *env) {
@@ -85,7 +86,7 @@ func TestStreamIsRecreated(t *testing.T) {
 	})
 	for name, when := range map[string]func(p *env, s *recreatableStream){
 		"taken": func(p *env, s *recreatableStream) { p.recreate(s) },
-		"opened": func(p *env, s *recreatableStream) { // after the shard was taken
+		"opened": func(p *env, s *recreatableStream) { // after the worker became the owner
 			s.opening = func() { s.opening = nil; p.recreate(s) }
 		},
 	} {
@@ -114,8 +115,8 @@ func TestStreamIsRecreated(t *testing.T) {
 	}
 }
 
-// TestOtherPrefix checks that an archive refuses another prefix: its registers name what is
-// stored below the first one.
+// TestOtherPrefix checks that workers refuse a changed prefix, because the registers describe
+// the objects below the first one.
 func TestOtherPrefix(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)

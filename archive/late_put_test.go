@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// slowStore is a store on the other side of a network that holds the first object
-// back.
+// slowStore delays the first object.
 type slowStore struct {
 	archive.Store
 	held func() error
@@ -39,17 +38,17 @@ func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Ob
 	}
 	if s.held == nil {
 		s.held = send
-		<-ctx.Done() // and its owner with it
+		<-ctx.Done() // until the worker stops
 		return "", bucket.ErrUnclear
 	}
 	return "", send()
 }
 
-// proves reports whether an object is written to prove the store.
+// isProbe reports whether an object belongs to Prove.
 func isProbe(ref event.Object) bool { return strings.Contains(ref.Key, "/.pawl-doctor/") }
 
-// TestLatePut: an object that was announced could not be stored before its records
-// had expired. Its key is voided, so that it cannot land beside the gap.
+// TestLatePut checks that the key of an announced object is voided if its records expired
+// before the upload. The upload cannot land beside the gap later.
 func TestLatePut(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -83,8 +82,8 @@ func TestLatePut(t *testing.T) {
 	})
 }
 
-// TestPartExpired: of an announced object only some records have expired. The others are
-// stored, and not under the key that says that all are there.
+// TestPartExpired checks an announced object of which only some records have expired. The
+// others are stored under another key.
 func TestPartExpired(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -110,8 +109,8 @@ func TestPartExpired(t *testing.T) {
 	})
 }
 
-// TestLatePutAfterRecovery: a PUT that was signed before the registers were lost cannot
-// land beside what is stored after the recovery.
+// TestLatePutAfterRecovery checks that a PUT that was signed before a recovery cannot land
+// afterwards.
 func TestLatePutAfterRecovery(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -141,8 +140,8 @@ func TestLatePutAfterRecovery(t *testing.T) {
 	})
 }
 
-// TestRemovedFromIntent: of two announced objects both were stored, the first was
-// removed by hand, and its records have expired. The gap ends where the second begins.
+// TestRemovedFromIntent checks two stored objects of an intent of which the first was deleted
+// by hand and its records have expired. The gap ends at the start of the second one.
 func TestRemovedFromIntent(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -173,8 +172,7 @@ func TestRemovedFromIntent(t *testing.T) {
 	})
 }
 
-// countingStore is one whose answer to the second object is lost, and the process with
-// it.
+// countingStore loses the response to the second upload, and stops the process.
 type countingStore struct {
 	archive.Store
 	second func()
@@ -204,7 +202,7 @@ func (s *countingStore) Head(ctx context.Context, ref event.Object) (bucket.Info
 	return s.Store.Head(ctx, ref)
 }
 
-// answering is a stream whose answer of which shards there are takes long.
+// hookedStream calls meanwhile after each listing of shards.
 type hookedStream struct {
 	archive.Stream
 	meanwhile func()
@@ -217,8 +215,8 @@ func (s *hookedStream) Shards(ctx context.Context) ([]archive.Shard, error) {
 	return all, err
 }
 
-// TestShardCreatedDuringListing: a shard that another worker has begun with, and that is younger than
-// what the stream has answered, is not taken for one that the stream has forgotten.
+// TestShardCreatedDuringListing checks that a shard which another worker registers during the
+// listing does not count as a shard that the stream no longer lists.
 func TestShardCreatedDuringListing(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		work := func() {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// works lets a worker run for two minutes.
+// runWorker runs a worker for two minutes.
 func (p *env) runWorker(a *archive.Archive) {
 	p.Helper()
 	stop := p.run(a)
@@ -25,7 +25,7 @@ func (p *env) runWorker(a *archive.Archive) {
 	}
 }
 
-// refuses fails unless a worker ends with ErrLostClaim and stores nothing.
+// expectLostClaim fails unless a worker ends with ErrLostClaim and stores nothing.
 func (p *env) expectLostClaim(a *archive.Archive) {
 	p.Helper()
 	ctx, stop := context.WithTimeout(p.Context(), time.Minute)
@@ -53,16 +53,16 @@ func (p *env) claimText() string {
 	return string(text)
 }
 
-// TestEmptiedBucket: a worker refuses a bucket without a claim file if the ledger has
-// registers of the archive. A recovery stores what the stream still has, and gaps cover
-// the rest.
+// TestEmptiedBucket checks that a worker refuses a bucket without a claim file if the ledger
+// has registers of the archive. A recovery stores the records that the stream still has, and
+// gaps cover the rest.
 func TestEmptiedBucket(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		p.put(shard, 10)
 		p.runWorker(p.archive("ndjson"))
 		right := p.store
-		p.store = membucket.New(time.Now, []string{"b"}) // another store with this bucket
+		p.store = membucket.New(time.Now, []string{"b"}) // another store with a bucket of this name
 		p.expectLostClaim(p.archive("ndjson"))
 		p.store = right
 		p.put(shard, 5)
@@ -82,7 +82,8 @@ func TestEmptiedBucket(t *testing.T) {
 	})
 }
 
-// TestMarkerWithoutClaimFile: a start that was killed before it made the claim file is no loss.
+// TestMarkerWithoutClaimFile checks that a worker which was killed before it created the claim
+// file causes no error.
 func TestMarkerWithoutClaimFile(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)
@@ -120,8 +121,8 @@ func (p *env) keys(prefix string) (keys []string) {
 	return keys
 }
 
-// TestClaimOfAnotherStore: two starts, each with another store behind the bucket's name,
-// may both have made a claim file. The ledger's marker names one of them.
+// TestClaimOfAnotherStore checks two workers that start with different stores behind the
+// bucket's name. Both may create a claim file, but the marker accepts only one.
 func TestClaimOfAnotherStore(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
@@ -136,7 +137,7 @@ func TestClaimOfAnotherStore(t *testing.T) {
 		p.putObject(archive.ClaimKey("p/"), other)
 		p.expectLostClaim(p.archive("ndjson"))
 
-		p.store = membucket.New(time.Now, []string{"b"}) // a copy of the first
+		p.store = membucket.New(time.Now, []string{"b"}) // a copy of the first store
 		p.putObject(archive.ClaimKey("p/"), text)
 		ended := make(chan error, 1)
 		go func() { ended <- run(p.Context(), p.archive("ndjson")) }()
@@ -171,8 +172,8 @@ func (s *beforeList) List(ctx context.Context, name, prefix, startAfter string) 
 	return s.Store.List(ctx, name, prefix, startAfter)
 }
 
-// TestClaimRaceAtStart: a worker that begins at the same time as another one finds the
-// registers and objects of that one, and its claim file.
+// TestClaimRaceAtStart checks a worker that finds registers, objects and the claim file of a
+// worker that started at the same time.
 func TestClaimRaceAtStart(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)

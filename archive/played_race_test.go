@@ -4,8 +4,8 @@ package archive
 
 import "time"
 
-// worldCount is few: a world has one thread at a time, and none that races.
+// worldCount is small with the race detector: a world runs one thread at a time.
 const worldCount = 20
 
-// FailureTime is shorter under the race detector. tools/test plays the full time without it.
+// FailureTime is shorter with the race detector. tools/test runs the full time without it.
 const FailureTime = 5 * time.Minute

@@ -6,5 +6,6 @@ import "time"
 
 const worldCount = 2000
 
-// FailureTime is how long a worker cannot store in TestFailingWorkerLosesItsShards, in virtual time.
+// FailureTime is the virtual time for which a worker cannot store in
+// TestFailingWorkerLosesItsShards.
 const FailureTime = 20 * time.Minute

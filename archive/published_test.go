@@ -15,10 +15,10 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// TestPublishedDeduplicationLosesRecords plays the same worlds with the published de-duplication of records by
-// listing S3: records are grouped by minute, what the listing of the minute shows is
-// left out, and the rest is written under a key of first and last. It loses records,
-// and it doubles some. The shipped archive does neither in these worlds.
+// TestPublishedDeduplicationLosesRecords runs a published algorithm for deduplication in the
+// simulated worlds. The algorithm groups records by minute, drops records that a listing of the
+// minute shows, and writes the others under a key of the first and last number. It loses some
+// records and duplicates others. The archive does neither in these worlds.
 func TestPublishedDeduplicationLosesRecords(t *testing.T) {
 	pool := newPool()
 	defer pool.Close()
@@ -26,7 +26,7 @@ func TestPublishedDeduplicationLosesRecords(t *testing.T) {
 	for seed := range uint64(600) {
 		w := newWorld(pool, &simkit.World{Tape: simkit.NewTape(seed + 1)})
 		if p := &w.plan; p.outage || p.loses || p.second || p.restores || p.misses {
-			continue // it has no answer to these, and need not
+			continue // the algorithm does not handle these faults
 		}
 		worlds++
 		w.work = (*thread).runPublished
@@ -41,7 +41,7 @@ func TestPublishedDeduplicationLosesRecords(t *testing.T) {
 		}
 		l, d := 0, 0
 		for _, s := range w.stream.shards {
-			done := begin // the checkpoint: what it takes for stored
+			done := begin // its checkpoint: records up to here count as stored
 			if reg := w.table.registers[s.ID]; reg != nil {
 				done = Number(reg.value)
 			}
@@ -69,7 +69,7 @@ func TestPublishedDeduplicationLosesRecords(t *testing.T) {
 	}
 }
 
-// published is the work of a process.
+// runPublished is the main function of a process.
 func (t *thread) runPublished() {
 	checking := true
 	for !t.dead {
@@ -121,7 +121,7 @@ func (t *thread) publishShard(checking *bool) {
 	}
 }
 
-// publish writes an object for each minute.
+// publish writes one object for each minute.
 func (t *thread) publish(shard string, records []Record, checking *bool) error {
 	groups := map[time.Time][]Record{}
 	var minutes []time.Time
@@ -161,7 +161,7 @@ func (t *thread) publish(shard string, records []Record, checking *bool) error {
 	return nil
 }
 
-// unpublished leaves out what the listing shows to be stored.
+// unpublished returns the records that the listing does not show.
 func (t *thread) unpublished(prefix string, first, last Number, group []Record) ([]Record, error) {
 	without := func(from, to Number) {
 		group = slices.DeleteFunc(slices.Clone(group), func(e Record) bool { return !e.Number.less(from) && !to.less(e.Number) })

@@ -23,9 +23,9 @@ func (p *env) progress(shard string) archive.Progress {
 	return found
 }
 
-// TestQuietShardIsRecordedHourly: the register of a quiet shard says up to which moment
-// the shard was seen empty, and has no intent left. A worker that takes the shard over
-// after its last record expired needs no gap.
+// TestQuietShardIsRecordedHourly checks that the register of a quiet shard contains the time
+// when the shard was last seen empty, and no intent. A worker that takes over the shard after
+// its last record expired needs no gap.
 func TestQuietShardIsRecordedHourly(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -53,8 +53,8 @@ func TestQuietShardIsRecordedHourly(t *testing.T) {
 	})
 }
 
-// TestClockAheadHidesNoExpiry: a worker whose clock is ahead does not record a moment of the
-// future as seen empty.
+// TestClockAheadHidesNoExpiry checks that a worker whose clock is ahead does not record a
+// future time.
 func TestClockAheadHidesNoExpiry(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.slowArchive(5 * time.Second)
@@ -84,13 +84,13 @@ func (s openingStream) Open(ctx context.Context, shard string, from archive.Posi
 	return s.Stream.Open(ctx, shard, from)
 }
 
-// TestQuietShardKeepsItsReader: a worker that takes over a shard whose last record is about
-// to expire reads on with one iterator, and does not open a new one for each read.
+// TestQuietShardKeepsItsReader checks that a worker keeps one iterator for a quiet shard whose
+// last record is about to expire.
 func TestQuietShardKeepsItsReader(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		stop := p.run(p.slowArchive(5 * time.Second))
 		p.put(p.shards()[0], 1)
-		time.Sleep(22 * time.Hour) // of the 24 that the stream keeps it
+		time.Sleep(22 * time.Hour) // of the 24 hours of retention
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}

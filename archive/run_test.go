@@ -24,7 +24,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// place is a stream, a bucket and a ledger, all in memory.
+// env has a stream, a bucket and a ledger in memory.
 type env struct {
 	*testing.T
 	stream *archivetest.Fake
@@ -33,13 +33,13 @@ type env struct {
 	nonces atomic.Int64
 	log    bytes.Buffer
 	logger *slog.Logger
-	ctx    context.Context // of the bubble
-	stops  []func() error  // of workers
+	ctx    context.Context // context of the synctest bubble
+	stops  []func() error  // functions that stop workers
 }
 
 func (p *env) Context() context.Context { return p.ctx }
 
-// inPlace runs a test in a bubble, in which time stands still while something runs.
+// withEnv runs a test in a synctest bubble.
 func withEnv(t *testing.T, shards int, test func(p *env)) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &env{T: t, stream: newStream(shards), store: membucket.New(time.Now, []string{"b"}), ledger: ledger.NewRows(memory.New())}
@@ -51,7 +51,7 @@ func withEnv(t *testing.T, shards int, test func(p *env)) {
 	})
 }
 
-// newStream returns a stream whose reads take their time.
+// newStream returns a stream whose reads take 200 ms.
 func newStream(shards int) *archivetest.Fake {
 	f := archivetest.NewFake(shards)
 	f.Delay = 200 * time.Millisecond
@@ -77,7 +77,7 @@ func run(ctx context.Context, a *archive.Archive) error {
 	return r.Run(ctx)
 }
 
-// run lets workers run until stop is called, which returns their errors.
+// run starts workers. stop stops them and returns their errors.
 func (p *env) run(all ...*archive.Archive) (stop func() error) {
 	ctx, cancel := context.WithCancel(p.Context())
 	var workers sync.WaitGroup
@@ -101,7 +101,7 @@ func (p *env) put(shard string, n int) {
 	}
 }
 
-// entries reads a shard from its beginning.
+// records reads a shard from its beginning.
 func (p *env) records(shard string) []archive.Record {
 	p.Helper()
 	r, err := p.stream.Open(p.Context(), shard, archive.Position{})
@@ -142,9 +142,9 @@ func (p *env) expectVerified(a *archive.Archive, records int) *archive.Report {
 	return r
 }
 
-// TestRemovedClaimEndsWorker: a worker whose claim was removed ends and says so, and does not
-// stand still. Over another ledger nothing is verified. Where the registers are gone,
-// too, nothing is stored again: a recovery finds what there is.
+// TestRemovedClaimEndsWorker checks that a worker whose claim file was deleted returns an
+// error. Verify fails with another ledger. If the registers are lost as well, no record is
+// stored twice, and a recovery finds the stored objects.
 func TestRemovedClaimEndsWorker(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a, ended := p.archive("ndjson"), make(chan error, 1)
@@ -180,8 +180,8 @@ func TestRemovedClaimEndsWorker(t *testing.T) {
 	})
 }
 
-// TestRun: workers of two configurations share four shards, one of which is split
-// and merged again.
+// TestRun runs workers with three configurations on four shards. One shard is split and merged
+// again.
 func TestRun(t *testing.T) {
 	withEnv(t, 4, func(p *env) {
 		stop := p.run(p.archive("ndjson.gz"), p.archive("zst.parquet"), p.archive("ndjson"))
@@ -213,7 +213,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// spoiled is a stream with entries that cannot be read.
+// malformingStream marks some records as malformed.
 type malformingStream struct{ archive.Stream }
 
 // Open implements [archive.Stream].
@@ -235,8 +235,8 @@ func (r malformingReader) Next(ctx context.Context) (archive.Page, error) {
 	return page, err
 }
 
-// TestMalformed: an aggregate that cannot be read is kept as it is, and stops
-// nothing. So is a record that no format can hold.
+// TestMalformed checks that a malformed aggregate, and a record that no format can represent,
+// are stored unchanged and do not block their shard.
 func TestMalformed(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
@@ -271,8 +271,9 @@ func TestMalformed(t *testing.T) {
 	})
 }
 
-// TestForeignObject: an object of somebody else where one of ours should go stops
-// its shard, and is not written over. Without metadata it may be ours, by content.
+// TestForeignObject checks that a foreign object with the key of an announced object stops the
+// shard and is not overwritten. An object without metadata counts as stored if its content is
+// equal.
 func TestForeignObject(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
@@ -335,8 +336,8 @@ func (p *env) putObject(key, body string) {
 	}
 }
 
-// TestClaims: a prefix is of one stream and of one ledger, until a person says
-// otherwise.
+// TestClaims checks that a prefix belongs to one stream and one ledger until an operator
+// recovers it.
 func TestClaims(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)

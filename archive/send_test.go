@@ -15,13 +15,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// slowUploads is a store to which each object takes a while. It checks a signature when
-// the upload begins, and some stores do when it ends.
+// slowUploads is a store with slow uploads. It checks the signature at the start of an upload,
+// and, like some stores, also at its end.
 type slowUploads struct {
 	archive.Store
 	takes time.Duration
 	ends  bool
-	late  int // uploads whose signature had expired
+	late  int // uploads with an expired signature
 }
 
 // PutSigned implements [bucket.Expirer].
@@ -41,15 +41,14 @@ func (s *slowUploads) PutSigned(ctx context.Context, ref event.Object, o bucket.
 	}
 	if late {
 		s.late++
-		return "", fmt.Errorf("%w: %w", bucket.ErrExpired, bucket.ErrDenied) // as s3bucket has it
+		return "", fmt.Errorf("%w: %w", bucket.ErrExpired, bucket.ErrDenied) // as s3bucket returns it
 	}
 	o.Body = bytes.NewReader(body)
 	return s.Store.Put(ctx, ref, o, c)
 }
 
-// TestBatchLongerThanSignature: objects that are uploaded one after the other for longer
-// than a signature is valid are stored without an error, and at most one upload is in
-// vain.
+// TestBatchLongerThanSignature checks that a batch whose uploads exceed the validity of a
+// signature is stored without an error, with at most one rejected upload.
 func TestBatchLongerThanSignature(t *testing.T) {
 	for _, c := range []slowUploads{{takes: 2 * time.Minute}, {takes: 4 * time.Minute, ends: true}} {
 		t.Run(fmt.Sprintf("%v,ends=%v", c.takes, c.ends), func(t *testing.T) {
@@ -71,8 +70,7 @@ func TestBatchLongerThanSignature(t *testing.T) {
 	}
 }
 
-// deniedOnce is a store that denies an upload under the key of which the same has just been
-// stored.
+// deniedOnce stores one object but returns ErrDenied.
 type deniedOnce struct {
 	archive.Store
 	denied bool
@@ -88,8 +86,8 @@ func (s *deniedOnce) PutSigned(ctx context.Context, ref event.Object, o bucket.O
 	return "", bucket.ErrDenied
 }
 
-// TestStoredThoughDenied: an object that is there is stored, also if its own upload was
-// denied.
+// TestStoredThoughDenied checks that an object counts as stored if it exists, even if its
+// upload was denied.
 func TestStoredThoughDenied(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 3)
@@ -104,8 +102,8 @@ func TestStoredThoughDenied(t *testing.T) {
 	})
 }
 
-// TestWrongClock: a worker whose clock is wrong stores its records, and none of its PUTs
-// begins later than 5 minutes after the intent by the store's clock.
+// TestWrongClock checks that a worker with a wrong clock stores its records, and that none of
+// its PUTs starts later than 5 minutes after the intent by the store's clock.
 func TestWrongClock(t *testing.T) {
 	for _, off := range []time.Duration{-2 * time.Hour, -10 * time.Minute, 10 * time.Minute, 2 * time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// mortal is the ledger of a process that can die: after that no request arrives.
+// killableLedger is the ledger of a process that can die. Afterwards no request arrives.
 type killableLedger struct {
 	*ledger.Rows
 	dead atomic.Bool
@@ -60,7 +60,7 @@ func (m *killableLedger) ListRegisters(ctx context.Context, prefix string) iter.
 	return m.Rows.ListRegisters(ctx, prefix)
 }
 
-// owned returns how many shards each worker has taken, by the shards' registers.
+// owners returns the number of shards that each worker owns, according to the registers.
 func (p *env) owners() map[string]int {
 	p.Helper()
 	a := p.archive("ndjson")
@@ -78,7 +78,7 @@ func (p *env) owners() map[string]int {
 	return n
 }
 
-// await waits until the shards are owned like this, and returns how long that took.
+// awaitOwners waits for these numbers of owned shards, and returns the time that it took.
 func (p *env) awaitOwners(limit time.Duration, want map[string]int) time.Duration {
 	p.Helper()
 	began := time.Now()
@@ -91,7 +91,7 @@ func (p *env) awaitOwners(limit time.Duration, want map[string]int) time.Duratio
 	return time.Since(began)
 }
 
-// worker starts a worker of that name, which ends with the test.
+// worker starts a worker with this owner name. It stops at the end of the test.
 func (p *env) worker(name string, change func(*archive.Archive)) {
 	a := p.archive("ndjson")
 	a.Owner = name
@@ -100,7 +100,7 @@ func (p *env) worker(name string, change func(*archive.Archive)) {
 	p.stops = append(p.stops, stop)
 }
 
-// end ends all workers.
+// stopWorkers stops all workers.
 func (p *env) stopWorkers() {
 	p.Helper()
 	for _, stop := range p.stops {
@@ -110,8 +110,8 @@ func (p *env) stopWorkers() {
 	}
 }
 
-// TestTakeoverTime: the shards of a worker that dies, at any moment, have another worker
-// 35 seconds later, with leases of 30 seconds.
+// TestTakeoverTime checks that the shards of a worker that dies at any time have another owner
+// within 35 seconds, with leases of 30 seconds.
 func TestTakeoverTime(t *testing.T) {
 	var slowest time.Duration
 	for range 20 {
@@ -129,7 +129,7 @@ func TestTakeoverTime(t *testing.T) {
 	t.Logf("the slowest of 20 takeovers took %v", slowest)
 }
 
-// sickStore refuses objects, or all requests, while an error is set.
+// failingStore rejects objects while an error is set.
 type failingStore struct {
 	archive.Store
 	denied atomic.Pointer[error]
@@ -152,14 +152,14 @@ func (s *failingStore) PutSigned(ctx context.Context, ref event.Object, o bucket
 	return s.Store.PutSigned(ctx, ref, o, c, signed, valid)
 }
 
-// TestFailingWorkerLosesItsShards: the shards of a worker that cannot store, because objects are denied
-// to it or because it does not reach the store, go to a worker that can. It has its share
-// again when it can store.
+// TestFailingWorkerLosesItsShards checks that the shards of a worker that cannot store, because
+// objects are denied or the store is unreachable, move to another worker. When the worker can
+// store again, it gets its share back.
 func TestFailingWorkerLosesItsShards(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		err   error
-		limit time.Duration // until the healthy worker has all
+		limit time.Duration // time until the healthy worker owns all shards
 	}{
 		{"denied", bucket.ErrDenied, 45 * time.Second},
 		{"unreachable", bucket.ErrUnclear, 3 * time.Minute},
@@ -173,7 +173,7 @@ func TestFailingWorkerLosesItsShards(t *testing.T) {
 				store.set(c.err)
 				records := p.produce()
 				p.awaitOwners(c.limit, map[string]int{"well": 8})
-				time.Sleep(archive.FailureTime) // the sick worker probes
+				time.Sleep(archive.FailureTime) // the failing worker probes
 				store.set(nil)
 				p.awaitOwners(12*time.Minute, map[string]int{"sick": 4, "well": 4})
 				records.stop()
@@ -188,8 +188,8 @@ func TestFailingWorkerLosesItsShards(t *testing.T) {
 	}
 }
 
-// TestAllWorkersFail: when no worker can store, none waits for another one: all shards are
-// stored as soon as one can.
+// TestAllWorkersFail checks that if no worker can store, none waits for another one. All shards
+// are stored as soon as one worker can store.
 func TestAllWorkersFail(t *testing.T) {
 	withEnv(t, 8, func(p *env) {
 		stores := []*failingStore{{Store: p.store}, {Store: p.store}}
@@ -219,7 +219,7 @@ func TestAllWorkersFail(t *testing.T) {
 	})
 }
 
-// records are put into all shards, one a second, until stop.
+// producer puts one record per second into the shards in turn, until stop is called.
 type producer struct {
 	n    int
 	stop func()
@@ -250,7 +250,7 @@ func (p *env) produce() *producer {
 	return r
 }
 
-// times returns when each object was stored.
+// storeTimes returns the time when each object was stored.
 func (p *env) storeTimes() map[string]time.Time {
 	p.Helper()
 	all := map[string]time.Time{}
@@ -263,7 +263,7 @@ func (p *env) storeTimes() map[string]time.Time {
 	return all
 }
 
-// slowest returns the longest time from the minute of an object's records to its storing.
+// longestDelay returns the longest time from the minute of an object's records to its upload.
 func (p *env) longestDelay() (d time.Duration) {
 	for key, at := range p.storeTimes() {
 		if n, err := archive.ParseKey("p/", key); err == nil {
@@ -273,8 +273,8 @@ func (p *env) longestDelay() (d time.Duration) {
 	return d
 }
 
-// TestStoredObjectResetsPause: a shard that could be stored again after several failures
-// rests for a second after the next failure, and not longer than before.
+// TestStoredObjectResetsPause checks that a stored object resets the pause after failures to
+// one second.
 func TestStoredObjectResetsPause(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		store := &failingStore{Store: p.store}
@@ -301,8 +301,8 @@ func TestStoredObjectResetsPause(t *testing.T) {
 	})
 }
 
-// TestShutdownWithoutLedger: a worker ends within the grace when the ledger does not
-// answer.
+// TestShutdownWithoutLedger checks that a worker stops within ShutdownTimeout if the ledger
+// does not answer.
 func TestShutdownWithoutLedger(t *testing.T) {
 	withEnv(t, 4, func(p *env) {
 		registers := &killableLedger{Rows: p.ledger}
@@ -310,7 +310,7 @@ func TestShutdownWithoutLedger(t *testing.T) {
 		for _, id := range p.shards() {
 			p.put(id, 3)
 		}
-		time.Sleep(time.Minute) // the intents are pending
+		time.Sleep(time.Minute) // until the intents are pending
 		registers.dead.Store(true)
 		began := time.Now()
 		p.stopWorkers()

@@ -33,7 +33,7 @@ func (p *env) backup() *ledger.Rows {
 	return backup
 }
 
-// registers returns the names of all registers that begin with prefix.
+// registers returns the names of all registers with a prefix.
 func (p *env) registers(prefix string) (names []string) {
 	p.Helper()
 	for r, err := range p.ledger.ListRegisters(p.Context(), prefix) {
@@ -56,7 +56,7 @@ func (p *env) removeRegister(name string) {
 	}
 }
 
-// work lets a worker run for some time.
+// runFor runs a worker for some time.
 func (p *env) runFor(a *archive.Archive, d time.Duration) {
 	p.Helper()
 	stop := p.run(a)
@@ -66,8 +66,8 @@ func (p *env) runFor(a *archive.Archive, d time.Duration) {
 	}
 }
 
-// refused lets a worker run, which must refuse the first shard and store the second one.
-// Then it recovers, and wants each of the entries once.
+// expectRefused runs a worker, which must refuse the first shard and store the second one. It
+// then recovers, and expects each record once.
 func (p *env) expectRefused(records int) {
 	p.Helper()
 	ids := p.shards()
@@ -91,8 +91,8 @@ func (p *env) expectRefused(records int) {
 	}
 }
 
-// TestRestoredLedgerIsRefused: a worker over a ledger that was restored from a backup does
-// not store again what was stored since. After a recovery each record is stored once.
+// TestRestoredLedgerIsRefused checks that a worker with a restored ledger does not store later
+// records twice. After a recovery each record is stored once.
 func TestRestoredLedgerIsRefused(t *testing.T) {
 	withEnv(t, 2, func(p *env) {
 		a := p.archive("ndjson")
@@ -111,8 +111,8 @@ func TestRestoredLedgerIsRefused(t *testing.T) {
 	})
 }
 
-// TestLostRegisterIsRefused: a worker does not begin anew with a shard whose register was
-// lost.
+// TestLostRegisterIsRefused checks that a worker does not store a shard from its beginning if
+// the register was lost.
 func TestLostRegisterIsRefused(t *testing.T) {
 	withEnv(t, 2, func(p *env) {
 		p.put(p.shards()[0], 10)
@@ -123,7 +123,7 @@ func TestLostRegisterIsRefused(t *testing.T) {
 	})
 }
 
-// patient is a stream whose reads take long, so that a week has few of them.
+// slowStream is a stream with slow reads, so that a week of virtual time needs few of them.
 type slowStream struct {
 	archive.Stream
 	read time.Duration
@@ -149,8 +149,8 @@ func (r slowReader) Next(ctx context.Context) (archive.Page, error) {
 	return r.Reader.Next(ctx)
 }
 
-// slowArchive returns an archive that sends few requests in a day: each read takes that
-// long, and leases are renewed rarely.
+// slowArchive returns an archive that sends few requests per day: each read takes this long,
+// and leases are long.
 func (p *env) slowArchive(read time.Duration) *archive.Archive {
 	p.Helper()
 	a := p.archive("ndjson")
@@ -158,8 +158,7 @@ func (p *env) slowArchive(read time.Duration) *archive.Archive {
 	return a
 }
 
-// pagingStore counts listings, and the pages of 1000 keys that they need. It does not
-// count those that prove the store.
+// pagingStore counts listings and their pages of 1000 keys, except those of Prove.
 type pagingStore struct {
 	archive.Store
 	lists, pages int
@@ -186,9 +185,9 @@ func (s *pagingStore) List(ctx context.Context, name, prefix, after string) iter
 	}
 }
 
-// TestTakeoverListsOnce: a worker that takes over 3 shards lists the bucket once. For a
-// shard that was quiet for a week it lists the last hour and not the week, in which 2
-// busy shards stored 4,032 objects.
+// TestTakeoverListsOnce checks that a worker that takes over 3 shards lists the bucket once.
+// For a shard that was quiet for a week, it lists the last hour, not the week in which 2 busy
+// shards stored 4,032 objects.
 func TestTakeoverListsOnce(t *testing.T) {
 	withEnv(t, 3, func(p *env) {
 		ids := p.shards()
@@ -197,7 +196,7 @@ func TestTakeoverListsOnce(t *testing.T) {
 		}
 		slow := p.slowArchive(20 * time.Minute)
 		p.runFor(slow, 2*time.Hour)
-		for range 8 { // more than a week; a worker's clock ticks each second while it runs
+		for range 8 { // more than a week in total; a running worker needs an event for each virtual second
 			time.Sleep(19 * time.Hour)
 			p.runFor(slow, 2*time.Hour)
 		}
@@ -224,7 +223,7 @@ func TestTakeoverListsOnce(t *testing.T) {
 	})
 }
 
-// partial is a stream that does not list some shards any more.
+// partialStream no longer lists some shards.
 type partialStream struct {
 	archive.Stream
 	gone map[string]bool
@@ -244,8 +243,8 @@ func (s partialStream) Open(ctx context.Context, shard string, from archive.Posi
 	return s.Stream.Open(ctx, shard, from)
 }
 
-// TestUnseenShardIsAGap: a shard that was born and closed while no worker ran, for longer
-// than the stream keeps records, becomes a gap under its own ID.
+// TestUnseenShardIsAGap checks that a shard which was created and closed while no worker ran,
+// for longer than the retention, becomes a gap under its own ID.
 func TestUnseenShardIsAGap(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		first := p.shards()[0]
@@ -259,7 +258,7 @@ func TestUnseenShardIsAGap(t *testing.T) {
 			return ids[len(ids)-2:]
 		}
 		children := split(first)
-		p.put(children[0], 5) // lost
+		p.put(children[0], 5) // these records are lost
 		p.put(children[1], 5)
 		grandchildren := split(children[0])
 		p.put(grandchildren[0], 4)
@@ -284,8 +283,8 @@ func TestUnseenShardIsAGap(t *testing.T) {
 	})
 }
 
-// TestFinishedRegistersAreRemoved: the registers of a finished shard are removed when the
-// stream does not list it any more and its children have owners, and not before.
+// TestFinishedRegistersAreRemoved checks that the registers of a finished shard are removed
+// only after the stream no longer lists the shard and its children have owners.
 func TestFinishedRegistersAreRemoved(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		first := p.shards()[0]
@@ -327,8 +326,8 @@ func TestFinishedRegistersAreRemoved(t *testing.T) {
 	})
 }
 
-// TestRegistersOfDeadWorkersAreRemoved: 20 leases after its last heartbeat the register of
-// a worker is removed. A worker whose register was removed writes it again.
+// TestRegistersOfDeadWorkersAreRemoved checks that the register of a worker is removed 20
+// leases after its last heartbeat. A running worker writes its register again.
 func TestRegistersOfDeadWorkersAreRemoved(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		for range 3 {
@@ -370,8 +369,8 @@ func (s slowHeads) Head(ctx context.Context, ref event.Object) (bucket.Info, err
 	return s.Store.Head(ctx, ref)
 }
 
-// TestRecoveryChecksInParallel: a recovering shard checks 16 objects at a time, and only
-// those of records that the stream may still have.
+// TestRecoveryChecksInParallel checks that a recovering shard checks 16 objects at a time, and
+// only those whose records the stream may still have.
 func TestRecoveryChecksInParallel(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -408,7 +407,7 @@ func TestRecoveryChecksInParallel(t *testing.T) {
 	})
 }
 
-// forgetfulStore does not list what was written since.
+// forgetfulStore lists nothing.
 type forgetfulStore struct{ archive.Store }
 
 // List implements [bucket.Store].
@@ -416,8 +415,8 @@ func (forgetfulStore) List(context.Context, string, string, string) iter.Seq2[bu
 	return func(func(bucket.Info, error) bool) {}
 }
 
-// TestInconsistentListingsAreRefused: an archive refuses a store whose listings do not show
-// what was just written, and leaves no object behind.
+// TestInconsistentListingsAreRefused checks that an archive refuses a store whose listings do
+// not show new objects, and that no object remains.
 func TestInconsistentListingsAreRefused(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
@@ -434,7 +433,7 @@ func TestInconsistentListingsAreRefused(t *testing.T) {
 	})
 }
 
-// timelessStore accepts a request whose signature has expired.
+// noExpiryStore accepts requests with an expired signature.
 type noExpiryStore struct{ archive.Store }
 
 // PutSigned implements [bucket.Expirer].
@@ -442,8 +441,8 @@ func (s noExpiryStore) PutSigned(ctx context.Context, ref event.Object, o bucket
 	return s.Put(ctx, ref, o, c)
 }
 
-// TestExpiredSignaturesAreRefused: a runner refuses a store that accepts expired signatures
-// before it claims the prefix.
+// TestExpiredSignaturesAreRefused checks that a runner refuses a store that accepts expired
+// signatures before it claims the prefix.
 func TestExpiredSignaturesAreRefused(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")

@@ -10,12 +10,11 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestTranscripts tells what the transitions do to a shard's register. After a
-// change:
+// TestTranscripts records the transitions of a shard's register. After a change, run
 //
 //	go test ./archive -run TestTranscripts -rewrite
 //
-// and then read the difference line by line.
+// and review the differences.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -41,7 +40,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// transition performs one command.
+// transition runs one command of a transcript.
 func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, error) {
 	t.Helper()
 	var owner, end, start string
@@ -74,8 +73,8 @@ func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, err
 	return p, nil
 }
 
-// intentOf reads an object from each line: start, end, first entry or "gap", and
-// minutes after midnight.
+// intentOf parses one object from each line: start, end, first record or "gap", and minutes
+// after midnight.
 func intentOf(t *testing.T, text string) (i Intent) {
 	t.Helper()
 	for line := range strings.Lines(text) {

@@ -26,8 +26,8 @@ func (p *env) report(a *archive.Archive, o archive.VerifyOptions) *archive.Repor
 	return r
 }
 
-// findsOne fails unless there is one finding, of a kind, which names a key. Without a kind
-// it fails if there is any.
+// expectFinding fails unless verify has exactly one finding, with this kind and key. With an
+// empty kind it expects no finding.
 func (p *env) expectFinding(a *archive.Archive, o archive.VerifyOptions, kind, key string) *archive.Report {
 	p.Helper()
 	r := p.report(a, o)
@@ -38,8 +38,8 @@ func (p *env) expectFinding(a *archive.Archive, o archive.VerifyOptions, kind, k
 	return r
 }
 
-// TestVerifyPending: verify names announced objects that are not stored yet. That is no
-// loss.
+// TestVerifyPending checks that verify reports announced objects that are not stored yet as
+// notes.
 func TestVerifyPending(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.holdPut("ndjson")
@@ -56,8 +56,8 @@ func TestVerifyPending(t *testing.T) {
 	})
 }
 
-// TestVerifyMalformed: verify notices that a malformed record is not kept. If the
-// registers were lost, the metadata of the objects shows it.
+// TestVerifyMalformed checks that verify reports a missing malformed record, from the
+// registers, or from the metadata of objects if the registers were lost.
 func TestVerifyMalformed(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a, shard := p.archive("ndjson"), p.shards()[0]
@@ -90,8 +90,8 @@ func TestVerifyMalformed(t *testing.T) {
 	})
 }
 
-// TestVerifyPendingMalformed: verify notices that a malformed record of an announced
-// object is not kept.
+// TestVerifyPendingMalformed checks that verify reports a missing malformed record of an
+// announced object.
 func TestVerifyPendingMalformed(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -121,8 +121,8 @@ func (s unreadableStore) Get(ctx context.Context, ref event.Object) (bucket.Info
 	return s.Store.Get(ctx, ref)
 }
 
-// TestVerifyUnreadable: verify names objects that the store does not return, and reads the
-// others.
+// TestVerifyUnreadable checks that verify reports objects that the store does not return, and
+// reads the others.
 func TestVerifyUnreadable(t *testing.T) {
 	for name, err := range map[string]error{"denied": bucket.ErrDenied, "unavailable": bucket.ErrUnavailable} {
 		t.Run(name, func(t *testing.T) {
@@ -141,12 +141,12 @@ func TestVerifyUnreadable(t *testing.T) {
 	}
 }
 
-// TestVerifyWindow: of a window verify lists only the objects of its minutes. It proves
-// what lies between them, and, up to the newest object of a shard, what lies behind them.
+// TestVerifyWindow checks that verify with a window lists only the objects of its minutes, and
+// checks the range between them, and up to the newest object of a shard.
 func TestVerifyWindow(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		began, stop := time.Now(), p.run(p.archive("ndjson"))
-		for range 6 { // an object for each of the minutes 0, 10, … 50
+		for range 6 { // an object in each of the minutes 0, 10, … 50
 			p.put(p.shards()[0], 1)
 			time.Sleep(10 * time.Minute)
 		}
@@ -179,7 +179,7 @@ func TestVerifyWindow(t *testing.T) {
 	})
 }
 
-// without calls do while an object is not there.
+// without calls do while an object is deleted.
 func (p *env) without(key string, do func()) {
 	p.Helper()
 	ref := event.Object{Bucket: "b", Key: key}

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// holdPut announces three records, and ends their worker before the PUT has arrived.
-// send lets it arrive.
+// holdPut announces three records, and stops their worker before the PUT arrives. send lets it
+// arrive.
 func (p *env) holdPut(format string) (send func() error) {
 	p.Helper()
 	p.put(p.shards()[0], 3)
@@ -36,9 +36,9 @@ func (p *env) holdPut(format string) (send func() error) {
 	return slow.held
 }
 
-// voidOne announces three records whose PUT is held back until they have expired, so
-// that their key is voided, and stores five more. It returns the void's key and sends
-// the late PUT.
+// makeVoid announces three records and holds back their PUT until they have expired, so that
+// their key is voided. It stores five more records, sends the late PUT, and returns the void's
+// key.
 func (p *env) makeVoid(format string) (key string) {
 	p.Helper()
 	send, shard := p.holdPut(format), p.shards()[0]
@@ -69,8 +69,8 @@ func (p *env) makeVoid(format string) (key string) {
 	return ""
 }
 
-// TestVoidIsEmptyFile checks that a reader of all files of a folder reads past a void,
-// and that verify does not count the void as coverage.
+// TestVoidIsEmptyFile checks that a program which reads all files of a folder finds no records
+// in a void, and that verify does not count the void as coverage.
 func TestVoidIsEmptyFile(t *testing.T) {
 	for _, format := range encode.Formats {
 		t.Run(string(format), func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestVoidIsEmptyFile(t *testing.T) {
 				if records != 5 {
 					t.Errorf("the folder holds %d records, want 5", records)
 				}
-				// An earlier version of Pawl wrote voids without bytes.
+				// Earlier versions of Pawl wrote voids without bytes.
 				if err := p.store.Delete(p.Context(), event.Object{Bucket: "b", Key: void}, bucket.Condition{}); err != nil {
 					t.Fatal(err)
 				}
@@ -101,7 +101,7 @@ func TestVoidIsEmptyFile(t *testing.T) {
 	}
 }
 
-// count reads an object as a foreign reader does, and returns the number of records.
+// countRecords reads an object as another program does, and returns the number of records.
 func (p *env) countRecords(key string, format encode.Format) int {
 	p.Helper()
 	_, r, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: key})
@@ -126,7 +126,7 @@ func (p *env) countRecords(key string, format encode.Format) int {
 	return len(records)
 }
 
-// headCounter counts the HEAD requests.
+// headCounter counts HEAD requests.
 type headCounter struct {
 	archive.Store
 	heads int
@@ -138,8 +138,8 @@ func (s *headCounter) Head(ctx context.Context, ref event.Object) (bucket.Info, 
 	return s.Store.Head(ctx, ref)
 }
 
-// TestSmallestObjectNeedsNoHead checks that verify distinguishes even an object of one
-// tiny record from a void by its size alone.
+// TestSmallestObjectNeedsNoHead checks that verify distinguishes an object with one tiny record
+// from a void by its size.
 func TestSmallestObjectNeedsNoHead(t *testing.T) {
 	for _, format := range encode.Formats {
 		t.Run(string(format), func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestSmallestObjectNeedsNoHead(t *testing.T) {
 	}
 }
 
-// voidingStore calls a function before or after the first void is written.
+// voidingStore calls functions before and after each upload of a void.
 type voidingStore struct {
 	archive.Store
 	before, after func() error
@@ -184,8 +184,8 @@ func (s *voidingStore) PutSigned(ctx context.Context, ref event.Object, o bucket
 	return etag, err
 }
 
-// TestLandsBeforeVoid checks that an object that lands just before its void counts as
-// stored, and that no gap covers its records.
+// TestLandsBeforeVoid checks that an object that lands just before its void counts as stored,
+// and that no gap covers its records.
 func TestLandsBeforeVoid(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		send, shard := p.holdPut("gz.parquet"), p.shards()[0]
@@ -204,8 +204,8 @@ func TestLandsBeforeVoid(t *testing.T) {
 	})
 }
 
-// TestRecoveryReadsPastVoid checks that a recovery stores the records in the range of a
-// void that no gap covers yet.
+// TestRecoveryReadsPastVoid checks that a recovery stores the records in the range of a void
+// that no gap covers yet.
 func TestRecoveryReadsPastVoid(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		_, shard := p.holdPut("gz.parquet"), p.shards()[0]

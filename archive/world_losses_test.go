@@ -10,12 +10,12 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// restore copies the registers now, and some time later all processes die and the ledger
-// goes back to the copy. Fencing tokens go back with it. An operator notices later, and
+// restoreRegisters copies the registers. Some time later all processes die, and the ledger
+// returns to the copy. Fencing tokens go back as well. An operator notices it later, and
 // recovers.
 //
-// A PUT that was announced before that moment and has not landed never does: no owner
-// can know of it. So the documentation tells operators to recover after a restore.
+// A PUT that was announced before the restore and has not landed never does, because no owner
+// can know of it. The documentation therefore tells operators to recover after a restore.
 func (w *world) restoreRegisters(in time.Duration) {
 	table, registers, tokens := w.table, maps.Clone(w.table.registers), maps.Clone(w.tokens)
 	w.After(simkit.Pick(w.Tape, time.Second, time.Minute, in), func() {
@@ -32,7 +32,7 @@ func (w *world) restoreRegisters(in time.Duration) {
 	})
 }
 
-// miss loses the register of one shard. An operator notices later, and recovers.
+// loseRegister loses the register of one shard. An operator notices it later, and recovers.
 func (w *world) loseRegister() {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(w.table.registers)), func(name string) bool {
 		return !strings.HasPrefix(name, "archive/x/shard/")
@@ -47,15 +47,15 @@ func (w *world) loseRegister() {
 	w.scheduleRecovery(w.table, w.Tape.UpTo(2*time.Hour))
 }
 
-// lost notes that registers are not those that workers have written.
+// noteLoss records that the registers are not the ones that workers wrote.
 func (w *world) noteLoss() {
 	w.losses++
 	clear(w.mustFind)
 }
 
-// lists notes which shards a process must find. A parent that is neither listed nor known,
-// and is above the highest shard that was listed before, was born and closed unseen. Its
-// range must become a gap.
+// noteListed records which shards a process must find. A parent that is neither listed nor
+// known, and is above the highest shard that was listed before, was created and closed unseen.
+// Its range must become a gap.
 func (t *thread) noteListed(all []Shard) {
 	highest := t.highestShard()
 	if highest == "" || t.table != t.claimedLedger() {
@@ -63,7 +63,7 @@ func (t *thread) noteListed(all []Shard) {
 	}
 	for id := range t.mustFind {
 		if t.table.registers["archive/x/shard/"+id] == nil && !t.retired[id] {
-			delete(t.mustFind, id) // unless it is still a parent: nothing else names it
+			delete(t.mustFind, id) // unless it is still a parent, because nothing else names it
 		}
 	}
 	for _, s := range all {
@@ -77,7 +77,7 @@ func (t *thread) noteListed(all []Shard) {
 	}
 }
 
-// highest returns the highest shard that the marker of the thread's ledger names.
+// highestShard returns the highest shard in the marker of the thread's ledger.
 func (t *thread) highestShard() string {
 	var m marker
 	if r := t.table.registers["archive/x/table"]; r != nil {
@@ -86,7 +86,7 @@ func (t *thread) highestShard() string {
 	return m.Highest
 }
 
-// removed checks the removal of a register.
+// checkRemoved checks the removal of a register.
 func (t *thread) checkRemoved(name string, r *register) {
 	id, ok := strings.CutPrefix(name, "archive/x/shard/")
 	if !ok {
@@ -97,5 +97,5 @@ func (t *thread) checkRemoved(name string, r *register) {
 	if err != nil || p.State != Finished || s.closed == 0 || t.Now < s.closed+t.plan.retention {
 		t.Violatef("A1", "the register of %s is removed, and the shard is %s", id, p.State)
 	}
-	t.retired[id] = id != t.deleted // what a person deleted stays missing
+	t.retired[id] = id != t.deleted // an object that an operator deleted stays missing
 }

@@ -18,16 +18,16 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// stream is what producers have put.
+// stream contains the records that producers have put.
 type stream struct {
 	shards []*simShard
-	next   int // number
+	next   int // next number
 }
 
 type simShard struct {
 	Shard
 	records []simRecord
-	closed  time.Duration // when; 0: it is open
+	closed  time.Duration // time when it was closed; 0 while it is open
 }
 
 type simRecord struct {
@@ -35,7 +35,7 @@ type simRecord struct {
 	at time.Duration
 }
 
-// trimmed is how many entries have expired.
+// trimmed returns the number of expired records.
 func (s *simShard) trimmed(now, retention time.Duration) int {
 	i, _ := slices.BinarySearchFunc(s.records, now-retention, func(e simRecord, t time.Duration) int {
 		if e.at <= t {
@@ -51,7 +51,7 @@ func (s *stream) find(id string) *simShard {
 	return s.shards[i]
 }
 
-// number draws the next one. They cross a length.
+// number draws the next number. The numbers grow in length during a world.
 func (w *world) number() Number {
 	w.stream.next += 1 + w.Tape.Choose(7)
 	return Number(strconv.Itoa(w.stream.next))
@@ -72,7 +72,7 @@ func (w *world) open() (open []*simShard) {
 	return open
 }
 
-// put is what a producer does.
+// put puts a record, as a producer does.
 func (w *world) put() {
 	open := w.open()
 	if len(open) == 0 {
@@ -158,7 +158,7 @@ type reader struct {
 	at    int
 }
 
-// Open implements [Stream]. A place that has expired is passed over in silence.
+// Open implements [Stream]. It silently skips expired records.
 func (s streamOf) Open(_ context.Context, shard string, from Position) (Reader, error) {
 	r := &reader{thread: s.thread, shard: s.stream.find(shard)}
 	err := s.call(func(now time.Duration) error {
@@ -205,7 +205,7 @@ func (r *reader) Next(ctx context.Context) (page Page, err error) {
 	return page, streamOf{r.thread}.unavailable(err)
 }
 
-// table is a ledger: registers, and leases on shards.
+// table is a ledger: registers, and leases of shards.
 type table struct {
 	registers map[string]*register
 	leases    map[string]*thread
@@ -216,7 +216,7 @@ func newTable() *table { return &table{map[string]*register{}, map[string]*threa
 type register struct {
 	value    []byte
 	version  string
-	progress *Progress // once it was asked for
+	progress *Progress // decoded on first use
 }
 
 // registersOf is the ledger as a process sees it.
@@ -238,7 +238,7 @@ func (r registersOf) ReadRegister(_ context.Context, name string) (reg ledger.Re
 
 // WriteRegister implements [ledger.Registers].
 func (r registersOf) WriteRegister(_ context.Context, name, version string, value []byte) (next string, err error) {
-	table := r.table.registers // what is late does not reach another one
+	table := r.table.registers // a late request does not reach a restored ledger
 	err = r.call(func(time.Duration) error {
 		now := ""
 		if found := table[name]; found != nil {
@@ -285,8 +285,8 @@ func (r registersOf) ListRegisters(_ context.Context, prefix string) iter.Seq2[l
 type object struct {
 	bucket.Info
 	body []byte
-	name Name // what its key says
-	data bool // it is one of records, or a gap
+	name Name // parsed key
+	data bool // it has records, or is a gap
 }
 
 func newObject(key, etag string, body []byte, meta map[string]string) *object {
@@ -307,7 +307,7 @@ func (s storeOf) failed(err error, kind error) error {
 	return err
 }
 
-// ask is call, and notes the date of the answer.
+// ask is call, and records the date of the response.
 func (s storeOf) ask(do func(now time.Duration) error, writes bool) error {
 	var date time.Duration
 	err := s.call(func(now time.Duration) error {
@@ -359,7 +359,7 @@ func (s storeOf) Put(ctx context.Context, ref event.Object, o bucket.Object, c b
 	return s.PutSigned(ctx, ref, o, c, epoch, 1000*time.Hour)
 }
 
-// PutSigned implements [bucket.Expirer]. An upload takes a while.
+// PutSigned implements [bucket.Expirer]. An upload takes some time.
 func (s storeOf) PutSigned(_ context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (etag string, err error) {
 	var body []byte
 	if o.Body != nil {
@@ -368,12 +368,12 @@ func (s storeOf) PutSigned(_ context.Context, ref event.Object, o bucket.Object,
 	losses := s.losses
 	err = s.ask(func(time.Duration) error {
 		if losses != s.world.losses && !strings.Contains(ref.Key, reserved) {
-			return errSilent // see restore
+			return errSilent // see restoreRegisters
 		}
 		if epoch.Add(s.Now).After(signed.Add(valid)) {
 			return fmt.Errorf("%w: %s", bucket.ErrExpired, ref.Key)
 		}
-		if !s.calm && s.Tape.Chance(30) { // a slow one
+		if !s.calm && s.Tape.Chance(30) { // a slow upload
 			s.After(s.Tape.UpTo(maxUploadTime), func() {
 				if losses == s.world.losses {
 					_, _ = s.land(ref.Key, body, o.Metadata, c)
@@ -404,7 +404,7 @@ func (storeOf) Delete(context.Context, event.Object, bucket.Condition) error {
 	panic("an archive deletes nothing")
 }
 
-// List implements [bucket.Store], in pages.
+// List implements [bucket.Store] with pages of 3 keys.
 func (s storeOf) List(_ context.Context, _, prefix, after string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		for {

@@ -14,30 +14,29 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// world is a stream, a bucket and a ledger that are simulated, with processes
-// between whose clocks, network and lives are bad. All choices come from one tape.
-// Nothing runs at the same time as something else.
+// world simulates a stream, a bucket and a ledger. Its processes have bad clocks, bad networks,
+// and die. One tape makes all choices. Threads run one at a time.
 type world struct {
 	*simkit.World
 	pool *pool
 	plan plan
 	calm bool          // no more faults
-	work func(*thread) // what processes do instead of the shipped work
+	work func(*thread) // replaces the work of the archive, if set
 
 	stream   stream
 	objects  map[string]*object
-	table    *table           // the ledger that processes are configured for
-	tables   []*table         // all that there are
-	tokens   map[string]int64 // of the shards' leases
-	count    int              // of nonces and versions
+	table    *table           // the ledger that processes are configured with
+	tables   []*table         // all ledgers
+	tokens   map[string]int64 // tokens of the shards' leases
+	count    int              // nonces and versions so far
 	threads  []*thread
-	deleted  string          // of which shard an object was deleted by hand
-	losses   int             // how often registers went back or one was lost
+	deleted  string          // shard of an object that was deleted by hand
+	losses   int             // number of times that registers were lost or went back
 	mustFind map[string]bool // shards that a process must find although it cannot list them
 	retired  map[string]bool // finished shards whose registers were removed
 	crashes  int
-	first    map[string]time.Duration // when an object, or one of a shard, was stored
-	claimed  *object                  // as claim has read it
+	first    map[string]time.Duration // time when the first object with a key, or of a shard, was stored
+	claimed  *object                  // the object that claim was parsed from
 	claim    Claim
 }
 
@@ -46,7 +45,7 @@ type pool = simkit.Threads[*simkit.Thread]
 
 func newPool() *pool { return &pool{New: func() *simkit.Thread { return &simkit.Thread{} }} }
 
-// plan is what kind of world it is. Chances are per mille of the requests.
+// plan is the kind of a world. Chances are per mille of the requests.
 type plan struct {
 	retention time.Duration
 	procs     int
@@ -58,16 +57,16 @@ type plan struct {
 	shuffled  bool // arrivals are not in order
 	aggregates,
 	malformed bool
-	outage   bool // longer than the stream keeps its entries
+	outage   bool // an outage longer than the retention
 	reshards int
 	loses    bool // the registers are lost
-	restores bool // registers go back to an earlier moment
-	misses   bool // one shard's register is lost
-	unseen   bool // during the outage shards are born and closed
-	second   bool // some processes are configured for another ledger
-	steals   int  // how often a lease is taken that is another's
+	restores bool // registers go back in time
+	misses   bool // the register of one shard is lost
+	unseen   bool // shards are created and closed during the outage
+	second   bool // some processes are configured with another ledger
+	steals   int  // chance of acquiring a lease that another process holds
 	fromTime bool // the archive begins at a time
-	mixed    bool // processes are configured differently
+	mixed    bool // processes have different configurations
 }
 
 func drawPlan(t *simkit.Tape) plan {
@@ -95,7 +94,7 @@ const (
 	maxCrashes = 15
 )
 
-// run runs events until done returns true.
+// run processes events until done returns true.
 func (w *world) run(done func() bool) {
 	for !done() && w.Step() {
 		if w.Steps > maxSteps {
@@ -110,30 +109,30 @@ func (w *world) name() string {
 	return strconv.Itoa(w.count)
 }
 
-// proc is a process with a clock of its own.
+// proc is a process with its own clock.
 type proc struct {
 	*world
 	table  *table
 	id     int
 	dead   bool
-	frozen time.Duration // until then
+	frozen time.Duration // paused until then
 	offset time.Duration
-	date   time.Duration // what the bucket's clock showed in its latest answer, in seconds
-	dated  time.Duration // when that answer came; 0: there was none
+	date   time.Duration // the bucket's clock in its latest response, in whole seconds
+	dated  time.Duration // time of that response; 0 if there was none
 	format string
-	knows  string // formats, by their letters
+	knows  string // supported formats, one letter each
 	codec  int    // version of the encoder
 	limits Limits
 }
 
-// thread is code of a process that waits for answers, as a coroutine.
+// thread is the code of a process, as a coroutine.
 type thread struct {
 	*proc
 	code    *simkit.Thread
 	stopped bool // its context has ended
-	losses  int  // of the world, when the thread last reached the ledger
-	idle    int  // how often there was nothing to read
-	turns   int  // how many shards it has taken in the calm
+	losses  int  // losses of the world when the thread last reached the ledger
+	idle    int  // number of consecutive reads without records
+	turns   int  // number of shards that it has stored in the calm
 }
 
 var errDead = errors.New("the process is dead")
@@ -145,7 +144,7 @@ func (p *proc) spawn(job func(*thread)) {
 	p.pool.Start(t.code, func() { job(t) })
 }
 
-// wait lets time pass, and longer if the process is frozen.
+// wait advances time, by more if the process is frozen.
 func (t *thread) wait(d time.Duration) bool {
 	if t.dead {
 		return false
@@ -163,7 +162,7 @@ func (t *thread) resume() {
 	t.pool.Resume(t.code)
 }
 
-// stoppable is the context of a thread.
+// threadContext is the context of a thread.
 type threadContext struct {
 	context.Context
 	*thread
@@ -177,11 +176,10 @@ func (s threadContext) Err() error {
 	return nil
 }
 
-// errSilent is that of a request without an answer.
+// errSilent is the error of a request without a response.
 var errSilent = errors.New("no answer")
 
-// call performs a request on whatever may go wrong. Its effect may come later, or
-// twice.
+// call performs a request with faults. Its effect may come later, or twice.
 func (t *thread) call(do func(now time.Duration) error, writes bool) error {
 	if t.dead {
 		return errDead
@@ -252,7 +250,7 @@ func (t *thread) crash() {
 	w.After(w.Tape.UpTo(5*time.Minute), func() { w.worker(w.table) })
 }
 
-// worker starts a process that stores whatever shard it gets.
+// worker starts a process that stores shards.
 func (w *world) worker(over *table) {
 	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc", limits: Limits{FlushBytes: 700, FlushInterval: 2 * time.Minute}}
 	if w.plan.skewed {
@@ -272,7 +270,7 @@ func (w *world) worker(over *table) {
 	p.spawn((*thread).storeAll)
 }
 
-// archive is the shipped one, over this world.
+// archive returns an Archive in this world.
 func (t *thread) archive() *Archive {
 	a, err := New(Config{
 		Name: "x", Bucket: "b", Prefix: "p/", Format: t.format, Limits: t.limits, Owner: strconv.Itoa(t.id),
@@ -295,7 +293,7 @@ func (t *thread) archive() *Archive {
 	return a
 }
 
-// storeAll takes one shard after the other.
+// storeAll stores one shard after the other.
 func (t *thread) storeAll() {
 	for !t.dead && (!t.calm || t.table == t.world.table) {
 		t.stopped = false
@@ -319,7 +317,7 @@ func (t *thread) storeAll() {
 	}
 }
 
-// errNothing: all shards are finished, or others store them.
+// errNothing is returned if all shards are finished or stored by other processes.
 var errNothing = errors.New("there is no shard to be stored")
 
 func (t *thread) storeOne() error {
@@ -342,7 +340,7 @@ func (t *thread) storeOne() error {
 		return errNothing
 	}
 	id := open[t.Tape.Choose(len(open))].ID
-	if t.calm { // all shards have their turn
+	if t.calm { // each shard in turn
 		id = open[t.turns%len(open)].ID
 		t.turns++
 	}
@@ -366,7 +364,7 @@ func (t *thread) storeOne() error {
 	return a.RunShard(ctx, c, all, id, t.tokens[id])
 }
 
-// codec writes entries as lines, and its version in front.
+// codec writes its version and then one line per user record.
 type codec struct{ *proc }
 
 func (c codec) Knows(format string) bool { return slices.Contains([]byte(c.knows), format[0]) }

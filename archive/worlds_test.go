@@ -17,19 +17,19 @@ import (
 
 var worlds = simkit.Simulation[*pool]{Threads: newPool, RunWorld: playWorld}
 
-// invariants are what must hold at the end of each world.
+// Invariants at the end of each world:
 //
-//	A1  every entry is stored, or in a gap
-//	A2  none is stored twice, or stored and in a gap; no object is written over
-//	A3  what is in a gap had expired
-//	A4  Verify says so
-//	A5  all shards are finished some time after the troubles are over
+//	A1  every record is stored, or in a gap
+//	A2  no record is stored twice, or stored and in a gap; no object is overwritten
+//	A3  every record in a gap had expired
+//	A4  Verify reports the same
+//	A5  all shards are finished some time after the faults have ended
 //	A6  nothing of a shard is stored before all of its parents
 //	A7  an aggregate is in one object
 //	A8  an object's minute is no earlier than any arrival in it
-//	A9  a malformed entry is kept
+//	A9  a malformed record is stored
 
-// horizon is when the troubles end.
+// faultsEnd returns the time when the faults end.
 func (p *plan) faultsEnd() time.Duration {
 	if p.outage {
 		return 48 * time.Hour
@@ -37,20 +37,20 @@ func (p *plan) faultsEnd() time.Duration {
 	return 3 * time.Hour
 }
 
-// play lets one world happen.
+// playWorld runs one world.
 func playWorld(pool *pool, kernel *simkit.World) {
 	w := newWorld(pool, kernel)
 	defer pool.Abort()
 	w.run(func() bool { return w.calm && w.finished() || len(w.Violations) > 0 })
 	if len(w.Violations) == 0 {
-		until := w.Now + 31*time.Hour // zombies wake up
+		until := w.Now + 31*time.Hour // until paused processes wake up
 		w.run(func() bool { return w.Now > until })
-		w.run(func() bool { return w.finished() }) // one may have begun with a shard that is gone
+		w.run(func() bool { return w.finished() }) // one of them may have started to store a shard that is gone
 		w.check()
 	}
 }
 
-// newWorld plans what will happen.
+// newWorld draws a plan and schedules its events.
 func newWorld(pool *pool, kernel *simkit.World) *world {
 	w := &world{
 		World: kernel, pool: pool, plan: drawPlan(kernel.Tape), objects: map[string]*object{}, table: newTable(),
@@ -92,7 +92,7 @@ func newWorld(pool *pool, kernel *simkit.World) *world {
 	return w
 }
 
-// outage ends all processes, for longer than entries are kept.
+// startOutage kills all processes for longer than the retention.
 func (w *world) startOutage() {
 	w.Tracef("all processes die")
 	n := 0
@@ -113,7 +113,7 @@ func (w *world) startOutage() {
 	})
 }
 
-// lose loses the registers. Somebody notices, some time.
+// loseRegisters loses all registers. An operator notices it later.
 func (w *world) loseRegisters() {
 	w.Tracef("the registers are lost")
 	w.table.registers = map[string]*register{}
@@ -123,12 +123,12 @@ func (w *world) loseRegisters() {
 		w.deleted = w.objects[key].name.Shard
 		w.Tracef("%s is deleted by hand", key)
 		delete(w.objects, key)
-		delete(w.retired, w.deleted) // no worker notices
+		delete(w.retired, w.deleted) // no worker notices the deletion
 	}
 	w.scheduleRecovery(w.table, simkit.Pick(w.Tape, w.Tape.UpTo(time.Hour), w.Tape.UpTo(time.Minute)))
 }
 
-// another lets a process be configured for another ledger, and perhaps all, later.
+// addLedger configures one process with another ledger. Later, all processes may use it.
 func (w *world) addLedger() {
 	w.Tracef("there is another ledger")
 	t := newTable()
@@ -139,7 +139,7 @@ func (w *world) addLedger() {
 	}
 }
 
-// recovers lets an operator make a ledger that of the archive.
+// scheduleRecovery schedules an operator who binds the archive to a ledger.
 func (w *world) scheduleRecovery(over *table, in time.Duration) {
 	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc"}
 	w.After(in, func() {
@@ -153,7 +153,7 @@ func (t *thread) recover() {
 		c, err := t.archive().Recover(threadContext{context.Background(), t})
 		t.Tracef("recovered: %+v, %v", c, err)
 		if err == nil && t.highestShard() == "" {
-			clear(t.mustFind) // nothing tells which shards were listed before
+			clear(t.mustFind) // no register tells which shards were listed before
 		}
 		if err == nil && t.claimedLedger() == t.table && t.calm {
 			t.world.table = t.table
@@ -162,10 +162,10 @@ func (t *thread) recover() {
 		if err == nil {
 			return
 		}
-		t.dead = false // an operator tries again
+		t.dead = false // the operator tries again
 		t.wait(10 * time.Minute)
 		if errors.Is(err, ErrClaimed) && t.claimedLedger() == t.table {
-			return // workers have claimed the prefix meanwhile
+			return // workers have claimed the prefix in the meantime
 		}
 	}
 }
@@ -212,7 +212,7 @@ func (w *world) progress(shard string) (Progress, bool) {
 	return *r.progress, r.progress.Format != "" && r.progress.Generation == w.claim.Generation
 }
 
-// truth is the ledger that the claim names.
+// claimedLedger returns the ledger that the claim file names.
 func (w *world) claimedLedger() *table {
 	if o := w.objects[ClaimKey("p/")]; o != w.claimed {
 		w.claimed, w.claim = o, Claim{}
@@ -267,8 +267,8 @@ func (w *world) landed(key string, o, old *object) {
 	}
 }
 
-// owed reports that an entry must be stored: one that came after the claim, or
-// could still be read when the first of its shard was stored.
+// mustBeStored reports whether a record must be stored: it came after the claim, or could still
+// be read when the first object of its shard was stored.
 func (w *world) mustBeStored(s *simShard, e simRecord) bool {
 	claimed, ok := w.first["p/"+reserved+"archive"]
 	stored, any := w.first[s.ID]
@@ -278,7 +278,7 @@ func (w *world) mustBeStored(s *simShard, e simRecord) bool {
 	return !w.plan.fromTime || !e.Arrival.Before(epoch.Add(30*time.Minute))
 }
 
-// holders are the keys of all objects that cover a number.
+// holders returns the keys of all objects that cover a number.
 func (w *world) holders(shard string, number Number) (keys []string) {
 	for key, o := range w.objects {
 		if o.data && o.name.Shard == shard && o.name.Contains(number) {
@@ -288,9 +288,9 @@ func (w *world) holders(shard string, number Number) (keys []string) {
 	return keys
 }
 
-// check looks whether the archive is what it should be.
+// check checks the invariants.
 func (w *world) check() {
-	stored := map[string][]string{} // data to keys
+	stored := map[string][]string{} // keys by data
 	for key, o := range w.objects {
 		if !o.data || o.name.Format == GapFormat {
 			continue
@@ -303,7 +303,7 @@ func (w *world) check() {
 	}
 	for _, s := range w.stream.shards {
 		if _, ok := w.progress(s.ID); !ok && !w.retired[s.ID] {
-			continue // it was gone before anybody could read it
+			continue // the shard was gone before a process could read it
 		}
 		for _, e := range s.records {
 			if w.mustBeStored(s, e) {
@@ -345,7 +345,7 @@ func (w *world) checkRecord(s *simShard, e simRecord, stored map[string][]string
 	}
 }
 
-// stored are the keys of all objects of records and gaps.
+// stored returns the keys of all objects with records, and of all gaps.
 func (w *world) stored() (keys []string) {
 	for key, o := range w.objects {
 		if o.data {
@@ -356,7 +356,7 @@ func (w *world) stored() (keys []string) {
 	return keys
 }
 
-// verify lets a process verify all that is stored, over a ledger.
+// verify runs Verify with a ledger.
 func (w *world) verify(over *table) *Report {
 	r, done := &Report{}, false
 	w.Now += time.Minute
@@ -371,15 +371,15 @@ func (w *world) verify(over *table) *Report {
 		r = found
 		r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool {
 			_, known := w.progress(f.Shard)
-			return f.Kind == Missing && f.Shard == w.deleted && !known // it cannot be mended
+			return f.Kind == Missing && f.Shard == w.deleted && !known // cannot be repaired
 		})
 	})
 	w.run(func() bool { return done })
 	return r
 }
 
-// checkVerify compares what Verify says with the truth, and whether it notices that
-// an object is missing, or one too many.
+// checkVerify checks the report of Verify, and that Verify detects a missing and an extra
+// object.
 func (w *world) checkVerify() {
 	over := w.claimedLedger()
 	if w.claimed == nil {
@@ -394,11 +394,11 @@ func (w *world) checkVerify() {
 		w.Violatef("A4", "Verify: %+v", r)
 	}
 	if !want || len(w.Violations) > 0 || w.Tape.Chance(750) {
-		return // the rest takes long
+		return // to save time
 	}
 	keys := slices.DeleteFunc(w.stored(), func(key string) bool {
 		_, ok := w.progress(w.objects[key].name.Shard)
-		return !ok // of others nobody knows what there was
+		return !ok // the content of other shards is unknown
 	})
 	if len(keys) == 0 {
 		return
@@ -407,7 +407,7 @@ func (w *world) checkVerify() {
 	o := w.objects[key]
 	delete(w.objects, key)
 	r := w.verify(over)
-	if _, known := w.progress(o.name.Shard); known && (len(r.Findings) != 1 || r.Findings[0].Kind != Missing) { // a worker may remove the register meanwhile
+	if _, known := w.progress(o.name.Shard); known && (len(r.Findings) != 1 || r.Findings[0].Kind != Missing) { // a worker may remove the register in the meantime
 		w.Violatef("A4", "%s is missing, and Verify says %+v", key, r)
 	}
 	w.objects[key] = o
@@ -420,9 +420,9 @@ func (w *world) checkVerify() {
 	}
 }
 
-// TestWorlds plays simulated worlds in which processes die, stand still and come
-// back, requests and answers are lost, late and doubled, entries expire, shards are
-// split and merged, and registers are lost.
+// TestWorlds simulates worlds in which processes die, pause and resume, requests and responses
+// are lost, late and repeated, records expire, shards are split and merged, and registers are
+// lost.
 func TestWorlds(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	simtest.Worlds(t, "./archive", worldCount, worlds)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// Aggregate returns records as the Kinesis Producer Library puts them: as one.
+// Aggregate returns the records in the format of the Kinesis Producer Library.
 func Aggregate(records ...archive.UserRecord) []byte {
 	var message, parts []byte
 	var keys, hashKeys []string
@@ -31,13 +31,13 @@ func Aggregate(records ...archive.UserRecord) []byte {
 	return WrapAggregate(append(message, parts...))
 }
 
-// Sealed returns a message as an aggregate, whatever it holds.
+// WrapAggregate adds the magic bytes and the checksum of an aggregate to any message.
 func WrapAggregate(message []byte) []byte {
 	sum := md5.Sum(message)
 	return slices.Concat([]byte("\xf3\x89\x9a\xc2"), message, sum[:])
 }
 
-// index returns the place of a key in its table.
+// index returns the index of a key in its table.
 func index(table *[]string, key string) uint64 {
 	if i := slices.Index(*table, key); i >= 0 {
 		return uint64(i)

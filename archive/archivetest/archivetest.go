@@ -1,5 +1,5 @@
-// Package archivetest holds what every archive.Stream must do, and a stream in
-// memory that does it, for tests that need faults more than a server.
+// Package archivetest has the conformance suite for an [archive.Stream], and a stream in memory
+// for tests that inject faults.
 package archivetest
 
 import (
@@ -15,31 +15,31 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// Producer fills a stream, and makes trouble for its readers. Its methods are safe
-// for concurrent use.
+// Producer puts records into a stream, and injects faults. Its methods are safe for concurrent
+// use.
 type Producer interface {
 	Stream() archive.Stream
-	// Missing returns a stream that is not there.
+	// Missing returns a stream that does not exist.
 	Missing() archive.Stream
-	// Put puts one record, or several as an aggregate, and returns the number.
+	// Put puts one record, or several as an aggregate, and returns its number.
 	Put(ctx context.Context, shard, key string, data ...[]byte) (archive.Number, error)
 	Split(ctx context.Context, shard string) error
 	Merge(ctx context.Context, shard, neighbour string) error
-	// Trim lets the entries of a shard up to a number expire.
+	// Trim makes the records of a shard up to a number expire.
 	Trim(shard string, upTo archive.Number)
-	// Throttle refuses the next n requests for entries.
+	// Throttle makes the next n reads fail.
 	Throttle(n int)
-	// Expire lets the places of all readers expire, each at its next read.
+	// Expire makes the read positions of all readers expire, each at its next read.
 	Expire()
 }
 
-// Vague is a Producer whose server does not say where a closed shard ends.
+// InexactEnds is a Producer whose server does not report the exact end of a closed shard.
 type InexactEnds interface{ HasInexactEnds() bool }
 
-// Harness makes a new stream with open shards, side by side.
+// Harness creates a new stream with this number of open shards.
 type Harness func(t *testing.T, shards int) Producer
 
-// Run holds a stream to the contract of [archive.Stream].
+// Run checks that a stream satisfies the contract of [archive.Stream].
 func Run(t *testing.T, h Harness) {
 	for _, tc := range []struct {
 		name string
@@ -94,7 +94,7 @@ func (s *suite) open() (ids []string) {
 	return ids
 }
 
-// fill puts n entries into a shard, every third an aggregate.
+// fill puts n records into a shard. Every third one is an aggregate.
 func (s *suite) fill(shard string, n int) (numbers []archive.Number) {
 	s.Helper()
 	for i := range n {
@@ -116,8 +116,7 @@ func (s *suite) reader(shard string, from archive.Position) archive.Reader {
 	return r
 }
 
-// read reads n entries, or to the end if n is negative. It asks again where the
-// stream is unavailable.
+// read reads n records, or all if n is negative. It retries if the stream is unavailable.
 func (s *suite) read(r archive.Reader, n int) (records []archive.Record) {
 	s.Helper()
 	for {
@@ -170,8 +169,7 @@ func (s *suite) shards() {
 	}
 }
 
-// content checks that a shard gives its own entries, in order and as they were
-// put.
+// content checks that a shard returns its own records, in order and unchanged.
 func (s *suite) content() {
 	ids := s.open()
 	numbers, others := s.fill(ids[0], 10), s.fill(ids[1], 1)
@@ -227,7 +225,7 @@ func (s *suite) throttled() {
 	s.same("in spite of throttling", numbers, numbersOf(s.read(r, 2)))
 }
 
-// expired checks that a reader whose place has expired goes on where it was.
+// expired checks that a reader continues after its read position has expired.
 func (s *suite) expired() {
 	shard := s.open()[0]
 	r := s.reader(shard, archive.Position{})
@@ -255,8 +253,8 @@ func (s *suite) goneAtStart() {
 	}
 }
 
-// goneOnTheWay checks that a reader does not pass over what has expired while it
-// had no place.
+// goneWhileReading checks that a reader does not skip records that expired while it had no
+// position.
 func (s *suite) goneWhileReading() {
 	shard := s.open()[0]
 	r := s.reader(shard, archive.Position{})
@@ -268,7 +266,7 @@ func (s *suite) goneWhileReading() {
 	s.checkGone(r)
 }
 
-// goneInClosed checks the same where nothing is left.
+// goneInClosedShard checks the same in a shard without remaining records.
 func (s *suite) goneInClosedShard() {
 	shard := s.open()[0]
 	r := s.reader(shard, archive.Position{})
@@ -281,8 +279,7 @@ func (s *suite) goneInClosedShard() {
 	s.checkGone(r)
 }
 
-// stopped checks that a reader says that entries are gone, and keeps saying so.
-// Empty pages may come first.
+// checkGone checks that a reader reports ErrGone repeatedly. Empty pages may come first.
 func (s *suite) checkGone(r archive.Reader) {
 	s.Helper()
 	for range 2 {
@@ -313,7 +310,8 @@ func (s *suite) merge() {
 	s.checkReshard(parents, 1, before)
 }
 
-// family checks shards that have come of others. The first of these holds before.
+// checkReshard checks shards after a split or a merge. The first parent contains the records
+// before.
 func (s *suite) checkReshard(parents []string, children int, before []archive.Number) {
 	all, err := s.s.Shards(s.Context())
 	s.must(err)

@@ -13,11 +13,11 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// Fake is a stream in memory, and its Producer. The zero Fake has no shards and
-// keeps records for a day.
+// Fake is a stream in memory, and its Producer. The zero Fake has no shards. Its retention is a
+// day.
 type Fake struct {
-	// Delay is how long each request takes. PageSize is how many entries a page
-	// has, 100 if it is 0. Both are set before the first request.
+	// Delay is the duration of each request. PageSize is the maximum number of records in a
+	// page, 100 if it is 0. Set both before the first request.
 	Delay    time.Duration
 	PageSize int
 
@@ -25,8 +25,8 @@ type Fake struct {
 	shards    []*fakeShard
 	created   time.Time
 	number    int // the newest
-	places    int // older ones have expired
-	throttled int // requests
+	places    int // read positions below this one have expired
+	throttled int // requests left to throttle
 	deleted   bool
 }
 
@@ -37,7 +37,7 @@ type fakeShard struct {
 
 var _ Producer = (*Fake)(nil)
 
-// NewFake returns a stream with so many shards.
+// NewFake returns a stream with this number of shards.
 func NewFake(shards int) *Fake {
 	f := &Fake{created: time.Now().UTC()}
 	for range shards {
@@ -48,7 +48,7 @@ func NewFake(shards int) *Fake {
 
 var errFake = errors.New("injected fault")
 
-// next returns the next number, of as many digits as those of Kinesis.
+// next returns the next number, with as many digits as a number of Kinesis.
 func (f *Fake) next() archive.Number {
 	f.number++
 	return archive.Number("4" + fmt.Sprintf("%055d", f.number))
@@ -60,7 +60,7 @@ func (f *Fake) add(parents ...string) {
 	}})
 }
 
-// enter begins a request, and returns what the caller unlocks.
+// begin starts a request. It returns a locked mutex, which the caller must unlock.
 func (f *Fake) begin(ctx context.Context) (*sync.Mutex, error) {
 	if f.Delay > 0 {
 		t := time.NewTimer(f.Delay)
@@ -186,7 +186,7 @@ func (f *Fake) Shards(ctx context.Context) (all []archive.Shard, err error) {
 	return all, err
 }
 
-// fakeReader stands behind the entry last, or at a position.
+// fakeReader reads after the record last, or from a position.
 type fakeReader struct {
 	f     *Fake
 	shard *fakeShard
@@ -212,7 +212,7 @@ func (f *Fake) Open(ctx context.Context, shard string, from archive.Position) (a
 	return &fakeReader{f: f, shard: s, from: from, place: f.places}, err
 }
 
-// holds returns ErrGone unless the entry is there.
+// holds returns ErrGone if the record does not exist.
 func (s *fakeShard) holds(n archive.Number) error {
 	if slices.ContainsFunc(s.records, func(e archive.Record) bool { return e.Number == n }) {
 		return nil

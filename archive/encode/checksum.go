@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// A Parquet file carries its own checksum among the key-value metadata of its
-// footer, because the library, given a damaged file, may allocate all memory.
+// A Parquet file has a checksum in the key-value metadata of its footer, because the library
+// may allocate all memory when it reads a damaged file.
 
 const checksumKey = "pawl-sha256"
 
-// noSum stands in the place of the checksum while it is taken.
+// zeroChecksum is the placeholder of the checksum while it is computed.
 var zeroChecksum = strings.Repeat("0", 2*sha256.Size)
 
-// sealer writes a Parquet file and keeps its end, where the checksum goes.
+// checksumWriter writes a Parquet file. It buffers the footer, which contains the checksum.
 type checksumWriter struct {
 	w      io.Writer
 	h      hash.Hash
-	footer *bytes.Buffer // nil: the footer is not yet written
+	footer *bytes.Buffer // nil until the footer begins
 }
 
 // Write implements [io.Writer].
@@ -35,7 +35,7 @@ func (s *checksumWriter) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-// seal writes the end.
+// finish writes the footer with the checksum.
 func (s *checksumWriter) finish() error {
 	end := s.footer.Bytes()
 	place := findChecksum(end)
@@ -47,8 +47,8 @@ func (s *checksumWriter) finish() error {
 	return err
 }
 
-// sealed reports whether a file has the checksum that it carries, and wipes that
-// out.
+// verifyChecksum reports whether the checksum in a file is correct. It overwrites the checksum
+// with the placeholder.
 func verifyChecksum(file []byte) bool {
 	place := findChecksum(file)
 	if place == nil {
@@ -60,9 +60,9 @@ func verifyChecksum(file []byte) bool {
 	return sum == hex.EncodeToString(h[:])
 }
 
-// sumPlace returns the part of a file's end that is the checksum, or nil.
+// findChecksum returns the part of a footer that is the checksum, or nil.
 func findChecksum(end []byte) []byte {
-	const trailer = 8 // the footer's length, and a magic word
+	const trailer = 8 // length of the footer, and magic bytes
 	if len(end) < trailer {
 		return nil
 	}

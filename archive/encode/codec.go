@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// Codec is an [archive.Codec] of all [Formats].
+// Codec implements [archive.Codec] for all [Formats].
 type Codec struct{}
 
 var _ archive.Codec = Codec{}

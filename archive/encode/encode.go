@@ -13,12 +13,12 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// ErrDamaged says that what was read is not what [Encode] writes.
+// ErrDamaged is returned for an object that [Encode] did not write.
 var ErrDamaged = errors.New("damaged object")
 
-// Encode writes entries of a shard. It refuses an entry that [Decode] would give
-// back otherwise: w then holds part of an object. Beside the entries it needs at
-// most a few MiB, and for Parquet what it has compressed.
+// Encode writes records of a shard. It returns an error for a record that [Decode] would not
+// return unchanged; w then has a part of the object. Besides the records it uses a few MiB of
+// memory, and for Parquet the compressed object.
 func Encode(w io.Writer, f Format, shard string, records []archive.Record) error {
 	if _, err := Parse(string(f)); err != nil {
 		return err
@@ -49,10 +49,9 @@ func rowsOfAll(shard string, records []archive.Record) iter.Seq2[row, error] {
 	}
 }
 
-// Decode reads the entries of a shard in the order in which they were written.
-// After an error it ends: [ErrDamaged], or that of r, whose bytes are read as the
-// entries are asked for. Parquet is kept in memory whole, of the other formats one
-// record.
+// Decode yields the records of a shard in the order in which they were written. An error ends
+// the sequence: [ErrDamaged], or an error of r. Decode reads r as the caller consumes records.
+// It keeps a whole Parquet object in memory, and one user record of the other formats.
 func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Record, error] {
 	return func(yield func(archive.Record, error) bool) {
 		src := &errorTracker{r: r}
@@ -71,7 +70,7 @@ func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Record, error
 	}
 }
 
-// source remembers what went wrong in reading, to tell it from wrong bytes.
+// errorTracker stores the error of a read, to distinguish it from damage.
 type errorTracker struct {
 	r   io.Reader
 	err error
@@ -120,7 +119,7 @@ func compressor(w io.Writer, compression string) (io.WriteCloser, error) {
 	}
 }
 
-// plain ends with what it writes to, and not before.
+// nopCloser is a WriteCloser whose Close does nothing.
 type nopCloser struct{ io.Writer }
 
 // Close implements [io.Closer].

@@ -21,7 +21,7 @@ const shard = "shardId-000000000007"
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// drawEntry draws an entry as a stream may hold it.
+// drawRecord draws a record as a stream may contain it.
 func drawRecord(t *rapid.T) archive.Record {
 	number := archive.Number(rapid.StringMatching(`[1-9][0-9]{0,60}`).Draw(t, "number"))
 	arrival := noon.Add(time.Duration(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "arrival")) * time.Millisecond)
@@ -48,7 +48,7 @@ func drawRecord(t *rapid.T) archive.Record {
 	return e
 }
 
-// digest returns the digest of entries as a stream gives them.
+// digest returns the digest of records before encoding.
 func digest(records []archive.Record) string {
 	d := archive.NewDigest(shard)
 	for _, e := range records {
@@ -57,7 +57,7 @@ func digest(records []archive.Record) string {
 	return d.Sum()
 }
 
-// decode reads all entries.
+// decode reads all records.
 func decode(r io.Reader, f encode.Format) (records []archive.Record, err error) {
 	for e, err := range encode.Decode(r, f, shard) {
 		if err != nil {
@@ -70,7 +70,7 @@ func decode(r io.Reader, f encode.Format) (records []archive.Record, err error) 
 
 var same = cmp.Options{cmpopts.EquateEmpty(), cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) })}
 
-// TestRoundTrip checks that what is written in any format is read as it was.
+// TestRoundTrip checks that Decode returns what Encode has written, in every format.
 func TestRoundTrip(t *testing.T) {
 	for _, f := range encode.Formats {
 		t.Run(string(f), func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// example has an entry of each kind.
+// example returns a record of each kind.
 func example() []archive.Record {
 	one := archive.UserRecord{Number: "12", Sub: -1, PartitionKey: "p<1>", Arrival: noon, Data: []byte(`{"a": "é\u0000"}`)}
 	two := archive.UserRecord{Number: "13", PartitionKey: "pk1", Arrival: noon.Add(time.Millisecond), Data: []byte{0xff, 0}}
@@ -107,7 +107,7 @@ func example() []archive.Record {
 	}
 }
 
-// TestText holds the layouts that others read.
+// TestText checks the exact text of the layouts, because other programs read them.
 func TestText(t *testing.T) {
 	for f, want := range map[encode.Format]string{
 		encode.NDJSON: `{"shard_id":"shardId-000000000007","sequence_number":"12","partition_key":"p<1>","arrival":"2026-01-02T12:00:00.000Z","data":"{\"a\": \"é\\u0000\"}"}
@@ -126,7 +126,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestDigest holds the digest, which archives keep.
+// TestDigest checks the exact digest, because archives store it.
 func TestDigest(t *testing.T) {
 	const want = "02cad735cecb574045e8db60d7683198a8f35777963ffce5dd20841e3c1b8b96"
 	if got := digest(example()); got != want {
@@ -134,7 +134,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestDigestCovers changes what a digest covers, one thing at a time.
+// TestDigestCovers changes each field that a digest covers.
 func TestDigestCovers(t *testing.T) {
 	seen := map[string]string{digest(example()): "nothing"}
 	for what, change := range map[string]func(e []archive.Record) []archive.Record{
@@ -169,7 +169,7 @@ func TestDigestCovers(t *testing.T) {
 	}
 }
 
-// TestEncodeRejects checks that nothing is written that would come back otherwise.
+// TestEncodeRejects checks that Encode rejects records that Decode would return differently.
 func TestEncodeRejects(t *testing.T) {
 	for what, change := range map[string]func(e []archive.Record){
 		"another number":   func(e []archive.Record) { e[1].UserRecords[1].Number = "14" },
@@ -193,8 +193,7 @@ func TestEncodeRejects(t *testing.T) {
 	}
 }
 
-// TestDamaged checks that bytes that are cut off, or changed, are never taken for
-// another content.
+// TestDamaged checks that truncated or changed bytes never decode to another content.
 func TestDamaged(t *testing.T) {
 	want := digest(example())
 	for _, f := range encode.Formats {
@@ -204,7 +203,7 @@ func TestDamaged(t *testing.T) {
 		}
 		for i := range b.Len() {
 			got, err := decode(bytes.NewReader(b.Bytes()[:i]), f)
-			if err == nil && digest(got) == want && i < b.Len()-1 { // but for the line feed at the end
+			if err == nil && digest(got) == want && i < b.Len()-1 { // except for the final line feed
 				t.Errorf("%s: the first %d of %d bytes are taken for the whole", f, i, b.Len())
 			}
 			if err != nil && !errors.Is(err, encode.ErrDamaged) {
@@ -221,7 +220,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestReadErrorIsNotDamage checks that a broken connection is not taken for damage.
+// TestReadErrorIsNotDamage checks that a broken connection is not reported as damage.
 func TestReadErrorIsNotDamage(t *testing.T) {
 	broken := errors.New("connection reset")
 	for _, f := range encode.Formats {
@@ -238,7 +237,7 @@ func TestReadErrorIsNotDamage(t *testing.T) {
 	}
 }
 
-// TestDamagedRows checks what is well written and wrong.
+// TestDamagedRows decodes valid JSON with invalid content.
 func TestDamagedRows(t *testing.T) {
 	const row = `{"shard_id":"shardId-000000000007","partition_key":"k","arrival":"2026-01-02T12:00:00.000Z",`
 	for text, want := range map[string]string{
@@ -281,8 +280,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that whatever bytes are read as a format, nothing panics, and
-// that what is read is written again with the same digest.
+// FuzzDecode checks that decoding arbitrary bytes does not panic, and that decoded records keep
+// their digest when they are encoded again.
 func FuzzDecode(f *testing.F) {
 	for i, format := range encode.Formats {
 		var b bytes.Buffer

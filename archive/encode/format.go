@@ -1,9 +1,8 @@
-// Package encode writes entries of a stream as an object and reads them again.
+// Package encode encodes records of a stream as objects, and decodes them.
 //
-// Every format gives back the same content, so its [archive.Digest] is the same
-// in all of them: the sequence number, the place in an aggregate, both keys, the
-// arrival in milliseconds, and the data, byte by byte. Of an aggregate's own
-// partition key, which its producer makes up, nothing is kept.
+// Every format preserves the same content, and has the same [archive.Digest]: sequence number,
+// sub-sequence number, both keys, arrival in milliseconds, and data. No format preserves the
+// partition key of an aggregate, which its producer generates.
 package encode
 
 import (
@@ -12,11 +11,11 @@ import (
 	"strings"
 )
 
-// Format is how the names of its objects end, behind the dot: a layout, and the
-// compression of its bytes. It stays the same for good, because archives keep it.
+// Format is the suffix of an object's name after the dot. It consists of a layout and a
+// compression. Archives store formats, so a format never changes.
 type Format string
 
-// The formats. Parquet is compressed inside, page by page.
+// The formats. Parquet compresses each page separately.
 const (
 	NDJSON      Format = "ndjson"
 	NDJSONGzip  Format = "ndjson.gz"
@@ -26,10 +25,10 @@ const (
 	ParquetZstd Format = "zst.parquet"
 )
 
-// Formats are all formats.
+// Formats lists all formats.
 var Formats = []Format{NDJSON, NDJSONGzip, NDJSONZstd, Parquet, ParquetGzip, ParquetZstd}
 
-// Parse returns the format of that name.
+// Parse returns the format with the given name.
 func Parse(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats, f) {
 		return f, nil
@@ -37,7 +36,7 @@ func Parse(name string) (Format, error) {
 	return "", fmt.Errorf("unknown format %q: want one of %q", name, Formats)
 }
 
-// ContentType is the media type of its objects.
+// ContentType returns the media type of the format.
 func (f Format) ContentType() string {
 	switch layout, compression := f.split(); {
 	case layout == "parquet":

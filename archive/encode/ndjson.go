@@ -13,18 +13,18 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// maxValue bounds the memory of what is read: no record of a stream comes near.
+// maxValue bounds the memory for one record in bytes. Records of a stream are much smaller.
 const maxValue = 64 << 20
 
-// line is a record in NDJSON. Data that is UTF-8 stands there as text, because it
-// is read, searched and compressed better so; all other data in base64.
+// line is a user record in NDJSON. Valid UTF-8 is stored as text, so that it can be read and
+// searched and compresses well. Other data is stored in base64.
 type line struct {
 	Shard        string         `json:"shard_id"`
 	Number       archive.Number `json:"sequence_number"`
 	Sub          *int           `json:"sub_sequence_number,omitzero"`
 	PartitionKey string         `json:"partition_key"`
 	HashKey      string         `json:"explicit_hash_key,omitzero"`
-	Arrival      string         `json:"arrival"` // as in arrivalLayout
+	Arrival      string         `json:"arrival"` // in arrivalLayout
 	Data         *string        `json:"data,omitzero"`
 	Base64       *[]byte        `json:"data_base64,omitzero"`
 	Malformed    string         `json:"malformed,omitzero"`
@@ -92,7 +92,7 @@ func readNDJSON(in io.Reader) iter.Seq2[row, error] {
 	}
 }
 
-// nextLine returns io.EOF at the end.
+// nextLine returns the next user record, or io.EOF.
 func nextLine(dec *jsontext.Decoder) (row, error) {
 	var l line
 	if err := json.UnmarshalDecode(dec, &l, json.RejectUnknownMembers(true)); err != nil {
@@ -101,7 +101,7 @@ func nextLine(dec *jsontext.Decoder) (row, error) {
 	return l.row()
 }
 
-// meter refuses to read more for one record than there may be.
+// recordLimiter fails if one record needs more than maxValue bytes.
 type recordLimiter struct {
 	r    io.Reader
 	read int

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	groupBytes = 32 << 20 // of a group of rows, before compression
-	groupRows  = 64       // read or written at a time
+	groupBytes = 32 << 20 // size of a row group before compression
+	groupRows  = 64       // number of rows that are read or written together
 	maxParquet = 1 << 30
 )
 
-// tableRow is a record in Parquet. Columns have the names of NDJSON's members.
+// tableRow is a user record in Parquet. The columns have the names of the NDJSON members.
 type tableRow struct {
 	Shard        string  `parquet:"shard_id,dict"`
 	Number       string  `parquet:"sequence_number"`
@@ -140,8 +140,7 @@ func readParquet(in io.Reader) iter.Seq2[row, error] {
 	}
 }
 
-// table reads rows of a Parquet file. At bytes that are not Parquet's the library
-// may panic.
+// table reads the rows of a Parquet file. The library may panic if the file is invalid.
 type table struct {
 	rows *parquet.GenericReader[tableRow]
 }

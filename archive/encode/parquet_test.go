@@ -8,8 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// TestPanicIsAnError checks that nothing that the library does with bytes that
-// somebody has made up ends the process.
+// TestPanicIsAnError checks that a panic of the library becomes an error.
 func TestPanicIsAnError(t *testing.T) {
 	err := func() (err error) {
 		defer recoverPanic(&err)
@@ -20,8 +19,8 @@ func TestPanicIsAnError(t *testing.T) {
 	}
 }
 
-// TestForeignParquetIsRejected checks that a file that somebody else has written is not read,
-// neither as it is nor with a checksum.
+// TestForeignParquetIsRejected checks that Decode rejects a file of another program, with and
+// without a checksum.
 func TestForeignParquetIsRejected(t *testing.T) {
 	var b strings.Builder
 	w := parquet.NewGenericWriter[struct{ X int }](&b)

@@ -11,24 +11,23 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// row is what every layout has of a record.
+// row is a user record in any layout.
 type row struct {
 	shard        string
 	number       archive.Number
-	sub          int // -1: in no aggregate
+	sub          int // -1 if it is not in an aggregate
 	partitionKey string
 	hashKey      string
 	arrival      time.Time
 	data         []byte
-	malformed    string // why data cannot be read as the aggregate that it seems to be
+	malformed    string // why data is malformed; empty for other records
 }
 
-// maxSub is the largest place in an aggregate. A record of a stream has at most
-// 10 MiB.
+// maxSub is the largest sub-sequence number. A record of a stream has at most 10 MiB.
 const maxSub = 1<<24 - 1
 
-// rowsOf returns the rows of an entry. What [Decode] would not give back as it is
-// it refuses.
+// rowsOf yields the rows of a record. It yields an error if [Decode] would not return the
+// record unchanged.
 func rowsOf(shard string, e archive.Record) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		if e.Malformed != nil {
@@ -60,7 +59,7 @@ func rowsOf(shard string, e archive.Record) iter.Seq2[row, error] {
 	}
 }
 
-// check returns why a row cannot be one of a stream.
+// check returns an error if the row cannot belong to a stream.
 func (r *row) check() error {
 	year := r.arrival.UTC().Year()
 	switch {
@@ -76,7 +75,7 @@ func (r *row) check() error {
 	return nil
 }
 
-// isNumber reports whether n has digits alone and no leading zero.
+// isNumber reports whether n has only digits, without a leading zero.
 func isNumber(n archive.Number) bool {
 	if n == "" || n[0] == '0' && n != "0" {
 		return false
@@ -89,7 +88,7 @@ func isNumber(n archive.Number) bool {
 	return true
 }
 
-// entriesOf puts the rows of an aggregate together.
+// recordsOf combines the rows of each aggregate to a record.
 func recordsOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Record, error] {
 	return func(yield func(archive.Record, error) bool) {
 		var e archive.Record
@@ -124,8 +123,8 @@ func recordsOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Recor
 	}
 }
 
-// continues returns why the row is not the next record of the aggregate e, of
-// which size bytes have been read.
+// checkContinues returns an error if the row is not the next user record of the aggregate e,
+// whose rows so far, including this one, have size bytes.
 func (r *row) checkContinues(e *archive.Record, size int) error {
 	switch last := len(e.UserRecords) - 1; {
 	case last < 0 || e.Number != r.number || e.UserRecords[last].Sub != r.sub-1:
@@ -144,7 +143,7 @@ func (r *row) userRecord() archive.UserRecord {
 	}
 }
 
-// entry returns the entry that the row begins.
+// record returns a record with this row as its first user record.
 func (r *row) record() archive.Record {
 	e := archive.Record{Number: r.number, Arrival: r.arrival}
 	if r.sub < 0 {

@@ -12,14 +12,13 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// aggregateMagic begins an aggregate: several records that the Kinesis Producer
-// Library has put as one. A message in protobuf follows, and its MD5.
+// aggregateMagic begins an aggregate of the Kinesis Producer Library: several user records in
+// one record. A protobuf message and its MD5 follow.
 const aggregateMagic = "\xf3\x89\x9a\xc2"
 
-// fill sets what an entry holds, as its bytes say. Bytes with the magic and
-// another MD5 are a record that happens to begin so: the client library of
-// Kinesis takes them for one, too. A message that cannot be read in spite of its
-// MD5 is malformed.
+// decodeData sets the content of a record. Data that begins with the magic but has a wrong MD5
+// is a single user record, as for the Kinesis Client Library. A message with a correct MD5 that
+// cannot be parsed is malformed.
 func decodeData(e *archive.Record, data []byte) {
 	message, ok := aggregate(data)
 	if !ok {
@@ -48,18 +47,18 @@ func aggregate(data []byte) (message []byte, ok bool) {
 	return message, bytes.Equal(sum, want[:])
 }
 
-// Fields of the message, and of a record in it.
+// Field numbers of the message, and of a user record in it.
 const (
 	fieldPartitionKeys = 1
 	fieldHashKeys      = 2
 	fieldRecords       = 3
 
-	fieldPartitionKey = 1 // index of it
-	fieldHashKey      = 2 // index of it
+	fieldPartitionKey = 1 // its index
+	fieldHashKey      = 2 // its index
 	fieldData         = 3
 )
 
-// split returns the records of a message. They share its memory.
+// split returns the user records of a message, which share its memory.
 func split(message []byte) ([]archive.UserRecord, error) {
 	var partitionKeys, hashKeys []string
 	var parts [][]byte
@@ -97,8 +96,8 @@ func split(message []byte) ([]archive.UserRecord, error) {
 	return records, nil
 }
 
-// maxSplit bounds the data and keys of an aggregate's records, in bytes. Each record
-// that is stored has its own copy of a key of which the aggregate has one.
+// maxSplit bounds the data and keys of an aggregate's user records, in bytes. The user records
+// share the keys in the aggregate, but the archive stores a copy for each.
 const maxSplit = 32 << 20
 
 func splitRecord(part []byte, partitionKeys, hashKeys []string) (r archive.UserRecord, err error) {
@@ -128,8 +127,8 @@ func at(keys []string, i uint64) (string, error) {
 	return keys[i], nil
 }
 
-// fields calls f with the numbers of a message, b being nil, and with its bytes.
-// Other types of fields, which later versions may have, are passed over.
+// fields calls f for each field of a message: with its number, and either v or b. It skips
+// fields of other types, which later versions may have.
 func fields(message []byte, f func(field protowire.Number, v uint64, b []byte) error) error {
 	for len(message) > 0 {
 		field, kind, n := protowire.ConsumeTag(message)

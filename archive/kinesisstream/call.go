@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	requestTimeout = 30 * time.Second // for one request: an answer may have 10 MB
-	retryTimeout   = time.Minute      // with a service that is throttled, or not reached
+	requestTimeout = 30 * time.Second // for one request, whose response may have 10 MB
+	retryTimeout   = time.Minute      // for all attempts while the service throttles or is unreachable
 )
 
-// call sends a request until it is answered, with growing pauses. What must not be
-// sent again, or for too long, it returns with the facts.
+// call sends a request, and retries transient failures with growing pauses for up to
+// retryTimeout. It returns other errors with the names of the stream and the operation.
 func call[In, Out any](
 	ctx context.Context, s *Stream, what string, send func(context.Context, In, ...func(*kinesis.Options)) (Out, error), in In,
 ) (Out, error) {
@@ -51,13 +51,13 @@ func call[In, Out any](
 	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(retryTimeout))
 }
 
-// hints say what a person can do.
+// hints are appended to errors of their kind.
 var hints = map[error]string{
 	archive.ErrNoStream: " (check its name, and the region)",
 	archive.ErrDenied:   " (check the credentials and their permissions, the region and the clock)",
 }
 
-// codes are the answers whose status alone would mislead: it is 400 for most.
+// codes are error codes whose kind does not follow from the status, which is 400 for most.
 var codes = map[string]error{
 	"ResourceNotFoundException": archive.ErrNoStream,
 
@@ -82,8 +82,8 @@ var codes = map[string]error{
 	"KMSThrottlingException":   archive.ErrUnavailable,
 }
 
-// credentials marks the errors of having none, which the SDK does not tell from a
-// broken connection.
+// credentials marks an error of the provider, which the SDK does not distinguish from a broken
+// connection.
 type credentials struct{ aws.CredentialsProvider }
 
 var errNoCredentials = errors.New("no credentials")
@@ -97,7 +97,7 @@ func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return got, err
 }
 
-// kindOf returns what an error means, or nil if sending the same again is no use.
+// kindOf returns the kind of an error, or nil if a retry cannot help.
 func kindOf(err error) error {
 	if errors.Is(err, errNoCredentials) {
 		return archive.ErrDenied

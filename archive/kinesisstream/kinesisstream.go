@@ -1,14 +1,13 @@
-// Package kinesisstream is the archive.Stream of Amazon Kinesis Data Streams, and
-// of a server that speaks its protocol.
+// Package kinesisstream implements archive.Stream for Amazon Kinesis Data Streams and
+// compatible servers.
 //
-// A reader keeps to the five reads a second that a shard allows, waits when it is
-// throttled, and begins anew, at the last entry that it has read, when its place
-// in the shard has expired. Aggregates of the Kinesis Producer Library come as
-// entries with several records.
+// A reader sends at most five reads per second, and waits when it is throttled. If its iterator
+// expires, it creates a new one at the last record that it has read. An aggregate of the
+// Kinesis Producer Library becomes a record with several user records.
 //
 // It needs the permissions kinesis:DescribeStreamSummary, kinesis:ListShards,
-// kinesis:GetShardIterator and kinesis:GetRecords on the stream, and kms:Decrypt
-// on the key of one that is encrypted.
+// kinesis:GetShardIterator and kinesis:GetRecords on the stream, and kms:Decrypt on the key of
+// an encrypted stream.
 package kinesisstream
 
 import (
@@ -28,18 +27,18 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// Config says which stream to read. Stream is required.
+// Config configures a stream. Stream is required.
 type Config struct {
-	// Stream is a name, or an ARN.
+	// Stream is a name or an ARN.
 	Stream string
-	// Region is that of the stream. Empty: the ARN's, or else the SDK's, or else
-	// us-east-1 where an Endpoint is given.
+	// Region is the region of the stream. Default: the region of the ARN, then of the SDK, then
+	// us-east-1 if Endpoint is set.
 	Region string
-	// Endpoint is the service's URL. Empty: AWS's own for the region.
+	// Endpoint is the URL of the service. Default: the AWS endpoint of the region.
 	Endpoint string
 }
 
-// Stream is a stream of Kinesis. It is safe for concurrent use.
+// Stream is a Kinesis data stream. It is safe for concurrent use.
 type Stream struct {
 	name   string
 	region string
@@ -48,14 +47,14 @@ type Stream struct {
 
 var _ archive.Stream = (*Stream)(nil)
 
-// New returns the stream. It reads the SDK's configuration, and sends nothing
-// yet. Credentials are those of the SDK's chain.
+// New returns a stream. It reads the configuration of the SDK, whose credentials chain it uses,
+// and sends no request.
 func New(ctx context.Context, c Config) (*Stream, error) {
 	if c.Stream == "" {
 		return nil, errors.New("kinesis: no stream: set its name or ARN")
 	}
 	if c.Endpoint != "" {
-		// The parser's own error would repeat a password in the URL.
+		// The error of url.Parse would repeat a password in the URL.
 		u, err := url.Parse(c.Endpoint)
 		if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") {
 			return nil, errors.New("kinesis: the endpoint must look like https://host:port, without a user name")
@@ -87,12 +86,12 @@ func New(ctx context.Context, c Config) (*Stream, error) {
 
 func newStream(name string, cfg aws.Config, more func(*kinesis.Options)) *Stream {
 	return &Stream{name: name, region: cfg.Region, client: kinesis.NewFromConfig(cfg, func(o *kinesis.Options) {
-		o.Retryer = aws.NopRetryer{} // call is patient enough
+		o.Retryer = aws.NopRetryer{} // call retries
 		more(o)
 	})}
 }
 
-// regionOf returns the region that the Config names.
+// regionOf returns the region in c, or "".
 func regionOf(c Config) string {
 	if fields := strings.Split(c.Stream, ":"); c.Region == "" && len(fields) == 6 {
 		return fields[3]
@@ -100,7 +99,7 @@ func regionOf(c Config) string {
 	return c.Region
 }
 
-// named returns the stream as one of two parameters, of which one is nil.
+// nameOrARN returns the stream as one of two parameters. The other one is nil.
 func (s *Stream) nameOrARN() (name, arn *string) {
 	if strings.HasPrefix(s.name, "arn:") {
 		return nil, &s.name

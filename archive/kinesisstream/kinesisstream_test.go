@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// script answers requests in the place of a service.
+// script answers requests instead of a server.
 type script func(operation, body string) (status int, answer string, err error)
 
 // RoundTrip implements [http.RoundTripper].
@@ -49,7 +49,7 @@ func TestErrors(t *testing.T) {
 		status int
 		answer string
 		err    error
-		want   error // nil: none of the kinds
+		want   error // nil: no kind
 		after  time.Duration
 	}{
 		{400, `{"__type":"ResourceNotFoundException","message":"Stream s under account 1 not found."}`, nil, archive.ErrNoStream, 0},
@@ -88,8 +88,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNoCredentials checks that a machine without credentials is told so, and not
-// that the service is not reached.
+// TestNoCredentials checks that missing credentials are not reported as an unreachable service.
 func TestNoCredentials(t *testing.T) {
 	s := scripted("orders", func(string, string) (int, string, error) { t.Error("a request is sent"); return 0, "", io.EOF })
 	s.client = kinesis.New(s.client.Options(), func(o *kinesis.Options) {
@@ -102,7 +101,7 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// TestAllPages checks that no shard is left out.
+// TestAllPages checks that Shards returns the shards of all pages.
 func TestAllPages(t *testing.T) {
 	for _, name := range []string{"orders", "arn:aws:kinesis:eu-west-1:1:stream/orders"} {
 		s := scripted(name, func(_, body string) (int, string, error) {
@@ -125,7 +124,7 @@ func TestAllPages(t *testing.T) {
 	}
 }
 
-// reads is a script of GetRecords: each step is an answer, or an exception.
+// reads is a script of GetRecords. Each step is a response or an exception.
 func reads(t *testing.T, steps ...string) (*Stream, *[]string) {
 	asked := new([]string)
 	return scripted("orders", func(operation, body string) (int, string, error) {
@@ -156,8 +155,8 @@ func page(records string) string {
 	return `{"Records":[` + records + `],"NextShardIterator":"i","MillisBehindLatest":5}`
 }
 
-// TestReadsArePaced checks that a shard is read five times a second, and less often where
-// there is nothing to read.
+// TestReadsArePaced checks that a shard is read five times per second, and less often if it has
+// no new records.
 func TestReadsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := reads(t, page(one), behind, page(two), atTip, atTip, behind)
@@ -180,7 +179,7 @@ func TestReadsArePaced(t *testing.T) {
 	})
 }
 
-// TestThrottledForHalfAMinute checks that Next waits, and goes on in place.
+// TestThrottledForHalfAMinute checks that Next waits, and continues at the same position.
 func TestThrottledForHalfAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -205,8 +204,8 @@ func TestThrottledForHalfAMinute(t *testing.T) {
 	})
 }
 
-// TestAnchor checks where a reader begins anew, and that the entry there must come
-// first, however late.
+// TestAnchor checks the position of a new iterator, and that the record there must come first,
+// even after empty pages.
 func TestAnchor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, asked := reads(t, behind, atTip, atTip, behind, page(one), "ExpiredIteratorException", behind, page(one+","+two), "ExpiredIteratorException", page(one))
@@ -240,8 +239,8 @@ func TestAnchor(t *testing.T) {
 	})
 }
 
-// TestAnchorAtTheEnd checks that a shard that has ended since, and holds nothing
-// any more, is never taken for one that was read to its end.
+// TestAnchorAtTheEnd checks that an empty, closed shard whose anchor has expired does not count
+// as read to its end.
 func TestAnchorAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const end = `{"Records":[],"MillisBehindLatest":0}`
@@ -261,8 +260,8 @@ func TestAnchorAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestAnchorWithoutASuccessor checks that an entry that does not come, and no
-// other either, is given up.
+// TestAnchorWithoutASuccessor checks that the reader gives up if neither the expected record
+// nor another one comes.
 func TestAnchorWithoutASuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := reads(t, behind, atTip, atTip, behind, behind, atTip)
@@ -272,8 +271,8 @@ func TestAnchorWithoutASuccessor(t *testing.T) {
 	})
 }
 
-// TestAnchorOfAnotherShard checks what Kinesis answers to a number that a
-// shard cannot have: the stream is another.
+// TestAnchorOfAnotherShard checks the response to a number that the shard cannot have, because
+// it belongs to another stream.
 func TestAnchorOfAnotherShard(t *testing.T) {
 	s := scripted("orders", func(string, string) (int, string, error) {
 		return 400, `{"__type":"InvalidArgumentException","message":"StartingSequenceNumber is invalid"}`, nil

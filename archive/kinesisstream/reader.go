@@ -14,35 +14,34 @@ import (
 	"github.com/pawlhq/pawl/internal/process"
 )
 
-// How long a reader waits after a read: a shard allows five a second, to all who
-// read it, and where there was nothing to read there is no hurry.
+// Pauses after a read. A shard permits five reads per second to all readers together. After a
+// read without records the pause is longer.
 const (
 	betweenReads = 200 * time.Millisecond
 	idle         = time.Second
 )
 
-// inVain is how many reads at the end of a shard must find nothing before the
-// entry that was to come first is given up. One may be empty for no reason.
+// maxEmptyReads is the number of empty reads at the end of a shard after which the expected
+// record is considered expired. A single read may return nothing although records exist.
 const maxEmptyReads = 3
 
-// reader reads a shard.
+// reader reads one shard.
 type reader struct {
 	*Stream
 	shard string
 	from  archive.Position
 
-	iterator   string         // "": none yet, or it has expired
-	last       archive.Number // read; "": none yet
-	expect     archive.Number // must come first; "": whatever comes
-	emptyReads int            // reads that found neither expect nor another entry
+	iterator   string         // "" if there is none yet, or if it has expired
+	last       archive.Number // last record that was read; "" before the first
+	expect     archive.Number // record that must come first; "" if any may
+	emptyReads int            // reads without expect or another record
 	ended      bool
 
-	first *archive.Page // read by Open
-	next  time.Time     // no read before
+	first *archive.Page // page that Open has read
+	next  time.Time     // earliest time of the next read
 }
 
-// Open implements [archive.Stream]. It looks whether the entry that it is to
-// begin at is still there.
+// Open implements [archive.Stream]. It checks that the record at the position still exists.
 func (s *Stream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	r := &reader{Stream: s, shard: shard, from: from}
 	if err := r.newIterator(ctx); err != nil {
@@ -67,7 +66,7 @@ func (r *reader) Next(ctx context.Context) (archive.Page, error) {
 	return r.read(ctx)
 }
 
-// read returns the next page, from a new iterator if the old one has expired.
+// read returns the next page. It creates a new iterator if the current one has expired.
 func (r *reader) read(ctx context.Context) (archive.Page, error) {
 	if r.ended {
 		return archive.Page{End: true}, nil
@@ -97,8 +96,7 @@ func (r *reader) read(ctx context.Context) (archive.Page, error) {
 	}
 }
 
-// open makes an iterator: at the last entry that was read, or where the reader
-// begins.
+// newIterator creates an iterator at the last record that was read, or at the start position.
 func (r *reader) newIterator(ctx context.Context) error {
 	in := &kinesis.GetShardIteratorInput{ShardId: &r.shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
 	in.StreamName, in.StreamARN = r.nameOrARN()
@@ -124,7 +122,7 @@ func (r *reader) newIterator(ctx context.Context) error {
 	return err
 }
 
-// take makes a page of an answer.
+// page converts a response.
 func (r *reader) page(out *kinesis.GetRecordsOutput) (archive.Page, error) {
 	page := archive.Page{Behind: time.Duration(aws.ToInt64(out.MillisBehindLatest)) * time.Millisecond}
 	for i := range out.Records {
@@ -138,13 +136,13 @@ func (r *reader) page(out *kinesis.GetRecordsOutput) (archive.Page, error) {
 		}
 		switch {
 		case len(page.Records) == 0 && r.emptyReads < maxEmptyReads && !page.End:
-			return page, nil // it may be further on
+			return page, nil // the expected record may follow
 		case len(page.Records) == 0:
 			return archive.Page{}, r.goneError(errors.New("the shard has no more records"))
 		case page.Records[0].Number != r.expect:
 			return archive.Page{}, r.goneError(fmt.Errorf("the first record is %s", page.Records[0].Number))
 		case r.expect == r.last:
-			page.Records = page.Records[1:] // the caller has it
+			page.Records = page.Records[1:] // the caller has this record already
 		}
 		r.expect = ""
 	}
@@ -167,6 +165,6 @@ func recordOf(in *types.Record) archive.Record {
 
 func (r *reader) goneError(why error) error {
 	err := fmt.Errorf("reading %s of the stream %s from record %s: %w: %w", r.shard, r.name, r.expect, archive.ErrGone, why)
-	r.iterator, r.ended = "", false // or the next read would pass over what is lost
+	r.iterator, r.ended = "", false // otherwise the next read would skip the lost records
 	return err
 }

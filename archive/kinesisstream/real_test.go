@@ -23,8 +23,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestKinesalite and TestKinesisLocal hold the driver to the contract, over HTTP
-// and with the SDK.
+// TestKinesalite and TestKinesisLocal run the conformance suite with real servers.
 func TestKinesalite(t *testing.T) { conform(t, servertest.Kinesalite(t), 10000) }
 
 func TestKinesisLocal(t *testing.T) { conform(t, servertest.KinesisLocal(t), 2000) }
@@ -132,8 +131,8 @@ func (p *producer) Expire() {
 	p.faults.age++
 }
 
-// faults stands between the driver and the server, and does what neither server
-// can: throttle, and let entries and iterators expire.
+// faults is a transport that adds what neither server can do: throttling, and expiry of records
+// and iterators.
 type faults struct {
 	mu        sync.Mutex
 	throttled int
@@ -142,7 +141,7 @@ type faults struct {
 	trimmed   map[string]archive.Number
 }
 
-// place is where an iterator points.
+// place is the position of an iterator.
 type place struct {
 	shard string
 	age   int
@@ -191,7 +190,7 @@ func (f *faults) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(http.StatusOK, out), nil
 }
 
-// refusal returns why a read is refused, or "".
+// refusal returns why a read is rejected, or "".
 func (f *faults) refusal(iterator string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

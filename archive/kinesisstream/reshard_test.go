@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// reshard splits and merges shards of a stream while n records come in and are
-// read, places of readers expire and reads are throttled: each record is read once.
+// reshard splits and merges shards while n records are put and read. Iterators expire and reads
+// are throttled. Each record must be read once.
 func reshard(t *testing.T, server *servertest.Streams, n int) {
 	p := newProducer(t, server, server.NewStream(t, 2))
 	f := follower{s: p.Stream(), started: make(map[string]bool), ended: make(map[string]bool), seen: make(map[int]int), news: make(chan struct{}, 1)}
@@ -68,7 +68,7 @@ func reshard(t *testing.T, server *servertest.Streams, n int) {
 	}
 }
 
-// follower reads a stream, each shard when its parents have ended.
+// follower reads a stream. It reads each shard after its parents.
 type follower struct {
 	s archive.Stream
 	g *errgroup.Group
@@ -76,11 +76,11 @@ type follower struct {
 	mu      sync.Mutex
 	started map[string]bool
 	ended   map[string]bool
-	seen    map[int]int // how often, by index
+	seen    map[int]int // number of reads of each record
 	news    chan struct{}
 }
 
-// look starts to read what may be read.
+// look starts readers for the shards that may be read now.
 func (f *follower) look(ctx context.Context) error {
 	shards, err := f.s.Shards(ctx)
 	if err != nil {
