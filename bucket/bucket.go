@@ -1,8 +1,8 @@
-// Package bucket is the object store as Pawl needs it: look, read, write, remove
-// and list, with preconditions, and errors that say whether a write happened.
+// Package bucket defines the object store that Pawl needs: read, write, delete and list
+// objects, with preconditions, and errors that state whether a write happened.
 //
-// Drivers are dumb: [Output] holds the fenced write, once, above them. A driver
-// exists when it passes bucket/buckettest.
+// Drivers contain no rules of their own. [Output] implements the fenced write once for all of
+// them. A driver must pass the suite in bucket/buckettest.
 package bucket
 
 import (
@@ -17,25 +17,24 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Info is what a store says of an object.
+// Info describes an object.
 type Info struct {
 	Key         string
-	VersionID   string // empty on an unversioned bucket, never "null"
+	VersionID   string // empty in an unversioned bucket, never "null"
 	ETag        string // without quotes
 	ModTime     time.Time
 	Size        int64
 	ContentType string
 	Headers     Headers
-	// Metadata is the user's, names in lower case without the x-amz-meta-
-	// prefix.
+	// Metadata is the user metadata. Names are in lower case, without the prefix x-amz-meta-.
 	Metadata map[string]string
 }
 
-// Unlistable reports whether a listing that yields i and err names an object that the
-// store cannot list, and continues behind it.
+// Unlistable reports whether err, which a listing yields with i, only concerns one object that
+// the store cannot list. The listing then continues.
 func (i Info) Unlistable(err error) bool { return i.Key != "" && errors.Is(err, ErrUnlistable) }
 
-// Headers are what else a store keeps of an object, for those who read it by HTTP.
+// Headers are the other HTTP headers that a store keeps for an object.
 type Headers struct {
 	CacheControl       string
 	ContentDisposition string
@@ -43,18 +42,17 @@ type Headers struct {
 	ContentLanguage    string
 }
 
-// Condition guards a write. The zero Condition guards nothing; at most one
-// field is set.
+// Condition is the precondition of a write. The zero Condition always holds. At most one field
+// is set.
 type Condition struct {
-	IfMatch  string // ETag, without quotes, that the object must carry
+	IfMatch  string // ETag, without quotes, that the object must have
 	IfAbsent bool   // the object must not exist
 }
 
-// Object is what Put writes.
+// Object is the input of Put.
 type Object struct {
-	// Body is sent with a signed digest if it is an io.Seeker, which lets the
-	// store refuse what arrives damaged or cut off. It is read from where it
-	// stands.
+	// Body is the content, read from its current position. If it is an io.Seeker, the request
+	// contains a signed digest, and the store can reject a damaged or truncated body.
 	Body        io.Reader
 	Size        int64 // exact length of Body in bytes
 	ContentType string
@@ -64,57 +62,58 @@ type Object struct {
 
 // Store is an object store. It is safe for concurrent use.
 //
-// Head, Get and List may retry inside. Put and Delete must not: a retry of a
-// write that had landed sees a conflict of its own making. Their errors match
-// exactly one of the sentinels below.
+// Head, Get and List may retry internally. Put and Delete must not, because a retry after a
+// write that landed fails its own precondition. Every error matches exactly one of the
+// sentinels below.
 type Store interface {
-	// Head returns what the store says of an object, or ErrNotFound.
+	// Head returns the description of an object, or ErrNotFound.
 	Head(ctx context.Context, ref event.Object) (Info, error)
-	// Get is Head with the content. The caller closes it.
+	// Get returns the description and the content of an object, or ErrNotFound. The caller
+	// closes the content.
 	Get(ctx context.Context, ref event.Object) (Info, io.ReadCloser, error)
-	// Put writes the whole object, or nothing, and returns its new ETag. What
-	// [Object.Check] refuses is ErrInvalid. A body of another length than Size
-	// is ErrInvalid, or ErrUnclear if that was found too late. Some stores keep
-	// a part of a body that breaks off and cannot seek: [Output] notices.
+	// Put writes the whole object or nothing, and returns its new ETag. It returns ErrInvalid
+	// if [Object.Check] fails, or if the length of the body differs from Size. It returns
+	// ErrUnclear if it detects the wrong length too late. Some stores keep a part of a
+	// truncated body that is not an io.Seeker; [Output] detects that.
 	Put(ctx context.Context, ref event.Object, o Object, c Condition) (etag string, err error)
-	// Delete removes the object. Where c does not hold it removes nothing,
-	// on a store that honours the condition: not all do. Removing what is
-	// not there succeeds without a condition; with IfMatch it succeeds or
-	// fails with ErrPrecondition, as the store likes.
+	// Delete deletes an object if c holds. Some stores ignore c. Deleting a missing object is
+	// not an error without a condition. With IfMatch it either succeeds or returns
+	// ErrPrecondition.
 	Delete(ctx context.Context, ref event.Object, c Condition) error
-	// List yields the objects below a prefix in key order, after the key
-	// startAfter. Metadata, ContentType and Headers stay empty. An error ends it, unless
-	// it is ErrUnlistable: then Info has the key of that object alone, and the listing
-	// continues after it.
+	// List yields the objects with a prefix in key order, after the key startAfter. It leaves
+	// Metadata, ContentType and Headers empty. An error ends the listing, except ErrUnlistable:
+	// then Info contains only the key of the object that the store cannot list, and the listing
+	// continues.
 	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[Info, error]
 }
 
-// What an operation answered. A driver wraps them with the facts. Those that a
-// write shares with every [cell.Cell] are the same errors there; ErrNoBucket,
-// ErrDenied and ErrInvalid are cell.ErrRefused.
+// The kinds of errors. A driver wraps them with details. ErrPrecondition, ErrConflict,
+// ErrUnclear and ErrUnavailable are the same as in package cell. ErrNoBucket, ErrDenied and
+// ErrInvalid match cell.ErrRefused.
 var (
-	// ErrNotFound: no such object.
+	// ErrNotFound is returned if the object does not exist.
 	ErrNotFound = errors.New("object not found")
-	// ErrNoBucket: no such bucket. Permanent until a person acts.
+	// ErrNoBucket is returned if the bucket does not exist. A retry does not help.
 	ErrNoBucket = cell.Refusal("bucket not found")
-	// ErrDenied: no permission. Permanent until a person acts.
+	// ErrDenied is returned if a permission is missing. A retry does not help.
 	ErrDenied = cell.Refusal("access denied")
-	// ErrCredentials is the ErrDenied that concerns the caller and no object: its
-	// credentials are expired, unknown or missing. Nothing is permitted before a
-	// person, or whatever renews them, acts.
+	// ErrCredentials is an ErrDenied that concerns the caller and not one object: its
+	// credentials are expired, unknown or missing. All requests fail until the credentials are
+	// renewed.
 	ErrCredentials = fmt.Errorf("%w: no valid credentials", ErrDenied)
-	// ErrInvalid: the store refuses the request itself, a key it cannot hold
-	// say. Permanent.
+	// ErrInvalid is returned if the store rejects the request itself, for example because of an
+	// invalid key. A retry does not help.
 	ErrInvalid = cell.Refusal("the store rejected the request")
-	// ErrPrecondition: the condition does not hold; nothing was written.
+	// ErrPrecondition is returned if the condition does not hold. Nothing was written.
 	ErrPrecondition = cell.ErrPrecondition
-	// ErrConflict: another write was under way; nothing was written. Retry.
+	// ErrConflict is returned if another write was in progress. Nothing was written. Retry.
 	ErrConflict = cell.ErrConflict
-	// ErrUnclear: the write may have landed, may land yet, or may not: a
-	// time-out, a broken connection, a 5xx. Look before believing either.
+	// ErrUnclear is the ambiguous answer: a timeout, a broken connection or a 5xx. The write
+	// may have landed, may land later, or may never land. Read the object before you decide.
 	ErrUnclear = cell.ErrUnclear
-	// ErrUnlistable: the store cannot list an object, nor any page that has it.
+	// ErrUnlistable is returned if the store cannot list an object, and no page that contains
+	// it.
 	ErrUnlistable = errors.New("the store cannot list this object: remove it")
-	// ErrUnavailable: a read failed for a passing reason. Retry.
+	// ErrUnavailable is returned after a transient failure of a read. Retry.
 	ErrUnavailable = cell.ErrUnavailable
 )

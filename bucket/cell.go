@@ -12,21 +12,21 @@ import (
 )
 
 var (
-	// ErrIgnored: the store accepts a write whose precondition does not hold, or
-	// gives nothing to name in one. The error's text tells which.
+	// ErrIgnored is returned if the store accepts a write whose precondition does not hold, or
+	// if it does not support the precondition. The text of the error states the reason.
 	ErrIgnored = errors.New("the object store ignores a precondition")
-	// ErrNoETag: a write on the condition of no ETag would replace whatever is
-	// there. It matches ErrIgnored.
+	// ErrNoETag is returned if the store returns no ETag. A write with an empty ETag as its
+	// condition would replace any object. ErrNoETag matches ErrIgnored.
 	ErrNoETag = fmt.Errorf("%w: the store or a proxy returns no ETag", ErrIgnored)
 )
 
-// Cell is an object as a [cell.Cell]. Its version is its ETag, which is of the
-// bytes alone: whoever writes a cell puts something new into each body, a nonce.
+// Cell is an object as a [cell.Cell]. Its version is the ETag, which depends only on the
+// content. Each write must therefore contain something new, such as a nonce.
 type Cell struct {
 	Store       Store
 	Ref         event.Object
 	ContentType string
-	// Max is how large a body may be, in bytes. Of a larger one Read returns Max+1
+	// Max is the maximum size of a body in bytes. If the object is larger, Read returns Max+1
 	// bytes.
 	Max int64
 }
@@ -43,7 +43,7 @@ func (c *Cell) Read(ctx context.Context) (cell.Value, error) {
 		return cell.Value{}, err
 	}
 	body, err := io.ReadAll(io.LimitReader(r, c.Max+1))
-	_ = r.Close() // what it could say, reading has said
+	_ = r.Close() // all of the content was read, so an error does not matter
 	if err == nil && info.ETag == "" {
 		err = ErrNoETag
 	}

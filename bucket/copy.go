@@ -6,46 +6,44 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Copier is a further ability of a [Store]: it copies an object without sending the
-// bytes through the caller.
+// Copier is implemented by a [Store] that can copy an object without sending its content
+// through the caller.
 type Copier interface {
-	// Copy is Put with the bytes of the source; o has no Body, and its Size is the
-	// source's. If the source is gone or has another ETag, Copy writes nothing and
-	// returns ErrPrecondition, as if c did not hold. ErrUnavailable means that Copy
-	// failed before it sent the request that writes the object.
+	// Copy is Put with the content of the source. o has no Body, and its Size is the size of
+	// the source. If the source is missing or has another ETag, Copy writes nothing and returns
+	// ErrPrecondition, as if c did not hold. ErrUnavailable means that Copy failed before it
+	// sent the request that writes the object.
 	//
-	// Not every store honours conditions on a copy. Package doctor finds the methods
-	// of a store that do.
+	// Some stores ignore conditions of a copy. Package doctor finds the methods that honour
+	// them.
 	Copy(ctx context.Context, m CopyMethod, from Source, ref event.Object, o Object, c Condition) (etag string, err error)
 }
 
-// Source is the object that a [Copier] copies.
+// Source is the source of a copy.
 type Source struct {
 	Ref  event.Object
 	ETag string // without quotes
 }
 
-// CopyMethod is a way to copy an object, or a set of them. The zero CopyMethod is the
-// empty set.
+// CopyMethod is a set of methods to copy an object. The zero CopyMethod is the empty set.
 type CopyMethod uint8
 
-// The methods.
+// The copy methods.
 const (
 	// CopyWhole copies an object of at most 5 GiB with one request.
 	CopyWhole CopyMethod = 1 << iota
-	// CopyParts copies the parts of a multipart upload. Its last request writes the
-	// object, on the condition.
+	// CopyParts copies the parts of a multipart upload. Its last request writes the object with
+	// the condition.
 	CopyParts
 )
 
-// maxCopyWhole is S3's limit for one request, in bytes.
+// maxCopyWhole is the limit of S3 for CopyWhole in bytes.
 const maxCopyWhole = 5 << 30
 
-// minCopyParts is the size in bytes from which on an upload in parts is worth its
-// additional requests.
+// minCopyParts is the size in bytes above which CopyParts is worth its additional requests.
 var minCopyParts int64 = 16 << 20
 
-// choose returns the method of the set m for an object of this size, or 0.
+// choose returns the method in m for an object of this size, or 0.
 func (m CopyMethod) choose(size int64) CopyMethod {
 	switch {
 	case m&CopyWhole != 0 && size <= maxCopyWhole:

@@ -16,10 +16,9 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// BenchmarkCopy publishes an object's copy by turns: the store copies it, and the bytes
-// stream through this process. The ratios are those of streaming to copying, in time and in
-// CPU time of this process. MinIO copies with one request as fast as if it honoured the
-// condition. Server and client share the machine, so no network slows the streaming down.
+// BenchmarkCopy publishes the copy of an object alternately in two ways: the store copies it,
+// or this process streams the content. It reports the ratios of streaming to copying, of time
+// and of CPU time.
 func BenchmarkCopy(b *testing.B) {
 	for _, server := range []struct {
 		name    string
@@ -79,7 +78,7 @@ func benchCopy(b *testing.B, store bucket.Store, name string, m bucket.CopyMetho
 	b.ReportMetric(float64(streamedCPU)/float64(copiedCPU), "cpu-ratio")
 }
 
-// cpuTime is the time that this process has used.
+// cpuTime returns the CPU time of this process.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -13,7 +13,7 @@ import (
 )
 
 // TestCopyWhoseAnswerIsLost lets a copy land on a real server and cuts the connection before
-// its answer. The nonce tells that it has landed.
+// the response. The nonce shows that it has landed.
 func TestCopyWhoseAnswerIsLost(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		loseAnswer(t, srv, bucket.CopyParts, "CompleteMultipartUploadResult")

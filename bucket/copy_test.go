@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// copyCases are the rows of the table in which a copy differs from a publish: a refusal
-// of the copy does not end it.
+// copyCases are the cases in which a copy differs from a publish: if the store refuses the
+// copy, the content is sent.
 var copyCases = []changeCase{
 	{
 		"403: the bytes are sent",
@@ -67,7 +67,7 @@ func (w *world) publishCopy(o *bucket.Output, from bucket.Source, methods bucket
 	return o.PublishCopy(w.t.Context(), stamp("mine"), from, methods, text("mine"), 4, "text/plain")
 }
 
-// TestPublishCopy plays the table of publishes, and the above, with copies.
+// TestPublishCopy runs the cases of publishes, and copyCases, with copies.
 func TestPublishCopy(t *testing.T) {
 	playCopies(t, bucket.CopyWhole, func(int, string) *world { return newWorld(t) })
 }
@@ -75,7 +75,7 @@ func TestPublishCopy(t *testing.T) {
 func playCopies(t *testing.T, methods bucket.CopyMethod, newWorld func(i int, before string) *world) {
 	cases := copyCases
 	for _, tc := range publishCases {
-		if tc.name != "403" && tc.name != "400" { // see copyCases
+		if tc.name != "403" && tc.name != "400" { // copyCases has these
 			cases = append(cases, tc)
 		}
 	}
@@ -101,7 +101,7 @@ func playCopies(t *testing.T, methods bucket.CopyMethod, newWorld func(i int, be
 	}
 }
 
-// TestCopySendsNoBytes opens the body only if the store cannot copy.
+// TestCopySendsNoBytes checks that the body is opened only if the store cannot copy.
 func TestCopySendsNoBytes(t *testing.T) {
 	bytesSent := errors.New("the bytes are sent")
 	for _, tc := range []struct {

@@ -16,9 +16,8 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// FuzzStamp checks that a stamp comes back from a store as it was or is refused
-// before anything is sent, and that metadata of another's making passes for
-// one's own in no case but the one in which it cannot be told apart.
+// FuzzStamp checks that a store returns a stamp unchanged, or that the stamp is rejected before
+// anything is sent, and that foreign metadata is never taken for a stamp.
 func FuzzStamp(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"gray", "etag=abc&mtime=1&meta=&size=4", "0123456789abcdef", "4"},
@@ -64,8 +63,8 @@ func fuzzStamp(t *testing.T, s bucket.Stamp) bool {
 	return true
 }
 
-// survives reports that a text comes back from every store: printable ASCII
-// without spaces at its ends.
+// survives reports whether every store returns a text unchanged: printable ASCII without spaces
+// at its ends.
 func survives(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) && strings.TrimSpace(s) == s
 }
@@ -92,10 +91,10 @@ func checkHeaders(t *testing.T, metadata map[string]string) {
 	}
 }
 
-// fuzzForeign finds what another wrote, before and while it publishes.
+// fuzzForeign writes a foreign object before and during a publish.
 func fuzzForeign(t *testing.T, s bucket.Stamp, metadata map[string]string) {
 	if (&bucket.Object{Metadata: metadata}).Check() != nil {
-		return // no store has got that by HTTP
+		return // no store can have received it by HTTP
 	}
 	w := newWorld(t)
 	o := w.pin()

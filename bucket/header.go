@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Check returns an [ErrInvalid] if the object's ContentType, Headers or Metadata
-// have what no HTTP header can carry, a line feed say. It is for drivers: whoever
-// sends it regardless learns no more than that there was no answer.
+// Check returns [ErrInvalid] if ContentType, Headers or Metadata contain characters that an
+// HTTP header cannot contain. Drivers call Check, because sending such a header fails without a
+// useful error.
 func (o *Object) Check() error {
 	for _, field := range []struct{ name, value string }{
 		{"content type", o.ContentType},
@@ -31,11 +31,10 @@ func (o *Object) Check() error {
 	return nil
 }
 
-// control reports what RFC 9110, section 5.5, forbids in a field's value.
+// isControl reports whether RFC 9110, section 5.5, forbids r in a field value.
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
-// unnamed reports what is no character of a token, which a field's name is by RFC
-// 9110, section 5.6.2.
+// isNotToken reports whether RFC 9110, section 5.6.2, forbids r in a field name.
 func isNotToken(r rune) bool {
 	alphanumeric := r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 	return !alphanumeric && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// noETags is a store, or a proxy before one, that gives no ETags.
+// noETags is a store without ETags.
 type noETags struct{ bucket.Store }
 
 func (s noETags) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
@@ -21,7 +21,8 @@ func (s noETags) Head(ctx context.Context, ref event.Object) (bucket.Info, error
 	return info, err
 }
 
-// Without an ETag there is no condition, and a write would be unguarded.
+// TestPinNeedsAnETag checks that Pin fails without an ETag, because the write would have no
+// condition.
 func TestPinNeedsAnETag(t *testing.T) {
 	store := membucket.New(time.Now, []string{"out"})
 	ref := event.Object{Bucket: "out", Key: "k"}

@@ -10,74 +10,74 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Output is one attempt's right to change one output object. It is pinned before
-// the input is read, and changed at most once, only if it still is what was
-// pinned. It has no goroutines and no clock, and is not safe for concurrent use.
+// Output is the right of one attempt to change one output object. The attempt pins the output
+// before it reads the input. It may change the output once, if the output still is what was
+// pinned. Output has no goroutines and no clock, and is not safe for concurrent use.
 //
-// # What an answer means
+// # Answers
 //
-// A publish is sent up to three times, by the rules of [cell.Write]: conflicts and
-// refusals for good are believed, and a failed precondition is looked into. Sure
-// means that no request is unanswered, which may land yet. The nonce in the
-// object's metadata tells the attempt's own write.
+// A publish is sent up to three times by the rules of [cell.Write]. Conflicts and permanent
+// refusals are trusted. A failed precondition is checked with a HEAD request. Sure means that
+// no request remains unanswered and may still land. The attempt recognizes its own write by the
+// nonce in the metadata.
 //
-//	answer to the PUT         what HEAD then shows        so
-//	200                       (not asked)                 Landed
-//	412                       own nonce                   Landed: the store, or a proxy, had retried; or an
-//	                                                      unanswered request did: no answer tells which
-//	412                       anything else, or nothing   Lost, ErrOutputChanged: back to Pin, never on to Complete
-//	412                       HEAD fails                  ErrUnclear, unsure: it may be the attempt's own
-//	409, 429                  (not asked)                 sent again; after the third ErrConflict
-//	403, 400, bucket gone…    (not asked)                 Lost, that error: this request wrote nothing
+//	answer to the PUT         what HEAD then shows        result
+//	200                       (not sent)                  Landed
+//	412                       own nonce                   Landed: the store or a proxy retried, or an unanswered
+//	                                                      request landed; it is unknown which
+//	412                       anything else, or nothing   Lost, ErrOutputChanged: pin again, do not complete
+//	412                       HEAD fails                  ErrUnclear, unsure: it may be the attempt's own write
+//	409, 429                  (not sent)                  sent again; after the third: ErrConflict
+//	403, 400, no bucket…      (not sent)                  Lost, that error: this request wrote nothing
 //	unclear, unanswered+1     own nonce                   Landed; this request is resolved, unanswered-1
-//	unclear, unanswered+1     what was pinned             it may land yet: sent again; after the third ErrUnclear
+//	unclear, unanswered+1     what was pinned             may land later: sent again; after the third: ErrUnclear
 //	unclear, unanswered+1     something else              Lost, ErrOutputChanged, unsure
 //	unclear, unanswered+1     HEAD fails                  ErrUnclear, unsure
 //
-// A success after an unanswered request is unsure as well: that copy still
-// carries a condition that holds again once the pinned state returns, an
-// absence say, or the same bytes.
+// A success after an unanswered request is unsure as well. The unanswered copy still has a
+// condition that holds again if the pinned state returns: the absence of the object, or the
+// same content.
 //
-// [Output.PublishCopy] sends a copy in place of the PUT, and an answer to it means the same.
-// Three answers are a copy's alone:
+// [Output.PublishCopy] sends a copy instead of the PUT, and its answers have the same meaning.
+// Three answers exist only for a copy:
 //
-//	answer to the copy        so
-//	412, 404                  the source has changed, or the output has: HEAD decides as above, and
-//	                          without the own nonce it is Lost, ErrOutputChanged
-//	403, 400, 501             this request wrote nothing: the bytes are sent in a PUT with the same
-//	                          nonce and condition, in the same try
-//	a part was not copied     nothing was sent that writes the output: that error, and Sent stays as it was
+//	answer to the copy        result
+//	412, 404                  the source or the output has changed: HEAD decides as above; without the own
+//	                          nonce: Lost, ErrOutputChanged
+//	403, 400, 501             this request wrote nothing: the content is sent in a PUT with the same nonce and
+//	                          condition, in the same try
+//	a part was not copied     the request that writes the output was not sent: that error; Sent is unchanged
 //
-// A copy that lands late reads its source then. The condition on the source's ETag makes it
-// write the bytes that the attempt has read, or nothing.
+// A copy that lands late reads its source at that time. The condition on the source's ETag
+// ensures that it writes the content that the attempt has read, or nothing.
 //
-// A removal goes the same way, without a nonce to tell whose it was:
+// A removal follows the same rules, but has no nonce:
 //
-//	answer to the DELETE      what HEAD then shows        so
+//	answer to the DELETE      what HEAD then shows        result
 //	absent when pinned        (nothing is sent)           Landed
-//	204                       (not asked)                 Landed
+//	204                       (not sent)                  Landed
 //	412                       nothing                     Landed
 //	412                       an object                   Lost, ErrOutputChanged
-//	412                       HEAD fails                  ErrUnclear; sure, as nothing was removed
-//	409, 429                  (not asked)                 sent again; after the third ErrConflict
-//	403, 400, bucket gone…    (not asked)                 Lost, that error
-//	unclear, unanswered+1     nothing                     Landed, but unsure: it may land on an object that comes
-//	                                                      back, with the same bytes or in a store that ignores
-//	                                                      If-Match on DELETE (MinIO)
-//	unclear, unanswered+1     what was pinned             sent again; after the third ErrUnclear
+//	412                       HEAD fails                  ErrUnclear; sure, because nothing was removed
+//	409, 429                  (not sent)                  sent again; after the third: ErrConflict
+//	403, 400, no bucket…      (not sent)                  Lost, that error
+//	unclear, unanswered+1     nothing                     Landed, but unsure: it may land on a later object with
+//	                                                      the same content, or on any later object in a store that
+//	                                                      ignores If-Match on DELETE (MinIO)
+//	unclear, unanswered+1     what was pinned             sent again; after the third: ErrUnclear
 //	unclear, unanswered+1     something else              Lost, ErrOutputChanged, unsure
 //	unclear, unanswered+1     HEAD fails                  ErrUnclear, unsure
 //
-// # What it cannot see
+// # Limits
 //
-// An ETag is of the bytes alone. If another attempt replaces the pinned object
-// by one with the same bytes, the condition still holds, and a late publish
-// replaces the newer object. A look would tell them apart by nonce, but a
-// condition cannot. This needs an attempt that outlived its lease, and so the
-// takeover has set VerifyAt, which finds the wrong source recorded and heals it.
+// An ETag depends only on the content. If another attempt replaces the pinned object by one
+// with the same content, the condition still holds, and a late publish replaces the newer
+// object. HEAD would distinguish them by the nonce, but a condition cannot. This requires an
+// attempt that outlived its lease. The takeover has set VerifyAt, and verification finds the
+// wrong recorded source and repairs it.
 //
-// A store that ignores If-Match on DELETE removes whatever is there; the same
-// verification heals that.
+// A store that ignores If-Match on DELETE removes any object. The same verification repairs
+// that.
 type Output struct {
 	store  Store
 	ref    event.Object
@@ -86,24 +86,24 @@ type Output struct {
 	used   bool
 }
 
-// ErrOutputChanged: the output is no longer what was pinned, and another attempt changed
-// it. Go back to Pin and read the input again.
+// ErrOutputChanged is returned if the output is no longer what was pinned, because another
+// attempt changed it. Pin the output and read the input again.
 var ErrOutputChanged = errors.New("the output has changed since it was pinned")
 
-// errUsed: an object written by a second change would look like the first's.
+// errUsed is returned for a second change with one pin. The attempt could not distinguish the
+// two objects.
 var errUsed = errors.New("the output was already changed with this pin: pin it again")
 
-// Result is what the ledger has to know of a change, whether it succeeded or
-// not.
+// Result is the outcome of a change for the ledger. It is valid even with an error.
 type Result struct {
-	// Sent says that a request may have reached the store.
+	// Sent reports whether a request may have reached the store.
 	Sent bool
-	// Sure says that no request is left that may land later.
+	// Sure reports whether no request remains that may land later.
 	Sure bool
 }
 
-// Pin looks at the output object, before the input is read, and remembers its
-// ETag or its absence. The version in ref must be empty.
+// Pin reads the output object before the input is read, and stores its ETag or its absence. The
+// VersionID of ref must be empty.
 func Pin(ctx context.Context, s Store, ref event.Object) (*Output, error) {
 	if ref.VersionID != "" {
 		return nil, fmt.Errorf("pinning %s: %w: an output must be the latest version", name(ref), ErrInvalid)
@@ -112,7 +112,7 @@ func Pin(ctx context.Context, s Store, ref event.Object) (*Output, error) {
 	info, err := s.Head(ctx, ref)
 	switch {
 	case err == nil && info.ETag == "":
-		// Without one no condition could guard what replaces it.
+		// Without an ETag, no condition could protect the object.
 		return nil, fmt.Errorf("pinning %s: %w: %w", name(ref), ErrUnavailable, ErrNoETag)
 	case err == nil:
 		o.pinned, o.exists = info, true
@@ -122,16 +122,15 @@ func Pin(ctx context.Context, s Store, ref event.Object) (*Output, error) {
 	return o, nil
 }
 
-// Exists says whether there was an object when it was pinned.
+// Exists reports whether the object existed when it was pinned.
 func (o *Output) Exists() bool { return o.exists }
 
-// ModTime returns when the pinned object was written, and zero if there was
+// ModTime returns the modification time of the pinned object, or the zero time if there was
 // none.
 func (o *Output) ModTime() time.Time { return o.pinned.ModTime }
 
-// Source returns the source identity that the pinned object records. It is not
-// ok if there was no object, if Pawl did not write it, or if it is only a part
-// of what Pawl wrote.
+// Source returns the source identity in the metadata of the pinned object. ok is false if there
+// was no object, if another program wrote it, or if it is truncated.
 func (o *Output) Source() (source string, ok bool) {
 	if !o.exists || !isComplete(o.pinned) {
 		return "", false
@@ -140,18 +139,17 @@ func (o *Output) Source() (source string, ok bool) {
 	return source, ok
 }
 
-// Stamp is what a published object says of its origin, in its metadata.
+// Stamp is the origin of a published object. It is stored in the metadata.
 type Stamp struct {
 	Pipeline string // pawl-pipeline
-	Object   string // pawl-object: names the input, also once it is gone
-	Source   string // pawl-source: the identity of the input that was read
-	Fence    int64  // pawl-fence: the claim's
-	Nonce    string // pawl-nonce: random, fresh for each attempt
+	Object   string // pawl-object: the input, which may no longer exist
+	Source   string // pawl-source: the identity of the input's content
+	Fence    int64  // pawl-fence: the fence of the claim
+	Nonce    string // pawl-nonce: random, new for each attempt
 }
 
-// The names of a stamp's metadata. The size is there because not every store
-// refuses a body that breaks off: versitygw keeps the part that arrived, and a writer
-// that was killed cannot tell.
+// Metadata names of a stamp. The size shows that an object is complete. Some stores keep a part
+// of a truncated body (versitygw), and a killed writer cannot detect that.
 const (
 	metaPipeline = "pawl-pipeline"
 	metaObject   = "pawl-object"
@@ -172,8 +170,8 @@ func (s Stamp) metadata(size int64) map[string]string {
 	}
 }
 
-// validate returns an error for a stamp that a store would not give back unchanged.
-// Without a nonce another attempt's object would look like ours.
+// validate returns an error for a stamp that a store would not return unchanged. It requires a
+// nonce, because without one the attempt cannot recognize its own object.
 func (s Stamp) validate() error {
 	if s.Nonce == "" {
 		return fmt.Errorf("%w: a stamp without a nonce", ErrInvalid)
@@ -189,7 +187,7 @@ func (s Stamp) validate() error {
 	return nil
 }
 
-// whole says whether an object is as long as its stamp says.
+// isComplete reports whether an object has the size in its stamp.
 func isComplete(i Info) bool { return i.Metadata[metaSize] == strconv.FormatInt(i.Size, 10) }
 
 func name(ref event.Object) string { return ref.String() }

@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestOutputOnServers runs the tables' main rows against what real servers
-// answer.
+// TestOutputOnServers checks the main cases of the tables with real servers.
 func TestOutputOnServers(t *testing.T) {
 	t.Run("gofakes3", func(t *testing.T) { outputOn(t, servertest.S3(t)) })
 	servertest.Each(t, servertest.Options{}, outputOn)
@@ -68,7 +67,7 @@ func outputOn(t *testing.T, srv *servertest.Server) {
 	t.Run("remove", func(t *testing.T) {
 		for i, tc := range removeCases {
 			if tc.want.content == "other" && !srv.DeleteConditions {
-				continue // it removes what is another's, as Output's documentation says
+				continue // the server ignores If-Match on DELETE: see Output
 			}
 			w := worldOn(t, store, event.Object{Bucket: b, Key: fmt.Sprint("removed/", i)})
 			t.Run(tc.name, func(t *testing.T) {
@@ -85,8 +84,8 @@ func outputOn(t *testing.T, srv *servertest.Server) {
 	t.Run("race", func(t *testing.T) { raceOutputs(t, worldOn(t, store, event.Object{Bucket: b, Key: "raced"})) })
 }
 
-// cutOutput breaks a large stream off. Some servers keep what they got, stamp
-// and all; nobody may take it for an output.
+// cutOutput truncates a large body. Some servers keep a part of it with the stamp. It must not
+// count as an output.
 func cutOutput(t *testing.T, w *world) {
 	const size = 3 << 20
 	broken := errors.New("the disk broke")
@@ -106,8 +105,8 @@ func cutOutput(t *testing.T, w *world) {
 
 func TestRacingOutputs(t *testing.T) { raceOutputs(t, newWorld(t)) }
 
-// raceOutputs lets attempts publish at once over the same pin: one lands, and
-// the others know it.
+// raceOutputs publishes concurrently with the same pin. One attempt wins, and the others get an
+// error.
 func raceOutputs(t *testing.T, w *world) {
 	const attempts = 16
 	for round := range 5 {

@@ -17,10 +17,10 @@ import (
 
 var ref = event.Object{Bucket: "b", Key: "out/k"}
 
-// world is an output object, what others do to it, and the store between.
+// world is an output object and a store with faults.
 type world struct {
 	t     *testing.T
-	store bucket.Store // without faults, for the others
+	store bucket.Store // without faults, for other attempts
 	*buckettest.Faults
 	ref event.Object
 }
@@ -45,7 +45,7 @@ type seeker struct{ *strings.Reader }
 
 func (seeker) Close() error { return nil }
 
-// pin pins through the faults.
+// pin pins the output through the faults.
 func (w *world) pin() *bucket.Output {
 	w.t.Helper()
 	o, err := bucket.Pin(w.t.Context(), w.Faults, w.ref)
@@ -71,7 +71,7 @@ func (w *world) byOther(content string) {
 	}
 }
 
-// gone removes the object, as anyone may.
+// gone deletes the object, as any program may.
 func (w *world) gone() {
 	w.t.Helper()
 	if err := w.store.Delete(w.t.Context(), w.ref, bucket.Condition{}); err != nil {
@@ -79,7 +79,7 @@ func (w *world) gone() {
 	}
 }
 
-// content returns what is there now, "" for nothing.
+// content returns the content of the output, or "" if there is none.
 func (w *world) content() string {
 	w.t.Helper()
 	_, body, err := w.store.Get(w.t.Context(), w.ref)
@@ -97,11 +97,11 @@ func (w *world) content() string {
 	return b.String()
 }
 
-// outcome is what is wanted of a change.
+// outcome is the expected outcome of a change.
 type outcome struct {
 	err        error // nil: success
 	sent, sure bool
-	calls      int    // Puts or Deletes
+	calls      int    // number of Puts or Deletes
 	content    string // at the end
 }
 
@@ -147,8 +147,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestPinFails: an output that cannot be looked at is not an output that is
-// absent.
+// TestPinFails checks that a failed HEAD does not count as a missing output.
 func TestPinFails(t *testing.T) {
 	for _, kind := range []error{bucket.ErrNoBucket, bucket.ErrDenied, bucket.ErrUnavailable, bucket.ErrInvalid} {
 		w := newWorld(t)
@@ -164,8 +163,7 @@ func TestPinFails(t *testing.T) {
 	}
 }
 
-// TestSourceOfOthers: what Pawl did not write, or not to its end, records no
-// source.
+// TestSourceOfOthers checks that a foreign or truncated object has no source.
 func TestSourceOfOthers(t *testing.T) {
 	for name, metadata := range map[string]map[string]string{
 		"foreign":     nil,
@@ -186,7 +184,7 @@ func TestSourceOfOthers(t *testing.T) {
 	}
 }
 
-// TestStamp reads the stamp back.
+// TestStamp reads the stamp of an output.
 func TestStamp(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.publish(w.pin()); err != nil {
@@ -208,7 +206,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestBadStamps are refused before anything is sent.
+// TestBadStamps checks that an invalid stamp is rejected before anything is sent.
 func TestBadStamps(t *testing.T) {
 	for name, s := range map[string]bucket.Stamp{
 		"no nonce":     {Pipeline: "p", Source: "s"},
@@ -225,7 +223,8 @@ func TestBadStamps(t *testing.T) {
 	}
 }
 
-// TestOnce: a second change with the same pin could take the first for itself.
+// TestOnce checks that a pin permits one change, because a second change could mistake the
+// first one for itself.
 func TestOnce(t *testing.T) {
 	w := newWorld(t)
 	o := w.pin()
@@ -238,7 +237,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestBodyOpensAfresh: each try has a body of its own, closed after it.
+// TestBodyOpensAfresh checks that each try opens and closes its own body.
 func TestBodyOpensAfresh(t *testing.T) {
 	w := newWorld(t)
 	w.Next(buckettest.Put, buckettest.Answer(bucket.ErrConflict), buckettest.Lost)
@@ -262,7 +261,7 @@ type counted struct {
 
 func (c *counted) Close() error { *c.closed++; return nil }
 
-// TestBodyDoesNotOpen: nothing was sent, so nothing is unsure.
+// TestBodyDoesNotOpen checks that a change is sure if its body could not be opened.
 func TestBodyDoesNotOpen(t *testing.T) {
 	w := newWorld(t)
 	broken := errors.New("no such spool file")
@@ -272,7 +271,7 @@ func TestBodyDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestCancelled: an attempt that has lost its lease sends nothing.
+// TestCancelled checks that an attempt without a lease sends nothing.
 func TestCancelled(t *testing.T) {
 	lost := errors.New("lease lost")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -289,7 +288,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCancelledOnTheWay: nobody can say whether it will land.
+// TestCancelledOnTheWay checks that a change which is cancelled during the request is not sure.
 func TestCancelledOnTheWay(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -9,24 +9,24 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// tries is how often a change is sent, at most.
+// tries is the maximum number of times that a change is sent.
 const tries = 3
 
-// Publish writes the object if it still is what was pinned. body is opened
-// afresh for each try and closed after it; one that is an [io.Seeker] is sent
-// with a signed digest. size is its exact length in bytes.
+// Publish writes the object if it still is what was pinned. It calls body for each try and
+// closes the result; a result that is an [io.Seeker] is sent with a signed digest. size is its
+// exact length in bytes.
 //
-// The Result counts with an error as well. ErrOutputChanged: back to Pin. ErrConflict,
-// ErrUnclear and errors of body and of the context: try again later. ErrNoBucket,
-// ErrDenied and ErrInvalid: a person must act.
+// The Result is valid even with an error. After ErrOutputChanged, pin the output again. After
+// ErrConflict, ErrUnclear, or an error of body or the context, retry later. After ErrNoBucket,
+// ErrDenied or ErrInvalid an operator must act.
 func (o *Output) Publish(ctx context.Context, stamp Stamp, body func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
 	return o.PublishCopy(ctx, stamp, Source{}, 0, body, size, contentType)
 }
 
-// PublishCopy is Publish for a body that is the content of another object. If the store is
-// a [Copier] and one of methods suits the size, the store copies that object. The methods
-// must be known to honour conditions. If the store refuses to copy the object, the same
-// publish sends body instead. A source that has changed is ErrOutputChanged, too.
+// PublishCopy is Publish with the content of another object. If the store is a [Copier] and
+// methods has a method for this size, the store copies the object. The methods must honour
+// conditions. If the store refuses the copy, PublishCopy sends body instead. A changed source
+// also returns ErrOutputChanged.
 func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, methods CopyMethod, body func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
 	if err := stamp.validate(); err != nil {
 		return Result{Sure: true}, fmt.Errorf("publishing %s: %w", name(o.ref), err)
@@ -46,7 +46,7 @@ func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, meth
 			if !errors.Is(err, ErrDenied) && !errors.Is(err, ErrInvalid) {
 				return err
 			}
-			method = 0 // the store may still accept the bytes
+			method = 0 // the store may accept a PUT
 		}
 		r, err := body()
 		if err != nil {
@@ -55,7 +55,7 @@ func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, meth
 		object := object
 		object.Body = r
 		_, err = o.store.Put(ctx, o.ref, object, c)
-		_ = r.Close() // what it could say, reading has said
+		_ = r.Close() // the whole body was read, so an error does not matter
 		return err
 	}
 	isOurs := func(now Info, exists bool) bool {
@@ -64,8 +64,7 @@ func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, meth
 	return o.change(ctx, "publishing", send, isOurs, 1)
 }
 
-// copier returns the store as a Copier and the method to use. The method is 0 if the
-// bytes must be sent.
+// copier returns the store as a Copier and the method to use, or 0 if the content must be sent.
 func (o *Output) copier(methods CopyMethod, size int64) (Copier, CopyMethod) {
 	c, ok := o.store.(Copier)
 	if !ok {
@@ -74,8 +73,8 @@ func (o *Output) copier(methods CopyMethod, size int64) (Copier, CopyMethod) {
 	return c, methods.choose(size)
 }
 
-// Remove removes the object if it still is what was pinned, and sends nothing
-// if there was none. Errors are those of [Output.Publish].
+// Remove removes the object if it still is what was pinned. If there was no object, Remove
+// sends nothing. It returns the same errors as [Output.Publish].
 func (o *Output) Remove(ctx context.Context) (Result, error) {
 	if !o.exists {
 		return Result{Sure: true}, nil
@@ -84,12 +83,12 @@ func (o *Output) Remove(ctx context.Context) (Result, error) {
 		return o.store.Delete(ctx, o.ref, Condition{IfMatch: o.pinned.ETag})
 	}
 	isOurs := func(_ Info, exists bool) bool { return !exists }
-	// An absence does not tell who removed the object: it resolves nothing.
+	// An absent object does not show who removed it, so it resolves no request.
 	return o.change(ctx, "removing", send, isOurs, 0)
 }
 
-// change makes a publish or a removal, as the tables of [Output] say. isOurs
-// reports that what HEAD shows is what this change makes.
+// change performs a publish or a removal by the tables of [Output]. isOurs reports whether HEAD
+// shows the result of this change.
 func (o *Output) change(ctx context.Context, what string, send func(context.Context) error, isOurs func(Info, bool) bool, resolves int) (Result, error) {
 	var r Result
 	w := cell.Write{
@@ -118,8 +117,8 @@ func (o *Output) change(ctx context.Context, what string, send func(context.Cont
 	return r, err
 }
 
-// pace sends a change again at once, three times in all. A body that does not open
-// ends it.
+// pace resends a change without a pause, up to three times in all. It does not resend if the
+// body could not be opened.
 func pace(ctx context.Context, try int, answer error) error {
 	switch {
 	case errors.Is(answer, cell.ErrUnsent), try == tries && errors.Is(answer, ErrConflict):
@@ -130,8 +129,8 @@ func pace(ctx context.Context, try int, answer error) error {
 	return unclear(answer)
 }
 
-// look says what HEAD means for a change. An error matches one kind alone: of the
-// others only the words are kept.
+// look decides the fate of a change from a HEAD request. The returned error matches only one
+// kind. It contains only the text of other errors.
 func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool) bool) (cell.Outcome, error) {
 	now, err := o.store.Head(ctx, o.ref)
 	exists := err == nil
@@ -149,7 +148,7 @@ func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool)
 	return cell.Unclear, nil
 }
 
-// unclear makes an error that a driver left without a kind one that is unclear.
+// unclear adds ErrUnclear to an error without a kind.
 func unclear(err error) error {
 	if errors.Is(err, ErrUnclear) {
 		return err
@@ -157,8 +156,7 @@ func unclear(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnclear, err)
 }
 
-// unchanged reports that the object is the very one that was pinned. It looks
-// closer than a condition can: at more than the ETag.
+// unchanged reports whether the object is the pinned one. It compares more than the ETag.
 func (o *Output) unchanged(now Info, exists bool) bool {
 	p := o.pinned
 	return exists == o.exists && now.ETag == p.ETag && now.VersionID == p.VersionID &&

@@ -15,7 +15,7 @@ import (
 // changeCase is a row of the tables in output.go.
 type changeCase struct {
 	name    string
-	arrange func(w *world) // after Pin
+	arrange func(w *world) // called after Pin
 	want    outcome
 }
 
@@ -25,8 +25,8 @@ var (
 	blind    = buckettest.Answer(bucket.ErrUnavailable)
 )
 
-// publishCases go the same way whether the output was absent or present when it
-// was pinned. content "" means: as pinned.
+// publishCases have the same outcome whether the output was absent or present when it was
+// pinned. An empty content means the pinned content.
 var publishCases = []changeCase{
 	{
 		"200",
@@ -173,7 +173,7 @@ var publishCases = []changeCase{
 	},
 }
 
-// cutOff writes one byte of the four, as a store does that keeps what it got.
+// cutOff writes one byte of four, like a store that keeps truncated bodies.
 func (w *world) cutOff() {
 	_, err := w.store.Put(w.t.Context(), w.ref, bucket.Object{
 		Body: strings.NewReader("m"), Size: 1,
@@ -209,8 +209,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestPublishOverRemoved: an output that was there when pinned and is not now is
-// another's doing.
+// TestPublishOverRemoved checks that a pinned output which is now missing counts as changed.
 func TestPublishOverRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.byOther("before")
@@ -220,8 +219,8 @@ func TestPublishOverRemoved(t *testing.T) {
 	w.check(buckettest.Put, r, err, outcome{err: bucket.ErrOutputChanged, sent: true, sure: true, calls: 1})
 }
 
-// TestPublishSameBytes shows the gap that a condition cannot close, and that a
-// look does not widen.
+// TestPublishSameBytes shows the case that a condition cannot detect, and checks that HEAD does
+// not make it worse.
 func TestPublishSameBytes(t *testing.T) {
 	w := newWorld(t)
 	w.byOther("same")
@@ -250,8 +249,8 @@ func TestPublishSameBytes(t *testing.T) {
 	}
 }
 
-// TestPublishOverRewrittenBytes: an object that Pawl did not write has no nonce.
-// Written again with the same bytes, only its time tells that it is another.
+// TestPublishOverRewrittenBytes checks an object without a nonce that was written again with
+// the same content. Only its modification time differs.
 func TestPublishOverRewrittenBytes(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	w := worldOn(t, membucket.New(func() time.Time { return now }, []string{"b"}), ref)

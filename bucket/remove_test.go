@@ -7,8 +7,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// removeCases begin with an object that was pinned; in the end there is content,
-// or nothing.
+// removeCases start with a pinned object. content is the content at the end, "" for none.
 var removeCases = []changeCase{
 	{
 		"204",
@@ -98,7 +97,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveAbsent sends nothing, even if there is an object by now.
+// TestRemoveAbsent checks that Remove of an absent pin sends nothing, even if an object exists
+// now.
 func TestRemoveAbsent(t *testing.T) {
 	w := newWorld(t)
 	o := w.pin()
@@ -107,8 +107,8 @@ func TestRemoveAbsent(t *testing.T) {
 	w.check(buckettest.Delete, r, err, outcome{sure: true, content: "other"})
 }
 
-// TestLateRemoval is why a removal that was unclear is never sure: the object
-// comes back with the same bytes, and the condition holds again.
+// TestLateRemoval shows why an ambiguous removal is never sure: if an object with the same
+// content is written again, the condition holds again.
 func TestLateRemoval(t *testing.T) {
 	w := newWorld(t)
 	w.byOther("before")
@@ -127,7 +127,7 @@ func TestLateRemoval(t *testing.T) {
 	}
 }
 
-// TestLatePublish is the same for a write over nothing.
+// TestLatePublish shows the same for a write with IfAbsent.
 func TestLatePublish(t *testing.T) {
 	w := newWorld(t)
 	o := w.pin()

@@ -8,18 +8,19 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Expirer is a further ability of a [Store]: writes that cannot begin too late.
+// Expirer is implemented by a [Store] whose writes can have a deadline.
 type Expirer interface {
-	// PutSigned is Put by a request that was signed at a time, and that the store
-	// refuses with ErrExpired if it begins later than valid after that, by the
-	// store's own clock. What has begun before ends within valid, too.
+	// PutSigned is Put with a request that was signed at the time signed. The store rejects
+	// the request with ErrExpired if it starts later than valid after that time, by the
+	// store's clock. The upload takes at most valid.
 	PutSigned(ctx context.Context, ref event.Object, o Object, c Condition, signed time.Time, valid time.Duration) (etag string, err error)
-	// StoreTime returns the time with which to sign a request when the caller's clock
-	// shows now. The store's own clock has reached that time: a request that is signed
-	// with it expires no later than valid after StoreTime was called, however wrong the
-	// caller's clock is. Before the store's first answer it returns now.
+	// StoreTime returns the time for a signature when the caller's clock shows now. The store's
+	// clock has already reached the returned time. A request that is signed with it therefore
+	// expires at most valid after the call of StoreTime, even if the caller's clock is wrong.
+	// Before the first response of the store, StoreTime returns now.
 	StoreTime(now time.Time) time.Time
 }
 
-// ErrExpired: the request came too late, and wrote nothing. Sign it anew.
+// ErrExpired is returned if the request came too late. Nothing was written. Retry with a new
+// signature.
 var ErrExpired = errors.New("the signed request has expired")

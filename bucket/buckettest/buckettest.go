@@ -1,5 +1,5 @@
-// Package buckettest is what a bucket.Store has to pass to be one. A driver's
-// test calls [Run]. It also has [Faults], a store that answers as a test says.
+// Package buckettest has the conformance suite for a [bucket.Store]: a driver's test calls
+// [Run]. [Faults] is a store with injected faults.
 package buckettest
 
 import (
@@ -13,48 +13,48 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Harness is a store to be tested, and its declared abilities.
+// Harness is a store under test, and its declared properties.
 type Harness struct {
 	Store  bucket.Store
-	Bucket string // empty, for one test alone
+	Bucket string // an empty bucket for one test
 
-	// Versioned is a second empty bucket that keeps versions. Empty: the store
-	// cannot.
+	// Versioned is a second empty bucket, with versioning. Empty if the store has no
+	// versioning.
 	Versioned string
-	// Denied is the same store with credentials that it refuses. Nil: it
-	// believes anyone.
+	// Denied is the same store with credentials that it rejects. Nil if it accepts all
+	// credentials.
 	Denied bucket.Store
-	// DeleteConditions says that IfMatch is honoured by Delete.
+	// DeleteConditions is set if Delete honours IfMatch.
 	DeleteConditions bool
-	// DeleteAtomic says that it is honoured even while others write.
+	// DeleteAtomic is set if Delete honours IfMatch during concurrent writes.
 	DeleteAtomic bool
 	// CopyConditions has the methods of a bucket.Copier that honour conditions.
 	CopyConditions bucket.CopyMethod
-	// LosesRemovals says that a Put may land on what was removed since its
+	// LosesRemovals is set if a Put may succeed although the object was deleted after its
 	// condition was checked.
 	LosesRemovals bool
-	// MixesHeads says that Head may tell the metadata of one object and the ETag
-	// of the one that was before it, or came next.
+	// MixesHeads is set if Head may return the metadata of one object with the ETag of a
+	// previous or later one.
 	MixesHeads bool
-	// KeepsCutBodies says that the store may keep what arrived of a Put that
-	// broke off, unless its body could seek.
+	// KeepsCutBodies is set if the store may keep a part of a truncated body that is not an
+	// io.Seeker.
 	KeepsCutBodies bool
-	// MergesMetadata says that a Put leaves the metadata of the object before.
+	// MergesMetadata is set if a Put keeps metadata of the previous object.
 	MergesMetadata bool
-	// LosesHeaders says that the store keeps some of an object's Headers only.
+	// LosesHeaders is set if the store keeps only some Headers.
 	LosesHeaders bool
-	// ListsBytes says that List returns keys exactly that XML cannot hold: with
-	// control characters, or not UTF-8.
+	// ListsBytes is set if List returns keys that XML cannot represent unchanged: with control
+	// characters, or not UTF-8.
 	ListsBytes bool
-	// Alias returns the key under which the store files a key, for one that
-	// takes some keys for the same. Nil: each key is itself.
+	// Alias returns the key under which the store stores a key, if it treats some keys as
+	// equal. Nil if all keys are different.
 	Alias func(key string) string
-	// InProcess says that the store keeps its data in the test's memory, so
-	// that a driver's own use of memory cannot be measured.
+	// InProcess is set if the store keeps its data in the test's memory. The memory of the
+	// driver cannot be measured then.
 	InProcess bool
 }
 
-// Run runs the suite. newHarness is called for each test.
+// Run runs the suite. It calls newHarness for each test.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	for _, group := range []map[string]func(*testing.T, Harness){
@@ -68,7 +68,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 
 func (h Harness) ref(key string) event.Object { return event.Object{Bucket: h.Bucket, Key: key} }
 
-// object is text as an object, in a body that can only be read once.
+// object returns text as an object whose body can be read only once.
 func object(text string) bucket.Object {
 	return bucket.Object{Body: io.MultiReader(strings.NewReader(text)), Size: int64(len(text)), ContentType: "text/plain"}
 }
@@ -83,7 +83,7 @@ func (h Harness) put(t *testing.T, key, text string) string {
 	return etag
 }
 
-// get returns an object's content.
+// get returns the content of an object.
 func get(t *testing.T, s bucket.Store, ref event.Object) string {
 	t.Helper()
 	_, body, err := s.Get(t.Context(), ref)
@@ -98,7 +98,7 @@ func get(t *testing.T, s bucket.Store, ref event.Object) string {
 	return b.String()
 }
 
-// wantContent checks an object's content.
+// wantContent checks the content of an object.
 func (h Harness) wantContent(t *testing.T, key, want string) {
 	t.Helper()
 	if got := get(t, h.Store, h.ref(key)); got != want {
@@ -106,7 +106,7 @@ func (h Harness) wantContent(t *testing.T, key, want string) {
 	}
 }
 
-// wantAbsent checks that there is no object.
+// wantAbsent checks that an object does not exist.
 func (h Harness) wantAbsent(t *testing.T, key string) {
 	t.Helper()
 	info, err := h.Store.Head(t.Context(), h.ref(key))
@@ -121,7 +121,7 @@ var sentinels = []error{
 	bucket.ErrPrecondition, bucket.ErrConflict, bucket.ErrUnclear, bucket.ErrUnavailable,
 }
 
-// wantError checks that err matches want and no other kind.
+// wantError checks that err matches want and no other sentinel.
 func wantError(t *testing.T, what string, err, want error) {
 	t.Helper()
 	for _, kind := range sentinels {

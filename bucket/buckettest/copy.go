@@ -20,13 +20,13 @@ var copyTests = map[string]func(*testing.T, Harness){
 	"copy/race":            eachMethod(testCopyRace),
 }
 
-// copier is a harness whose store copies by a method.
+// copier is a harness with one copy method.
 type copier struct {
 	Harness
 	method bucket.CopyMethod
 }
 
-// eachMethod runs a test with every method of the store that honours conditions.
+// eachMethod runs a test with each copy method that honours conditions.
 func eachMethod(test func(*testing.T, copier)) func(*testing.T, Harness) {
 	return func(t *testing.T, h Harness) {
 		for _, m := range []bucket.CopyMethod{bucket.CopyWhole, bucket.CopyParts} {
@@ -37,10 +37,10 @@ func eachMethod(test func(*testing.T, copier)) func(*testing.T, Harness) {
 	}
 }
 
-// key is that of the method, because the tests of all methods share a bucket.
+// key adds the method to a key, because the tests of all methods share a bucket.
 func (c copier) key(name string) string { return fmt.Sprint(c.method, "/", name) }
 
-// source writes an object to copy.
+// source writes an object as the source of a copy.
 func (c copier) source(t *testing.T, key, text string) bucket.Source {
 	t.Helper()
 	o := object(text)

@@ -14,7 +14,7 @@ var errorTests = map[string]func(*testing.T, Harness){
 	"errors/invalid":   testInvalid,
 }
 
-// each runs every operation on a store.
+// each calls every operation of a store.
 func each(t *testing.T, s bucket.Store, ref event.Object, c bucket.Condition, check func(what string, err error)) {
 	t.Helper()
 	_, err := s.Head(t.Context(), ref)
@@ -26,8 +26,7 @@ func each(t *testing.T, s bucket.Store, ref event.Object, c bucket.Condition, ch
 	check("Delete", s.Delete(t.Context(), ref, bucket.Condition{}))
 }
 
-// testNoBucket: a bucket that is lost is not a bucket whose objects were
-// removed. Head too must tell.
+// testNoBucket checks that a missing bucket does not look like missing objects, even for Head.
 func testNoBucket(t *testing.T, h Harness) {
 	ref := event.Object{Bucket: h.Bucket + "-gone", Key: "k"}
 	for _, c := range []bucket.Condition{{}, {IfAbsent: true}, {IfMatch: "5d41402abc4b2a76b9719d911017c592"}} {
@@ -67,7 +66,7 @@ func testInvalid(t *testing.T, h Harness) {
 	wantNamed(t, "Head", err, `line\nfeed`)
 }
 
-// wantNamed checks that an error says which object it is about, on one line.
+// wantNamed checks that an error names the object, on one line.
 func wantNamed(t *testing.T, what string, err error, object string) {
 	t.Helper()
 	if err == nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Op names a call of a store.
+// Op is an operation of a store.
 type Op string
 
-// The calls that can fail.
+// Operations that can fail.
 const (
 	Head   Op = "Head"
 	Get    Op = "Get"
@@ -25,12 +25,11 @@ const (
 	List   Op = "List"
 )
 
-// Fault stands in for one call. do makes the call itself, on the store below:
-// never, once, or as often as a fault likes, at once or later. The caller gets
-// what the fault returns.
+// Fault replaces one call, and its result is returned to the caller. do performs the call on
+// the store below. The fault may call do any number of times, immediately or later.
 type Fault func(ctx context.Context, do func(context.Context) error) error
 
-// Faults is a store that answers as a test says. It is safe for concurrent use.
+// Faults is a store with injected faults. It is safe for concurrent use.
 type Faults struct {
 	below bucket.Store
 
@@ -41,20 +40,19 @@ type Faults struct {
 
 var _ bucket.Store = (*Faults)(nil)
 
-// NewFaults returns a store that passes calls on to the store below.
+// NewFaults returns a store that forwards calls to the store below.
 func NewFaults(below bucket.Store) *Faults {
 	return &Faults{below: below, next: map[Op][]Fault{}, calls: map[Op]int{}}
 }
 
-// Next sets what the next calls of op meet, one each, after those that were set
-// before. Further calls meet no fault.
+// Next appends faults for the next calls of op, one each. Further calls have no fault.
 func (f *Faults) Next(op Op, faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.next[op] = append(f.next[op], faults...)
 }
 
-// Calls returns how often op was called.
+// Calls returns the number of calls of op.
 func (f *Faults) Calls(op Op) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,7 +73,7 @@ func (f *Faults) call(ctx context.Context, op Op, do func(context.Context) error
 // Pass is no fault.
 func Pass(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
 
-// Landed is a time-out of a write that landed.
+// Landed performs the write and returns a timeout.
 func Landed(ctx context.Context, do func(context.Context) error) error {
 	if err := do(ctx); err != nil {
 		return err
@@ -83,13 +81,13 @@ func Landed(ctx context.Context, do func(context.Context) error) error {
 	return fmt.Errorf("%w: timed out (a fault, after it landed)", bucket.ErrUnclear)
 }
 
-// Lost is a time-out of a write that never landed.
+// Lost returns a timeout without performing the write.
 func Lost(context.Context, func(context.Context) error) error {
 	return fmt.Errorf("%w: timed out (a fault, before it was sent)", bucket.ErrUnclear)
 }
 
-// Twice sends the call again after it was answered, as an SDK or a proxy may,
-// and returns the second answer.
+// Twice performs the call twice, like an SDK or a proxy with retries, and returns the second
+// result.
 func Twice(ctx context.Context, do func(context.Context) error) error {
 	if err := do(ctx); err != nil {
 		return err
@@ -97,14 +95,14 @@ func Twice(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// Answer is an error of the given kind, without doing anything.
+// Answer returns an error of the given kind without performing the call.
 func Answer(kind error) Fault {
 	return func(context.Context, func(context.Context) error) error {
 		return fmt.Errorf("%w (a fault)", kind)
 	}
 }
 
-// Late is a time-out of a write that lands when the test calls *land.
+// Late returns a timeout. The write lands when the test calls *land.
 func Late(land *func() error) Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		*land = func() error { return do(context.WithoutCancel(ctx)) }
@@ -112,8 +110,8 @@ func Late(land *func() error) Fault {
 	}
 }
 
-// Hold makes the call wait until release is closed, or the context is done. It
-// closes reached when the call has come so far.
+// Hold closes reached, and performs the call when release is closed. It fails if the context
+// ends first.
 func Hold(reached chan<- struct{}, release <-chan struct{}) Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		close(reached)
@@ -126,7 +124,7 @@ func Hold(reached chan<- struct{}, release <-chan struct{}) Fault {
 	}
 }
 
-// Between calls meanwhile, for what others do just before, and then the store.
+// Between calls meanwhile, and then performs the call.
 func Between(meanwhile func()) Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		meanwhile()
@@ -152,13 +150,13 @@ func (f *Faults) Get(ctx context.Context, ref event.Object) (info bucket.Info, b
 	return info, body, err
 }
 
-// Put implements [bucket.Store]. It holds the body, so that a fault can send it
-// again or later.
+// Put implements [bucket.Store]. It buffers the body, so that a fault can send it again or
+// later.
 func (f *Faults) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	return f.write(ctx, o, func(ctx context.Context, o bucket.Object) (string, error) { return f.below.Put(ctx, ref, o, c) })
 }
 
-// PutSigned implements [bucket.Expirer], if the store below does. It is a Put to faults.
+// PutSigned implements [bucket.Expirer], if the store below does. It counts as Put.
 func (f *Faults) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	return f.write(ctx, o, func(ctx context.Context, o bucket.Object) (string, error) {
 		return f.below.(bucket.Expirer).PutSigned(ctx, ref, o, c, signed, valid)
@@ -168,7 +166,7 @@ func (f *Faults) PutSigned(ctx context.Context, ref event.Object, o bucket.Objec
 // StoreTime implements [bucket.Expirer], if the store below does.
 func (f *Faults) StoreTime(now time.Time) time.Time { return f.below.(bucket.Expirer).StoreTime(now) }
 
-// Copy implements [bucket.Copier], if the store below does. It is a Put to faults.
+// Copy implements [bucket.Copier], if the store below does. It counts as Put.
 func (f *Faults) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
 	err = f.call(ctx, Put, func(ctx context.Context) error {
 		etag, err = f.below.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
@@ -197,7 +195,7 @@ func (f *Faults) Delete(ctx context.Context, ref event.Object, c bucket.Conditio
 	return f.call(ctx, Delete, func(ctx context.Context) error { return f.below.Delete(ctx, ref, c) })
 }
 
-// List implements [bucket.Store]. A fault meets its beginning.
+// List implements [bucket.Store]. Faults apply to its start.
 func (f *Faults) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		if err := f.call(ctx, List, func(context.Context) error { return nil }); err != nil {

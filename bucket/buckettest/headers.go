@@ -11,7 +11,7 @@ var headerTests = map[string]func(*testing.T, Harness){
 	"headers": testHeaders, "headers/unsendable": testUnsendable,
 }
 
-// testHeaders writes an object with its headers, and replaces it by one without.
+// testHeaders writes an object with headers, and replaces it by one without.
 func testHeaders(t *testing.T, h Harness) {
 	all := bucket.Headers{
 		CacheControl: "max-age=60", ContentDisposition: `attachment; filename="a.json"`,
@@ -43,8 +43,8 @@ func testHeaders(t *testing.T, h Harness) {
 	}
 }
 
-// testUnsendable writes what no HTTP header can carry. Nothing is sent, so it is
-// known that nothing was written.
+// testUnsendable writes values that an HTTP header cannot contain. Nothing is sent, so the
+// error must not be ambiguous.
 func testUnsendable(t *testing.T, h Harness) {
 	for name, o := range map[string]bucket.Object{
 		"content type":        {ContentType: "text/plain\nX-Amz-Acl: public-read"},

@@ -18,21 +18,20 @@ import (
 	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
-// An output is a register: a pin sees what is there, and a publish replaces
-// what was pinned, or finds that it is not there any more. Here several writers
-// do it at once on one object, requests get lost, doubled and late, a
-// stranger removes the object now and then, and still the calls must have an order in
-// which they make sense, whatever [bucket.Output] said of them:
+// An output behaves like a register: a pin reads it, and a publish replaces the pinned content,
+// or fails because the content has changed. Several writers do this concurrently with one
+// object. Requests are lost, repeated and late, and sometimes another program deletes the
+// object. The calls must still be linearizable, with these meanings of the results:
 //
-//	nil                 it took effect, once
-//	ErrOutputChanged, and sure  what was pinned was not there; it had no effect
-//	any other, sure     it had no effect
-//	unsure              besides, each request may take effect late, or never
+//	nil                            it took effect once
+//	ErrOutputChanged, and sure     the pinned content had changed; it had no effect
+//	another error, sure            it had no effect
+//	unsure                         in addition, each request may take effect late, or never
 //
-// All publish bytes of their own, or a condition could not tell them apart.
+// Each publish has its own content, because a condition cannot distinguish equal contents.
 var linearTests = map[string]func(*testing.T, Harness){"linear/output": testLinearOutput}
 
-// So many histories, with so many calls of each writer.
+// Number of histories, of writers, and of calls of each writer.
 const (
 	linearHistories = 6
 	linearWriters   = 4
@@ -49,7 +48,7 @@ func testLinearOutput(t *testing.T, h Harness) {
 	}
 }
 
-// playOutput plays one history on an object of its own.
+// playOutput runs one history with its own object.
 func playOutput(ctx context.Context, h Harness, key string, seed uint64) error {
 	history := linearizable.New()
 	errs := make([]error, linearWriters)
@@ -63,7 +62,7 @@ func playOutput(ctx context.Context, h Harness, key string, seed uint64) error {
 	return errors.Join(errs...)
 }
 
-// writer pins and publishes, and writes down what it was told.
+// writer pins and publishes, and records the results.
 type writer struct {
 	id      int
 	random  *rand.Rand
@@ -73,9 +72,9 @@ type writer struct {
 	ref     event.Object
 	history *linearizable.History
 
-	made    int            // values
-	doubled int            // requests of this change that were sent again on the way
-	late    []func() error // requests under way
+	made    int            // number of values so far
+	doubled int            // requests of this change that were sent twice
+	late    []func() error // requests that have not arrived
 }
 
 func newWriter(id int, h Harness, key string, seed uint64, history *linearizable.History) *writer {
@@ -86,7 +85,7 @@ func newWriter(id int, h Harness, key string, seed uint64, history *linearizable
 	}
 }
 
-// peek remembers what Head said last.
+// peek stores the last result of Head.
 type peek struct {
 	bucket.Store
 	info bucket.Info
@@ -97,8 +96,8 @@ func (p *peek) Head(ctx context.Context, ref event.Object) (info bucket.Info, er
 	return p.info, err
 }
 
-// mixed says whether Head told the metadata of one object and the ETag, which is
-// the MD5 sum of the bytes, of another.
+// mixed reports whether Head returned the metadata of one object with the ETag of another. The
+// ETag is the MD5 of the content.
 func (p *peek) mixed() bool {
 	return p.info.ETag != fmt.Sprintf("%x", md5.Sum([]byte(p.info.Metadata["pawl-source"])))
 }
@@ -115,13 +114,13 @@ func (w *writer) run(ctx context.Context) (err error) {
 		default:
 			w.attempt(ctx)
 		}
-		runtime.Gosched() // calls in memory are too short to meet by themselves
+		runtime.Gosched() // calls in memory are too short to overlap otherwise
 	}
 	w.land()
 	return err
 }
 
-// fault draws what becomes of a request.
+// fault draws the fault of a request.
 func (w *writer) fault() Fault {
 	switch w.random.IntN(12) {
 	case 0:
@@ -146,7 +145,7 @@ func (w *writer) fault() Fault {
 	return Pass
 }
 
-// land lets one request arrive that is late, if there is one.
+// land lets one late request arrive, if there is one.
 func (w *writer) land() {
 	if n := len(w.late); n > 0 {
 		i := w.random.IntN(n)
@@ -155,17 +154,17 @@ func (w *writer) land() {
 	}
 }
 
-// attempt pins and changes the output. Some are cancelled under way.
+// attempt pins and changes the output. Some attempts are cancelled.
 func (w *writer) attempt(ctx context.Context) {
 	from := w.history.Now()
 	o, err := bucket.Pin(ctx, w.store, w.ref)
 	if err != nil {
-		return // which saw nothing
+		return // the pin read nothing
 	}
 	pinned := ""
 	if o.Exists() {
 		if w.harness.MixesHeads && w.peek.mixed() {
-			return // the condition is on another object than the source tells
+			return // Head mixed two objects, so the condition is not on the source that was read
 		}
 		pinned = "what nobody published"
 		if source, ok := o.Source(); ok {
@@ -174,7 +173,7 @@ func (w *writer) attempt(ctx context.Context) {
 	}
 	w.add(from, w.history.Now(), linearizable.Read(pinned))
 	for range w.random.IntN(4) {
-		runtime.Gosched() // others change what was pinned
+		runtime.Gosched() // other writers change the output
 	}
 
 	w.doubled = 0
@@ -199,7 +198,7 @@ func (w *writer) attempt(ctx context.Context) {
 	w.changed(from, to, pinned, next, sent, r, err)
 }
 
-// change draws a removal, where that works, or a publish of a value of its own.
+// change draws a removal, if the store supports it, or a publish of a new value.
 func (w *writer) change(ctx context.Context, o *bucket.Output) (next string, change func() (bucket.Result, error)) {
 	if w.harness.DeleteAtomic && o.Exists() && w.random.IntN(3) == 0 {
 		return "", func() (bucket.Result, error) { return o.Remove(ctx) }
@@ -215,15 +214,15 @@ type closer struct{ *bytes.Reader }
 
 func (closer) Close() error { return nil }
 
-// changed records the answer to a change, after so many requests. A copy that was
-// made on the way may land late, so such a change is not sure.
+// changed records the result of a change. A repeated copy of the request may land late, so such
+// a change is not sure.
 func (w *writer) changed(from, to time.Duration, pinned, next string, sent int, r bucket.Result, err error) {
 	loose := w.doubled
 	if !r.Sure {
 		loose += sent
 	}
 	if err == nil && next != "" && !r.Sure {
-		loose-- // one is known to have landed
+		loose-- // one of them has landed
 	}
 	for range loose {
 		w.add(from, to, linearizable.Unknown(pinned, next))
@@ -238,7 +237,7 @@ func (w *writer) changed(from, to time.Duration, pinned, next string, sent int, 
 	}
 }
 
-// remove removes the object as anybody may, whatever it is.
+// remove deletes the object without a condition, as any program may.
 func (w *writer) remove(ctx context.Context) error {
 	from := w.history.Now()
 	if err := w.harness.Store.Delete(ctx, w.ref, bucket.Condition{}); err != nil {
@@ -248,7 +247,7 @@ func (w *writer) remove(ctx context.Context) error {
 	return nil
 }
 
-// get reads the object. Its bytes must be those that its metadata speak of.
+// get reads the object. Its content must match its metadata.
 func (w *writer) get(ctx context.Context) error {
 	from := w.history.Now()
 	info, body, err := w.harness.Store.Get(ctx, w.ref)

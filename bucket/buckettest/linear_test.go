@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
-// Each of these stores is wrong in one way, if only now and then.
+// disorderly has stores that each violate one rule, at least sometimes.
 var disorderly = map[string]func(bucket.Store) bucket.Store{
 	"ignores If-Match on PUT":      putting(ignoreMatch),
 	"ignores If-None-Match on PUT": putting(ignoreAbsent),
@@ -33,7 +33,7 @@ var disorderly = map[string]func(bucket.Store) bucket.Store{
 	}),
 }
 
-// TestDisorder: the check is worth what it catches.
+// TestDisorder checks that the suite detects the violations.
 func TestDisorder(t *testing.T) {
 	for name, spoil := range disorderly {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestDisorder(t *testing.T) {
 
 type putFunc func(ctx context.Context, s bucket.Store, n int, ref event.Object, o bucket.Object, c bucket.Condition) (string, error)
 
-// putter does Put in a way of its own. n counts its calls.
+// putter is a store with another Put. n counts the calls.
 type putter struct {
 	bucket.Store
 	put putFunc
@@ -97,12 +97,12 @@ func compareThenWrite(ctx context.Context, s bucket.Store, _ int, ref event.Obje
 		return "", err
 	}
 	for range 100 {
-		runtime.Gosched() // another may do the same meanwhile
+		runtime.Gosched() // let another writer do the same
 	}
 	return s.Put(ctx, ref, o, bucket.Condition{})
 }
 
-// loseSome writes three of four.
+// loseSome performs three of four writes.
 func loseSome(ctx context.Context, s bucket.Store, n int, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if n%4 > 0 {
 		return s.Put(ctx, ref, o, c)
@@ -130,8 +130,8 @@ func (d deleter) Delete(ctx context.Context, ref event.Object, _ bucket.Conditio
 	return d.Store.Delete(ctx, ref, bucket.Condition{})
 }
 
-// headed answers every fourth Head with what show makes of it and of the head
-// before the last Put.
+// headed changes the result of every fourth Head. show gets this result, and the one before the
+// last Put.
 type headed struct {
 	bucket.Store
 	show func(now, old bucket.Info) bucket.Info

@@ -33,7 +33,7 @@ func (h Harness) list(t *testing.T, prefix, startAfter string) []string {
 func testListPrefix(t *testing.T, h Harness) {
 	for _, key := range []string{"b", "a/2", "a-1", "a/10", "a", "a.x/y", "é", "B", "a/1/z"} {
 		if key == "a" {
-			continue // a folder to some stores, which is for testKeys
+			continue // some stores treat it as a folder; testKeys covers it
 		}
 		h.put(t, key, key)
 	}
@@ -56,7 +56,7 @@ func testListPrefix(t *testing.T, h Harness) {
 		}
 	}
 	for range h.Store.List(t.Context(), h.Bucket, "", "") {
-		break // ends the listing, and nothing else
+		break // ends the listing early
 	}
 }
 
@@ -71,7 +71,7 @@ func testListInfo(t *testing.T, h Harness) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// HEAD has whole seconds, a listing may be finer.
+		// The time of HEAD has whole seconds, that of a listing may be finer.
 		if d := info.ModTime.Sub(head.ModTime).Abs(); d >= 1e9 {
 			t.Errorf("ModTime %v, and %v by Head", info.ModTime, head.ModTime)
 		}
@@ -82,7 +82,7 @@ func testListInfo(t *testing.T, h Harness) {
 	}
 }
 
-// testListPages lists more than one answer of a store holds.
+// testListPages lists more objects than one page contains.
 func testListPages(t *testing.T, h Harness) {
 	const n = 1005
 	want := make([]string, n)

@@ -68,8 +68,8 @@ func testIfMatchMissing(t *testing.T, h Harness) {
 	h.wantAbsent(t, "k")
 }
 
-// testSameBytes shows what IfMatch cannot see: the ETag is of the content
-// alone, so an overwrite by the same bytes goes unnoticed.
+// testSameBytes shows the limit of IfMatch: the ETag depends only on the content, so an
+// overwrite with the same content is not detected.
 func testSameBytes(t *testing.T, h Harness) {
 	first := h.put(t, "k", "same")
 	o := object("same")
@@ -83,8 +83,8 @@ func testSameBytes(t *testing.T, h Harness) {
 	}
 }
 
-// testWholeOrNothing gives bodies that are not what was promised, some small
-// enough to be sent before the mistake is noticed.
+// testWholeOrNothing sends bodies with a wrong length. Some are so small that they are sent
+// before the error is detected.
 func testWholeOrNothing(t *testing.T, h Harness) {
 	for _, size := range []int64{1, 10, 100_000, 3 << 20} {
 		full := strings.Repeat("x", int(size))
@@ -110,8 +110,7 @@ func testWholeOrNothing(t *testing.T, h Harness) {
 	h.wantAbsent(t, "zero")
 }
 
-// testBrokenBody gives bodies that fail on the way, as they do for the store
-// when the writer is killed.
+// testBrokenBody sends bodies that fail halfway. To the store, this looks like a killed writer.
 func testBrokenBody(t *testing.T, h Harness) {
 	broken := errors.New("the disk broke")
 	for _, size := range []int64{10, 100_000, 3 << 20} {
@@ -123,7 +122,7 @@ func testBrokenBody(t *testing.T, h Harness) {
 			key := fmt.Sprint(name, size)
 			_, err := h.Store.Put(t.Context(), h.ref(key), bucket.Object{Body: body, Size: size}, bucket.Condition{})
 			if err == nil && h.InProcess && name == "file" {
-				continue // a store that needs one pass had all of it
+				continue // a store that reads the body once has the whole content
 			}
 			wantError(t, "Put of a broken "+name, err, bucket.ErrUnclear)
 			if !errors.Is(err, broken) {
@@ -140,8 +139,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// failsLater can be read to its end once. The second time, when it is sent, it
-// fails halfway.
+// failsLater can be read to its end once. The second read fails halfway.
 type failsLater struct {
 	io.ReadSeeker
 	err  error
@@ -168,8 +166,7 @@ func (f *failsLater) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// testPutCancelled: a write that was cancelled may have landed, for all that
-// its caller knows.
+// testPutCancelled checks that a cancelled write is ambiguous.
 func testPutCancelled(t *testing.T, h Harness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -21,7 +21,7 @@ const (
 	rounds = 8
 )
 
-// race lets the racers go at once and returns the numbers of those that won.
+// race runs the racers concurrently and returns the indexes of the winners.
 func race(t *testing.T, run func(racer int) error) []int {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -50,7 +50,7 @@ func race(t *testing.T, run func(racer int) error) []int {
 	return winners
 }
 
-// racePut races Puts of different content under one condition.
+// racePut races Puts of different contents with the same condition.
 func (h Harness) racePut(t *testing.T, key string, c bucket.Condition) {
 	t.Helper()
 	text := func(i int) string { return fmt.Sprintf("by %d", i) }
@@ -76,8 +76,8 @@ func testRaceIfMatch(t *testing.T, h Harness) {
 	}
 }
 
-// testRaceDelete races conditional writes with conditional removals. Several
-// may remove an object that is removed already, but none both writes and removes.
+// testRaceDelete races conditional writes with conditional deletes. Several deletes may
+// succeed, but not both a write and a delete.
 func testRaceDelete(t *testing.T, h Harness) {
 	if !h.DeleteAtomic {
 		return

@@ -20,7 +20,7 @@ var readTests = map[string]func(*testing.T, Harness){
 	"read/cancelled": testReadCancelled,
 }
 
-// testInfo checks that Put's facts come back from Head and from Get alike.
+// testInfo checks that Head and Get return the properties of a Put.
 func testInfo(t *testing.T, h Harness) {
 	o := object("hello")
 	o.ContentType = "text/x-greeting"
@@ -34,7 +34,7 @@ func testInfo(t *testing.T, h Harness) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The MD5 of the content, as of any single PUT.
+	// The MD5 of the content, which is the ETag of a single PUT.
 	const md5 = "5d41402abc4b2a76b9719d911017c592"
 	want := bucket.Info{
 		Key: "k", ETag: md5, ModTime: head.ModTime, Size: 5,
@@ -94,7 +94,7 @@ func testOverwrite(t *testing.T, h Harness) {
 	h.wantContent(t, "k", "two")
 }
 
-// testVersions reads what is no longer the latest.
+// testVersions reads old versions.
 func testVersions(t *testing.T, h Harness) {
 	if h.Versioned == "" {
 		return

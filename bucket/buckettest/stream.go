@@ -18,12 +18,12 @@ var streamTests = map[string]func(*testing.T, Harness){
 
 const (
 	streamSize = 20 << 20
-	// streamMemory is what a driver may allocate while 20 MiB pass in one
-	// direction: buffers, not the body.
+	// streamMemory is the memory that a driver may allocate while it streams 20 MiB: buffers,
+	// but not the body.
 	streamMemory = 5 << 20
 )
 
-// noise returns the same bytes each time, and cannot seek.
+// noise returns a reader of fixed bytes that cannot seek.
 func noise() io.Reader {
 	return io.LimitReader(rand.NewChaCha8([32]byte{17}), streamSize)
 }
@@ -56,7 +56,7 @@ func testStream(t *testing.T, h Harness) {
 	}
 }
 
-// measure fails when f allocates as much as a buffered body takes.
+// measure fails if f allocates as much memory as a buffered body.
 func (h Harness) measure(t *testing.T, what string, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -68,7 +68,7 @@ func (h Harness) measure(t *testing.T, what string, f func()) {
 	}
 }
 
-// testReadPart leaves bodies half read: what comes after must not suffer.
+// testReadPart closes bodies that were read halfway. Later requests must still work.
 func testReadPart(t *testing.T, h Harness) {
 	if _, err := h.Store.Put(t.Context(), h.ref("k"), bucket.Object{Body: noise(), Size: streamSize}, bucket.Condition{}); err != nil {
 		t.Fatal(err)

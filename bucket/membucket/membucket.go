@@ -1,6 +1,5 @@
-// Package membucket is a bucket.Store in memory, for tests and for trying
-// things out. It keeps every promise of the interface, conditional deletes
-// included.
+// Package membucket implements bucket.Store in memory, for tests and experiments. It supports
+// the whole interface, including conditional deletes.
 package membucket
 
 import (
@@ -19,37 +18,37 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// maxKey is S3's limit, in bytes.
+// maxKey is the limit of S3 in bytes.
 const maxKey = 1024
 
-// Store holds buckets in memory. It is safe for concurrent use.
+// Store stores buckets in memory. It is safe for concurrent use.
 type Store struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	next    int // version id
+	next    int // last version ID
 	buckets map[string]*keyspace
 }
 
 // keyspace is one bucket.
 type keyspace struct {
 	versions bool
-	objects  map[string][]object // the versions of each key, the latest last
+	objects  map[string][]object // versions of each key, the latest last
 }
 
 var _ bucket.Store = (*Store)(nil)
 
-// object is one version of a key. Its data is never changed.
+// object is one version of a key. Its data never changes.
 type object struct {
 	info    bucket.Info
 	data    []byte
 	removed bool // a delete marker
 }
 
-// Option changes a new Store.
+// Option configures a new Store.
 type Option func(*Store)
 
-// WithVersioned adds empty buckets that keep every version of an object.
+// WithVersioned adds empty buckets with versioning.
 func WithVersioned(buckets ...string) Option {
 	return func(s *Store) {
 		for _, b := range buckets {
@@ -58,7 +57,7 @@ func WithVersioned(buckets ...string) Option {
 	}
 }
 
-// New returns a store with the given clock and empty buckets of these names.
+// New returns a store with a clock and empty buckets.
 func New(now func() time.Time, buckets []string, opts ...Option) *Store {
 	s := &Store{now: now, buckets: map[string]*keyspace{}}
 	for _, b := range buckets {
@@ -100,7 +99,7 @@ func (s *Store) find(ctx context.Context, ref event.Object) (object, error) {
 	}
 	versions := b.objects[ref.Key]
 	if ref.VersionID != "" {
-		versions = versions[:indexVersion(versions, ref.VersionID)+1] // none if it is unknown
+		versions = versions[:indexVersion(versions, ref.VersionID)+1] // empty if the version is unknown
 	}
 	if o, ok := latest(versions); ok {
 		return o, nil
@@ -108,7 +107,7 @@ func (s *Store) find(ctx context.Context, ref event.Object) (object, error) {
 	return object{}, bucket.ErrNotFound
 }
 
-// List implements [bucket.Store]. It yields what was there when it began.
+// List implements [bucket.Store]. It yields a snapshot.
 func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		found, err := s.list(name, prefix, startAfter)
@@ -148,7 +147,7 @@ func (s *Store) list(name, prefix, startAfter string) ([]bucket.Info, error) {
 	return found, nil
 }
 
-// keyspace returns the bucket that ref is in. The caller holds the lock.
+// keyspace returns the bucket of ref. The caller holds the mutex.
 func (s *Store) keyspace(ref event.Object) (*keyspace, error) {
 	if ref.Key == "" || len(ref.Key) > maxKey {
 		return nil, fmt.Errorf("%w: the key has %d bytes, want 1 to %d", bucket.ErrInvalid, len(ref.Key), maxKey)

@@ -79,7 +79,7 @@ func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 
 var _ bucket.Copier = (*Store)(nil)
 
-// Copy implements [bucket.Copier]. Both methods do the same.
+// Copy implements [bucket.Copier]. Both methods are equal.
 func (s *Store) Copy(ctx context.Context, _ bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	source, err := s.find(ctx, from.Ref)
 	switch {
@@ -134,7 +134,7 @@ func (b *keyspace) add(key string, o object) {
 	b.objects[key] = []object{o}
 }
 
-// versionID returns a new one, or none for a bucket that keeps no versions.
+// versionID returns a new version ID, or "" for a bucket without versioning.
 func (s *Store) versionID(b *keyspace) string {
 	if !b.versions {
 		return ""
@@ -143,7 +143,7 @@ func (s *Store) versionID(b *keyspace) string {
 	return "v" + strconv.Itoa(s.next)
 }
 
-// holds returns ErrPrecondition unless the latest version is as c wants it.
+// checkCondition returns ErrPrecondition unless the latest version satisfies c.
 func checkCondition(versions []object, c bucket.Condition) error {
 	o, exists := latest(versions)
 	switch {
@@ -157,7 +157,7 @@ func checkCondition(versions []object, c bucket.Condition) error {
 	return nil
 }
 
-// readExactly reads a body and refuses one that is not as long as promised.
+// readExactly reads a body, and returns an error if its length differs from Size.
 func readExactly(o bucket.Object) ([]byte, error) {
 	if o.Body == nil {
 		o.Body = bytes.NewReader(nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// serve returns a store whose requests handle answers.
+// serve returns a store whose requests are answered by handle.
 func serve(t *testing.T, handle http.HandlerFunc) *s3bucket.Store {
 	t.Helper()
 	srv := httptest.NewServer(handle)
@@ -38,9 +38,9 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	}
 }
 
-// TestAnswers is the table of what an error answer means.
+// TestAnswers checks the kind of each error response.
 func TestAnswers(t *testing.T) {
-	t.Setenv("AWS_MAX_ATTEMPTS", "1") // a read's retries take seconds
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // retries of a read take seconds
 	for _, tc := range []struct {
 		status              int
 		code                string
@@ -48,7 +48,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{404, "NoSuchKey", bucket.ErrNotFound, bucket.ErrUnclear, bucket.ErrPrecondition, nil},
 		{404, "NoSuchBucket", bucket.ErrNoBucket, bucket.ErrNoBucket, bucket.ErrNoBucket, bucket.ErrNoBucket},
-		// Somebody says that something is missing. Not the store, not the object.
+		// A 404 without a code may come from a proxy.
 		{404, "", bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrUnclear, bucket.ErrUnclear},
 		{412, "PreconditionFailed", bucket.ErrUnavailable, bucket.ErrPrecondition, bucket.ErrPrecondition, bucket.ErrPrecondition},
 		{409, "ConditionalRequestConflict", bucket.ErrUnavailable, bucket.ErrConflict, bucket.ErrConflict, bucket.ErrConflict},
@@ -109,7 +109,7 @@ func want(t *testing.T, what string, err, kind error) {
 	}
 }
 
-// TestReadsAreRetried: a read may be repeated as often as it helps.
+// TestReadsAreRetried checks that reads are retried.
 func TestReadsAreRetried(t *testing.T) {
 	var requests atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -140,8 +140,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestLostBucket: HEAD's bare 404 becomes GET's answer, and no object is taken
-// for removed because its bucket is gone.
+// TestLostBucket checks that Head distinguishes a missing bucket from a missing object, by a
+// GET.
 func TestLostBucket(t *testing.T) {
 	var code string
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -166,7 +166,7 @@ func TestLostBucket(t *testing.T) {
 	}
 }
 
-// TestShortBody cuts an object off.
+// TestShortBody truncates the content of an object.
 func TestShortBody(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "10")
@@ -183,7 +183,8 @@ func TestShortBody(t *testing.T) {
 	}
 }
 
-// TestUnknownLength refuses an object whose end nobody could check.
+// TestUnknownLength checks that Get rejects an object without a length, because its end could
+// not be checked.
 func TestUnknownLength(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.(http.Flusher).Flush()
@@ -193,7 +194,7 @@ func TestUnknownLength(t *testing.T) {
 	want(t, "Get", err, bucket.ErrUnavailable)
 }
 
-// TestNullVersion: the version of an unversioned object is none.
+// TestNullVersion checks that the version "null" is returned as "".
 func TestNullVersion(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Amz-Version-Id", "null")

@@ -8,29 +8,28 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// storeClock estimates the store's clock from the Date header of its latest answer. It
-// is an HTTP client that notes that header.
+// storeClock estimates the store's clock from the Date header of the latest response. It is an
+// HTTP client that records the header.
 //
-// The estimate is D + (now - r): the answer with the date D arrived when the local clock
-// showed r. The store wrote D before r, and HTTP cuts D to the second, so the store's
-// clock had reached D at r. Both clocks have run since, so the store's clock has reached
-// the estimate now. A signature that is valid for 5 minutes from the estimate on expires
-// at most 5 minutes from now by the store's clock.
+// The estimate is D + (now - r), where D is the date of a response that arrived when the local
+// clock showed r. The store wrote D before r, and HTTP truncates D to seconds, so the store's
+// clock had reached D at r. Both clocks have advanced since, so the store's clock has reached
+// the estimate. A signature that is valid for 5 minutes from the estimate expires at most 5
+// minutes from now by the store's clock.
 //
-// What can be wrong makes the estimate too early, and an early signature only expires
-// early, which costs time. The answer took long, or a cache kept it: D is old. The machine
-// slept: its monotonic clock, which now - r is measured by, stood still. Setting the local
-// wall clock changes nothing. An answer without a Date, or from a gateway that failed to
-// reach the store (5xx), is not used. Two errors remain that make the estimate too late:
-// servers of one store whose clocks differ, and a local clock that runs faster than the
-// store's since the latest answer. Callers that rely on the expiry wait longer by a margin
-// that covers both.
+// Most errors make the estimate too early. An early signature only expires early, which costs
+// time. This happens if the response was slow or cached, or if the machine slept: now - r is a
+// monotonic duration, which does not include sleep. Setting the local wall clock has no effect.
+// A response without a Date, or from a gateway that could not reach the store (5xx), is
+// ignored. Two errors make the estimate too late: servers of one store with different clocks,
+// and a local clock that runs faster than the store's. Callers that rely on the expiry add a
+// margin that covers both.
 type storeClock struct {
 	aws.HTTPClient
 
 	mu   sync.Mutex
-	date time.Time // zero: no answer yet
-	at   time.Time // when it arrived, with a monotonic reading
+	date time.Time // zero before the first response
+	at   time.Time // when the response arrived, with a monotonic reading
 }
 
 // Do implements [aws.HTTPClient].

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestStoreTime: the estimate follows the Date of the latest answer of the store, and not
-// that of a gateway's error. It never is ahead of the store's clock.
+// TestStoreTime checks that the estimate follows the Date of the latest response of the store,
+// but not of a gateway's error, and is never ahead of the store's clock.
 func TestStoreTime(t *testing.T) {
 	var off time.Duration
 	status := http.StatusNotFound
@@ -40,8 +40,8 @@ func TestStoreTime(t *testing.T) {
 	near(-3 * time.Hour)
 }
 
-// TestSignedWithStoreTime: real stores accept requests that are signed with the estimate of
-// their clock, whatever the caller's clock shows.
+// TestSignedWithStoreTime checks that real stores accept requests which are signed with the
+// estimate, whatever the caller's clock shows.
 func TestSignedWithStoreTime(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		store := open(t, srv, srv.SecretKey)

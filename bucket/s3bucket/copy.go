@@ -20,20 +20,20 @@ import (
 var _ bucket.Copier = (*Store)(nil)
 
 const (
-	// partSize is the size of a copied part in bytes, unless maxParts demands larger
-	// ones. S3 copies at most 5 GiB with one request.
+	// partSize is the size of a copied part in bytes, unless maxParts requires larger ones. S3
+	// copies at most 5 GiB with one request.
 	partSize = 512 << 20
-	// maxParts is S3's limit for one upload.
+	// maxParts is the limit of S3 for one upload.
 	maxParts = 10_000
-	// partsAtOnce bounds the requests of one copy that run at the same time.
+	// partConcurrency bounds the parallel requests of one copy.
 	partConcurrency = 4
-	// abortTime bounds the request that aborts a failed upload.
+	// abortTimeout bounds the request that aborts a failed upload.
 	abortTimeout = 5 * time.Second
 )
 
-// Copy implements [bucket.Copier]. The copy has o's content type, headers and metadata, and
-// no tags. A copy in parts needs the permission s3:AbortMultipartUpload to remove its parts
-// after a failure; a lifecycle rule removes those of a process that was killed.
+// Copy implements [bucket.Copier]. The copy has the content type, headers and metadata of o,
+// and no tags. CopyParts needs the permission s3:AbortMultipartUpload to remove the parts after
+// a failure. After the process was killed, only a lifecycle rule removes them.
 func (s *Store) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if err := o.Check(); err != nil {
 		return "", fmt.Errorf("copying %s to %s: %w", name(from.Ref), name(ref), err)
@@ -68,7 +68,7 @@ func (s *Store) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Sourc
 	return unquote(out.CopyObjectResult.ETag), nil
 }
 
-// copyParts copies by a multipart upload. Only its last request can change the object.
+// copyParts copies with a multipart upload. Only its last request changes the object.
 func (s *Store) copyParts(ctx context.Context, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
 	begun, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
 		Bucket:      &ref.Bucket,
@@ -107,7 +107,7 @@ func (s *Store) copyParts(ctx context.Context, from bucket.Source, ref event.Obj
 	return unquote(out.ETag), nil
 }
 
-// copyEach copies all parts, each on condition that the source has its ETag.
+// copyAllParts copies all parts, on the condition that the source still has its ETag.
 func (s *Store) copyAllParts(ctx context.Context, from bucket.Source, ref event.Object, upload *string, size int64) ([]types.CompletedPart, error) {
 	length := max(s.partSize, (size+maxParts-1)/maxParts)
 	n := max(1, (size+length-1)/length)
@@ -141,15 +141,16 @@ func (s *Store) copyAllParts(ctx context.Context, from bucket.Source, ref event.
 	return parts, group.Wait()
 }
 
-// abort removes the parts of an upload that failed. An error is of no use to the caller.
+// abort removes the parts of a failed upload. It ignores errors, because the caller cannot
+// handle them.
 func (s *Store) abort(ctx context.Context, ref event.Object, upload *string) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer stop()
 	_, _ = s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &ref.Bucket, Key: &ref.Key, UploadId: upload}, withoutRetries)
 }
 
-// copied returns the error of a copy that was not confirmed. A missing key is the source,
-// or the object that c demands: both have changed.
+// copyError returns the error of a copy that was not confirmed. A missing key means that the
+// source, or the object of c, has changed.
 func copyError(ref event.Object, c bucket.Condition, err error) error {
 	if errors.Is(classifyFor(ref, err), bucket.ErrNotFound) {
 		return wrap("copying", name(ref), bucket.ErrPrecondition, err)
@@ -157,7 +158,7 @@ func copyError(ref event.Object, c bucket.Condition, err error) error {
 	return writeError("copying", ref, c, err)
 }
 
-// unwritten returns the error of a request that prepares a copy and cannot write the object.
+// prepareError returns the error of a request that prepares a copy and cannot write the object.
 func prepareError(what string, ref event.Object, err error) error {
 	if kind := classifyFor(ref, err); errors.Is(kind, bucket.ErrNotFound) || errors.Is(kind, bucket.ErrPrecondition) {
 		return wrap(what, name(ref), bucket.ErrPrecondition, err)
@@ -165,8 +166,8 @@ func prepareError(what string, ref event.Object, err error) error {
 	return readError(what, ref, err)
 }
 
-// copySource names an object in a header. A plus sign must be encoded, because some stores
-// decode it to a space.
+// copySource returns the value of the header that names the source. It encodes a plus sign,
+// because some stores decode it as a space.
 func copySource(ref event.Object) *string {
 	escape := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 	source := escape(ref.Bucket) + "/" + strings.ReplaceAll(escape(ref.Key), "%2F", "/")

@@ -25,7 +25,8 @@ func copyTo(t *testing.T, s *s3bucket.Store, m bucket.CopyMethod, from bucket.So
 	return err
 }
 
-// TestCopyOfManyParts copies an object in three parts, and none whose source has changed.
+// TestCopyOfManyParts copies an object in three parts. It checks that a changed source is not
+// copied.
 func TestCopyOfManyParts(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		s, b := open(t, srv, srv.SecretKey), srv.NewBucket(t)
@@ -60,7 +61,7 @@ func TestCopyOfManyParts(t *testing.T) {
 	})
 }
 
-// TestCopyHeaders looks at what a copy sends.
+// TestCopyHeaders checks the headers of a copy.
 func TestCopyHeaders(t *testing.T) {
 	var got http.Header
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -82,10 +83,10 @@ func TestCopyHeaders(t *testing.T) {
 	}
 }
 
-// TestCopyAnswers is the table of what an answer to a copy means. An upload in parts
-// answers in its steps: begin, part, complete, abort.
+// TestCopyAnswers checks the kind of each response to a copy. A multipart copy has four
+// requests: begin, part, complete, abort.
 func TestCopyAnswers(t *testing.T) {
-	t.Setenv("AWS_MAX_ATTEMPTS", "1") // preparing requests are retried for seconds
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // retries of preparing requests take seconds
 	for _, tc := range []struct {
 		status        int
 		code          string
@@ -145,7 +146,7 @@ func TestCopyAnswers(t *testing.T) {
 	}
 }
 
-// copyStep names a request of a copy.
+// copyStep returns the name of a request of a copy.
 func copyStep(r *http.Request) string {
 	query := r.URL.Query()
 	switch {

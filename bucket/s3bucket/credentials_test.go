@@ -11,7 +11,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Refusals that concern the caller are told from those that concern an object.
+// TestCredentials checks that refusals which concern the caller differ from those that concern
+// an object.
 func TestCredentials(t *testing.T) {
 	for code, want := range map[string]bool{
 		"ExpiredToken": true, "ExpiredTokenException": true, "InvalidToken": true, "InvalidClientTokenId": true,
@@ -56,8 +57,8 @@ func every(t *testing.T, s *s3bucket.Store, check func(what string, err error)) 
 	check("Check", s.Check(t.Context(), "b"))
 }
 
-// S3 answers 405 when the version that is asked for is a delete marker: it is a
-// removal, and no denial. Of the latest version it says nothing.
+// TestDeleteMarkerOfAVersion checks that a 405 for a version means a delete marker, and thus a
+// missing object. For the latest version it does not.
 func TestDeleteMarkerOfAVersion(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Amz-Delete-Marker", "true")

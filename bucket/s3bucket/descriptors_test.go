@@ -12,11 +12,11 @@ import (
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 )
 
-// The error of a request that could not be sent for want of descriptors says so,
-// whatever the SDK wraps around it.
+// TestShortOfDescriptors checks that the error states that the process has no free file
+// descriptors, although the SDK wraps it.
 func TestShortOfDescriptors(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
-	serve(t, func(http.ResponseWriter, *http.Request) {}) // what the runtime needs for a network is open
+	serve(t, func(http.ResponseWriter, *http.Request) {}) // opens the descriptors that the runtime needs for the network
 	s, err := s3bucket.New(t.Context(), s3bucket.Config{
 		Endpoint: "http://127.0.0.1:1", Region: "us-east-1", PathStyle: true, AccessKey: "pawl", SecretKey: "hunter2",
 	})

@@ -19,7 +19,7 @@ import (
 
 var errNoCredentials = errors.New("no credentials")
 
-// hints say what a person can do.
+// hints are appended to errors of their kind.
 var hints = map[error]string{
 	bucket.ErrNoBucket:    " (create it, or correct its name)",
 	bucket.ErrDenied:      " (check the credentials, the region, the clock and the bucket's policy)",
@@ -27,7 +27,7 @@ var hints = map[error]string{
 	bucket.ErrInvalid:     " (a retry would fail too)",
 }
 
-// readError returns the error of a read that failed.
+// readError returns the error of a failed read.
 func readError(what string, ref event.Object, err error) error {
 	kind := classifyFor(ref, err)
 	if kind == nil || errors.Is(kind, bucket.ErrPrecondition) || errors.Is(kind, bucket.ErrConflict) {
@@ -43,7 +43,7 @@ func writeError(what string, ref event.Object, c bucket.Condition, err error) er
 	case kind == nil:
 		kind = bucket.ErrUnclear
 	case errors.Is(kind, bucket.ErrNotFound) && c.IfMatch != "":
-		// AWS and MinIO say so of an If-Match on a key that is gone.
+		// AWS and MinIO return this for If-Match on a missing key.
 		kind = bucket.ErrPrecondition
 	case errors.Is(kind, bucket.ErrNotFound):
 		kind = bucket.ErrUnclear
@@ -51,8 +51,8 @@ func writeError(what string, ref event.Object, c bucket.Condition, err error) er
 	return wrap(what, name(ref), kind, err)
 }
 
-// refused is definite, and knows that MinIO computes another signature than the
-// client for a key that it cannot hold.
+// classifyFor is classify for a request with a key. MinIO computes a different signature from
+// the client's if it cannot store the key.
 func classifyFor(ref event.Object, err error) error {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if ok && api.ErrorCode() == "SignatureDoesNotMatch" && !utf8.ValidString(ref.Key) {
@@ -65,7 +65,7 @@ func wrap(what, object string, kind, err error) error {
 	return fmt.Errorf("%s %s: %w%s: %w", what, object, kind, hints[kind], storeError{err})
 }
 
-// answered is an error of the SDK in the store's words alone.
+// storeError reduces an error of the SDK to the message of the store.
 type storeError struct{ err error }
 
 func (a storeError) Unwrap() error { return a.err }
@@ -89,8 +89,8 @@ func (a storeError) Error() string {
 	return op.Err.Error()
 }
 
-// definite returns the kind of an answer that says that nothing was done, and
-// nil for an answer that leaves it open or no answer at all.
+// classify returns the kind of an error response that proves that nothing was done. It returns
+// nil for an ambiguous answer.
 func classify(err error) error {
 	if errors.Is(err, errNoCredentials) {
 		return bucket.ErrCredentials
@@ -114,12 +114,12 @@ func classify(err error) error {
 	return nil
 }
 
-// codes are the answers whose status alone would mislead.
+// codes are the error codes whose kind does not follow from the status.
 var codes = map[string]error{
 	"NoSuchBucket":  bucket.ErrNoBucket,
 	"NoSuchKey":     bucket.ErrNotFound,
 	"NoSuchVersion": bucket.ErrNotFound,
-	// Status 400, and on another day the same request is good.
+	// Status 400, but the same request may succeed later.
 	"RequestTimeout":               nil,
 	"IncompleteBody":               nil,
 	"BadDigest":                    nil,
@@ -131,18 +131,18 @@ var codes = map[string]error{
 	"InvalidToken":                 bucket.ErrCredentials,
 	"InvalidClientTokenId":         bucket.ErrCredentials,
 	"TokenRefreshRequired":         bucket.ErrCredentials,
-	// Status 403, but no denial of the object.
+	// Status 403, but not a denial of the object.
 	"InvalidAccessKeyId":    bucket.ErrCredentials,
 	"SignatureDoesNotMatch": bucket.ErrCredentials,
-	// Status 409, and waiting does not help: a folder's worth of keys lies
-	// where the key should (versitygw, MinIO).
+	// Status 409, but waiting does not help: the key is a folder of other keys (versitygw,
+	// MinIO).
 	"ObjectParentIsFile":        bucket.ErrInvalid,
 	"ExistingObjectIsDirectory": bucket.ErrInvalid,
 	"InvalidBucketState":        bucket.ErrInvalid,
 }
 
-// byStatus maps what codes leaves over. A bare 404 is not in it: without the
-// code NoSuchKey it may be the bucket, or a proxy, that is missing.
+// byStatus classifies other responses. A 404 without the code NoSuchKey is ambiguous, because
+// the bucket or a proxy may be missing.
 func byStatus(status int) error {
 	switch {
 	case status == http.StatusNotFound, status == http.StatusRequestTimeout:
@@ -154,7 +154,7 @@ func byStatus(status int) error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return bucket.ErrDenied
 	case status >= 300 && status < 400:
-		return bucket.ErrDenied // redirected to another region
+		return bucket.ErrDenied // redirect to another region
 	case status >= 400 && status < 500, status == http.StatusNotImplemented:
 		return bucket.ErrInvalid
 	}

@@ -6,16 +6,16 @@ import (
 	"io"
 )
 
-// exact passes on a body of a known size, and fails before its last byte unless
-// the body ends there: a request that is cut off is refused, while one of the
-// wrong length but the promised size would be stored.
+// exactReader reads a body of a known size. If the body has another length, exactReader fails
+// before the last byte, so that the request is truncated and rejected. A request with the right
+// size and wrong content would be stored.
 type exactReader struct {
 	r    io.Reader
 	size int64
 	left int64
 }
 
-// errLength: the body is not as long as its caller promised.
+// errLength is returned if the length of a body differs from the declared size.
 var errLength = errors.New("the length of the body differs from the declared size")
 
 func newExactReader(r io.Reader, size int64) *exactReader {
@@ -44,7 +44,7 @@ func (e *exactReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// empty returns an error unless nothing is left to read.
+// expectEOF returns an error unless r is at its end.
 func expectEOF(r io.Reader) error {
 	var probe [1]byte
 	if _, err := io.ReadFull(r, probe[:]); err == nil {
@@ -55,7 +55,7 @@ func expectEOF(r io.Reader) error {
 	return nil
 }
 
-// remaining returns how many bytes follow from where s stands.
+// remaining returns the number of bytes after the current position.
 func remaining(s io.Seeker) (int64, error) {
 	at, err := s.Seek(0, io.SeekCurrent)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 )
 
-// hostile answers every request with the same bytes, and breaks off after a few:
-// a listing may say for ever that there is more.
+// hostile answers every request with the same bytes, and closes the connection after a few
+// requests, because a listing may never end.
 type hostile struct {
 	answer   []byte
 	requests int
-	status   int // of the last answer that could be read
+	status   int // status of the last parsed response
 }
 
 func (h *hostile) Do(r *http.Request) (*http.Response, error) {
@@ -35,14 +35,13 @@ func (h *hostile) Do(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// FuzzAnswers checks that whatever answers in the store's place, each call has
-// a result that the attempt can go by: a success that the status speaks of, or
-// an error of exactly one kind.
+// FuzzAnswers checks that every call has a valid result for any response: a success that
+// matches the status, or an error of exactly one kind.
 func FuzzAnswers(f *testing.F) {
-	f.Setenv("AWS_MAX_ATTEMPTS", "1") // a read's retries take seconds
+	f.Setenv("AWS_MAX_ATTEMPTS", "1") // retries of a read take seconds
 	seeds := 0
 	add := func(answer []byte) {
-		f.Add(answer, uint8(seeds)) // each meets another call
+		f.Add(answer, uint8(seeds)) // each seed has another call
 		f.Add(answer, uint8(seeds+4))
 		seeds++
 	}
@@ -78,7 +77,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// call makes one call of a store that h stands in for.
+// call makes one call to a store that h replaces.
 type call func(t *testing.T, s *s3bucket.Store, h *hostile)
 
 var calls = []call{
@@ -141,7 +140,7 @@ func fuzzDelete(c bucket.Condition) call {
 	return func(t *testing.T, s *s3bucket.Store, h *hostile) {
 		err := s.Delete(t.Context(), ref, c)
 		if err == nil && c.IfMatch == "" && bytes.Contains(h.answer, []byte("NoSuch")) {
-			h.status = 0 // AWS calls it a success, others do not
+			h.status = 0 // AWS reports success, some stores do not
 		}
 		check(t, h, err, writeKinds)
 		if h.requests != 1 {
@@ -161,8 +160,8 @@ func checkInfo(t *testing.T, i bucket.Info) {
 	}
 }
 
-// check fails the test unless the error is of exactly one of the kinds, or the
-// call succeeded by the store's word.
+// check fails the test unless the error has exactly one of the kinds, or the call succeeded
+// with a matching status.
 func check(t *testing.T, h *hostile, err error, kinds []error) {
 	t.Helper()
 	if err == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// List implements [bucket.Store]. MinIO refuses every page with an object that it cannot
-// read. List then asks for smaller pages, until it has found that object.
+// List implements [bucket.Store]. MinIO rejects every page that contains an object which it
+// cannot read. List then requests smaller pages until it has found that object.
 func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		p := page{store: s, bucket: name, prefix: prefix, after: startAfter}
@@ -55,26 +55,26 @@ func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.
 	}
 }
 
-// firstRetry is the size of the first page after one that the store refused.
+// firstRetrySize is the size of the first page after a rejected one.
 const firstRetrySize = 512
 
-// page is a page of a listing.
+// page is one page of a listing.
 type page struct {
 	store          *Store
 	bucket, prefix string
 	after          string
 	token          *string
-	maxKeys        int32 // objects; 0: as many as the store likes
+	maxKeys        int32 // maximum number of objects; 0 means the default of the store
 }
 
-// read returns the objects of the page, and the token of the next page, if there is one.
+// read returns the objects of the page, and the token of the next page, if any.
 func (p *page) read(ctx context.Context) (infos []bucket.Info, next *string, err error) {
 	in := &s3.ListObjectsV2Input{
 		Bucket:            &p.bucket,
 		Prefix:            optional(p.prefix),
 		StartAfter:        optional(p.after),
 		ContinuationToken: p.token,
-		// XML cannot hold every byte that a key can.
+		// XML cannot represent every byte of a key.
 		EncodingType: types.EncodingTypeUrl,
 	}
 	if p.maxKeys > 0 {
@@ -103,7 +103,7 @@ func (p *page) read(ctx context.Context) (infos []bucket.Info, next *string, err
 
 func listed(o types.Object, encoding types.EncodingType) (bucket.Info, error) {
 	key := aws.ToString(o.Key)
-	// Not every store encodes when asked; those that do say so.
+	// Some stores ignore the request for encoding.
 	if encoding == types.EncodingTypeUrl {
 		var err error
 		if key, err = url.QueryUnescape(key); err != nil {

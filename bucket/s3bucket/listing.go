@@ -14,8 +14,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// listingRoot is the root element of every listing. It stands within the first
-// maxProlog bytes.
+// listingRoot is the root element of every listing. It must be within the first maxProlog
+// bytes.
 const (
 	listingRoot = "ListBucketResult"
 	maxProlog   = 64 << 10
@@ -23,15 +23,15 @@ const (
 
 var errNotListing = errors.New("the response is not a listing of a bucket (check the endpoint)")
 
-// mustList refuses an answer that is no listing. The SDK takes any element for one,
-// and nothing at all, too: a web server's page would be an empty bucket.
+// requireListing rejects a response that is not a listing. The SDK accepts any XML element, and
+// even an empty body, so the page of a web server would look like an empty bucket.
 func requireListing(o *s3.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("pawl.mustList", checkListing), middleware.After)
 	})
 }
 
-// checkListing comes before the SDK reads the answer.
+// checkListing runs before the SDK parses the response.
 func checkListing(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	out middleware.DeserializeOutput, metadata middleware.Metadata, err error,
 ) {
@@ -40,7 +40,7 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 	if err != nil || !ok || answer.StatusCode < 200 || answer.StatusCode >= 300 {
 		return out, metadata, err
 	}
-	var begin bytes.Buffer // what is read twice
+	var begin bytes.Buffer // bytes that the SDK reads again
 	root, err := rootOf(io.TeeReader(io.LimitReader(answer.Body, maxProlog), &begin))
 	switch {
 	case err == nil && root == "Error" && isTampered(io.MultiReader(&begin, io.LimitReader(answer.Body, maxProlog))):
@@ -51,7 +51,7 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 		err = fmt.Errorf("%w: its root element is %q, want %s", errNotListing, root, listingRoot)
 	}
 	if err != nil {
-		_ = answer.Body.Close() // what it has yet to say does not matter
+		_ = answer.Body.Close() // the rest of the response does not matter
 		answer.Body = http.NoBody
 		return out, metadata, err
 	}
@@ -62,8 +62,8 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 	return out, metadata, nil
 }
 
-// errTampered is MinIO's answer to a listing if an object on the page cannot be read. Its
-// status is 206, so it looks like a success to the SDK.
+// errUnlistablePage is the answer of MinIO if it cannot read an object of the page. Its status
+// is 206, so the SDK treats it as a success.
 var errUnlistablePage = errors.New("XMinioObjectTampered: an object that is listed may be compromised")
 
 func isTampered(answer io.Reader) bool {
@@ -71,7 +71,7 @@ func isTampered(answer io.Reader) bool {
 	return xml.NewDecoder(answer).Decode(&said) == nil && said.Code == "XMinioObjectTampered"
 }
 
-// rootOf returns the name of an XML text's outermost element.
+// rootOf returns the name of the root element of an XML document.
 func rootOf(r io.Reader) (string, error) {
 	d := xml.NewDecoder(r)
 	for {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// TestNothingIsLogged breaks an answer off, of which the SDK would warn on standard
-// error, among what the command says there.
+// TestNothingIsLogged truncates a response. The SDK must not log a warning to standard error,
+// where the command writes its own output.
 func TestNothingIsLogged(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {

@@ -17,26 +17,24 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Notification is what a bucket is asked to tell of its changes.
+// Notification is one notification rule of a bucket.
 type Notification struct {
-	// To is the receiver's ARN, or "EventBridge".
+	// To is the ARN of the receiver, or "EventBridge".
 	To string
-	// Events are kinds of change: s3:ObjectCreated:Put, s3:ObjectRemoved:*.
+	// Events are event types, for example s3:ObjectCreated:Put or s3:ObjectRemoved:*.
 	Events []string
-	// Prefix and Suffix are those of the keys that it is about.
+	// Prefix and Suffix filter the keys.
 	Prefix, Suffix string
 }
 
-// allEvents are those that EventBridge gets, which no configuration chooses
-// from.
+// allEvents are the events of EventBridge, which has no event filter.
 var allEvents = []string{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"}
 
-// maxConfiguration is the longest answer that is read, in bytes.
+// maxConfiguration bounds the response in bytes.
 const maxConfiguration = 1 << 20
 
-// Notifications returns what the bucket is configured to tell of, and to whom.
-// Its error matches ErrInvalid for a store that does not keep that with the
-// bucket, and otherwise ErrNoBucket, ErrDenied or ErrUnavailable.
+// Notifications returns the notification rules of a bucket. It returns ErrInvalid if the store
+// does not store them with the bucket, and otherwise ErrNoBucket, ErrDenied or ErrUnavailable.
 func (s *Store) Notifications(ctx context.Context, name string) ([]Notification, error) {
 	var root string
 	out, err := s.client.GetBucketNotificationConfiguration(ctx,
@@ -45,8 +43,8 @@ func (s *Store) Notifications(ctx context.Context, name string) ([]Notification,
 	if err != nil {
 		return nil, readError("reading the notification configuration of", event.Object{Bucket: name}, err)
 	}
-	// A store that does not know the question may answer another, with a
-	// listing of the bucket say, in which the SDK finds no notifications.
+	// A store without this request may return another document, such as a listing, in which the
+	// SDK finds no notifications.
 	if root != "NotificationConfiguration" {
 		return nil, fmt.Errorf("reading the notification configuration of %s: %w: the response is another document, with the root element %s",
 			event.Quote("s3://"+name), bucket.ErrInvalid, event.Quote(root))
@@ -86,7 +84,7 @@ func notification(to *string, events []types.Event, filter *types.NotificationCo
 	return n
 }
 
-// rootReader notes the name of an answer's outermost element.
+// rootReader records the name of the root element of a response.
 type rootReader struct {
 	client s3.HTTPClient
 	root   *string
@@ -103,6 +101,6 @@ func (r *rootReader) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
-	*r.root, _ = rootOf(bytes.NewReader(text)) // none is known by that
+	*r.root, _ = rootOf(bytes.NewReader(text)) // an invalid document has no root
 	return resp, nil
 }

@@ -62,8 +62,8 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestNotificationsOnServers asks servers that keep them, and some that cannot
-// tell.
+// TestNotificationsOnServers reads the notification rules of servers that support it, and of
+// some that do not.
 func TestNotificationsOnServers(t *testing.T) {
 	t.Run("minio", func(t *testing.T) {
 		hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

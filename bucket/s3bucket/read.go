@@ -19,10 +19,10 @@ import (
 
 // Head implements [bucket.Store].
 //
-// HEAD's answer has no body, so its 404 is the same for a missing object as for
-// a missing bucket, and the second taken for the first would remove outputs. So
-// after a refusal the answer is that of a GET, which says why: an absent object
-// costs two requests.
+// The response to HEAD has no body, so its 404 is the same for a missing object and a missing
+// bucket. If a missing bucket looked like missing objects, Pawl would remove outputs. After a
+// 4xx, Head therefore sends a GET, whose response states the reason. A missing object costs two
+// requests.
 func (s *Store) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &ref.Bucket, Key: &ref.Key, VersionId: optional(ref.VersionID)})
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Store) headByGet(ctx context.Context, ref event.Object) (bucket.Info, e
 	return info, body.Close()
 }
 
-// Get implements [bucket.Store]. A body that ends early fails with
-// io.ErrUnexpectedEOF, and like every error of its Read with ErrUnavailable.
+// Get implements [bucket.Store]. If the body is truncated, Read returns io.ErrUnexpectedEOF.
+// All errors of Read match ErrUnavailable.
 func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(firstByteTimeout, func() { cancel(errNoFirstByte) })
@@ -84,14 +84,14 @@ func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Read
 	return info, &content{ReadCloser: out.Body, cancel: cancel, left: info.Size, object: name(ref)}, nil
 }
 
-// beginTime is how long a store may take until the content of an object begins, with
-// all tries: there is nothing to do before, and one that is silent is asked again by
-// those who know for how long.
+// firstByteTimeout bounds the time until the content of an object begins, including all retries
+// of the SDK. The callers retry as long as they need.
 const firstByteTimeout = 20 * time.Second
 
 var errNoFirstByte = fmt.Errorf("no response within %v", firstByteTimeout)
 
-// readVersion is read, and knows how a store names a version that is a removal.
+// readVersion is readError for a request that may have a version. S3 reports a delete marker as
+// method not allowed.
 func readVersion(ref event.Object, err error) error {
 	resp, ok := errors.AsType[*awshttp.ResponseError](err)
 	if ok && ref.VersionID != "" && resp.HTTPStatusCode() == http.StatusMethodNotAllowed {
@@ -100,7 +100,7 @@ func readVersion(ref event.Object, err error) error {
 	return readError("reading", ref, err)
 }
 
-// content checks that all of an object arrives.
+// content checks that the whole object arrives.
 type content struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
@@ -145,7 +145,7 @@ func version(id *string) string {
 	return ""
 }
 
-// optional returns nil for "", so that the request does not carry it.
+// optional returns nil for "", so that the request has no such header.
 func optional(s string) *string {
 	if s == "" {
 		return nil

@@ -1,10 +1,9 @@
-// Package s3bucket is the bucket.Store of AWS S3 and of everything that speaks
-// its language: MinIO, versitygw, Ceph, R2.
+// Package s3bucket implements bucket.Store for Amazon S3 and compatible stores: MinIO,
+// versitygw, Ceph, R2.
 //
-// Writes are sent once: the SDK's retries are off for them, or the retry of a
-// conditional write that had landed would see a conflict of its own making.
-// Bodies stream, unsigned, over plain HTTP as well: TLS, where there is any,
-// protects them.
+// Writes are sent once, without retries of the SDK, because a retry after a conditional write
+// that landed would fail its own precondition. Bodies are streamed without a signature, even
+// over plain HTTP. TLS protects them, if it is used.
 package s3bucket
 
 import (
@@ -26,20 +25,20 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Config says where the store is. The zero Config is AWS, as the SDK's
-// environment variables and files describe it.
+// Config configures a store. The zero Config uses AWS with the environment variables and files
+// of the SDK.
 type Config struct {
-	// Endpoint is the store's URL, http://127.0.0.1:9000 say. Empty: AWS_ENDPOINT_URL,
-	// or else AWS's own for the region.
+	// Endpoint is the URL of the store, for example http://127.0.0.1:9000. Default:
+	// AWS_ENDPOINT_URL, or the AWS endpoint of the region.
 	Endpoint string
-	// Region signs the requests. Empty: the SDK's, or else us-east-1 where an
-	// Endpoint is given.
+	// Region is the region for signatures. Default: the region of the SDK, or us-east-1 if
+	// Endpoint is set.
 	Region string
-	// PathStyle puts the bucket into the path and not into the host's name.
-	// MinIO and versitygw want it.
+	// PathStyle puts the bucket name into the path instead of the host name. MinIO and
+	// versitygw need it.
 	PathStyle bool
-	// AccessKey and SecretKey are static credentials. Empty: the SDK's chain
-	// of environment, shared files, web identity, container and instance.
+	// AccessKey and SecretKey are static credentials. Default: the credentials chain of the SDK
+	// (environment, shared files, web identity, container, instance).
 	AccessKey string
 	SecretKey string
 }
@@ -48,18 +47,18 @@ type Config struct {
 type Store struct {
 	client   *s3.Client
 	clock    *storeClock
-	partSize int64 // of a copy, in bytes
+	partSize int64 // part size of a copy in bytes
 }
 
 var _ bucket.Store = (*Store)(nil)
 
-// New returns the store. It reads configuration, and sends nothing to the
-// store: see [Store.Check].
+// New returns a store. It reads the configuration of the SDK, and sends no request to the
+// store. Call [Store.Check] to check a bucket.
 func New(ctx context.Context, c Config) (*Store, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	// Or the SDK warns on standard error of what an error tells anyway.
+	// Without this, the SDK logs warnings to standard error that are also in errors.
 	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if c.Region != "" {
 		opts = append(opts, config.WithRegion(c.Region))
@@ -83,31 +82,29 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	}
 	clock := &storeClock{HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.ResponseHeaderTimeout = responseTimeout
-		t.IdleConnTimeout = 50 * time.Second   // a process that was frozen opens new connections
-		t.MaxIdleConnsPerHost = t.MaxIdleConns // all are to one host
+		t.IdleConnTimeout = 50 * time.Second   // a process that was paused opens new connections
+		t.MaxIdleConnsPerHost = t.MaxIdleConns // all requests go to one host
 	})}
 	return &Store{clock: clock, partSize: partSize, client: s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle, o.HTTPClient = c.PathStyle, clock
 		if c.Endpoint != "" {
 			o.BaseEndpoint = aws.String(c.Endpoint)
 		}
-		// A trailing checksum needs a body that can be read twice, or TLS.
+		// A trailing checksum requires TLS, or a body that can be read twice.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		o.DisableLogOutputChecksumValidationSkipped = true
 	})}, nil
 }
 
-// Endpoint is the URL of the store, as the Config or the SDK's own configuration
-// gave it: empty for AWS.
+// Endpoint returns the URL of the store from the configuration, or "" for AWS.
 func (s *Store) Endpoint() string { return aws.ToString(s.client.Options().BaseEndpoint) }
 
-// Client returns the client of the store, for those who need more of S3 than a
-// bucket.Store has: signed URLs, say.
+// Client returns the S3 client, for requests that bucket.Store does not have, such as signed
+// URLs.
 func (s *Store) Client() *s3.Client { return s.client }
 
-// answerTime is how long a store may take to begin its answer, once it has the
-// request: one that never answers must not hold a lease for ever.
+// responseTimeout bounds the time from the request to the first byte of the response.
 const responseTimeout = time.Minute
 
 func (c Config) validate() error {
@@ -117,7 +114,7 @@ func (c Config) validate() error {
 	if c.Endpoint == "" {
 		return nil
 	}
-	// The parser's own error would repeat a password in the URL.
+	// The error of url.Parse would repeat a password in the URL.
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") {
 		return errors.New("s3bucket: the endpoint must look like https://host:port, without a user name")
@@ -125,21 +122,20 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Check looks whether the bucket is there and may be used: at start-up, before
-// anything is claimed. It needs the permission to list, without which S3 answers
-// "denied" for an object that is not there. It asks once. Its error matches
-// ErrNoBucket, ErrDenied, ErrInvalid or ErrUnavailable.
+// Check returns an error unless the bucket exists and can be listed. Call it at startup. S3
+// reports a missing object as denied if the permission to list is missing. Check sends one
+// request. Its error matches ErrNoBucket, ErrDenied, ErrInvalid or ErrUnavailable.
 func (s *Store) Check(ctx context.Context, name string) error {
-	// Listing one key, because HEAD's answer has no room for a reason.
+	// Check lists one key, because the response to HEAD contains no reason.
 	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, requireListing, withoutRetries)
-	if err != nil && !errors.Is(err, errUnlistablePage) { // says so of its first object
+	if err != nil && !errors.Is(err, errUnlistablePage) { // the first object is unlistable, but the bucket exists
 		return readError("checking", event.Object{Bucket: name}, err)
 	}
 	return nil
 }
 
-// credentialsChain marks the errors of having no credentials, which the SDK does
-// not tell from a broken connection.
+// credentialsChain marks errors of the credentials provider, which the SDK does not distinguish
+// from a broken connection.
 type credentialsChain struct{ aws.CredentialsProvider }
 
 // Retrieve implements [aws.CredentialsProvider].

@@ -20,8 +20,7 @@ import (
 
 var _ bucket.Expirer = (*Store)(nil)
 
-// PutSigned implements [bucket.Expirer] by a presigned request, of which the store
-// knows when it expires.
+// PutSigned implements [bucket.Expirer] with a presigned request, which contains its expiry.
 func (s *Store) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, valid)
 	defer stop()
@@ -32,8 +31,7 @@ func (s *Store) PutSigned(ctx context.Context, ref event.Object, o bucket.Object
 	return etag, err
 }
 
-// presigned replaces the signature in a request's headers by one in its URL, made
-// as if at a time.
+// presigned replaces the signature in the headers by one in the URL, made at the time signed.
 func (s *Store) presigned(signed time.Time, valid time.Duration) func(*s3.Options) {
 	sign := middleware.FinalizeMiddlewareFunc("Signing", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {
 		req, ok := in.Request.(*smithyhttp.Request)
@@ -70,7 +68,7 @@ func (s *Store) sign(ctx context.Context, req *smithyhttp.Request, signed time.T
 	if req.URL, err = url.Parse(text); err != nil {
 		return err
 	}
-	for name := range req.Header { // they are in the URL now
+	for name := range req.Header { // these headers are in the URL now
 		if _, ok := headers[name]; !ok && strings.HasPrefix(name, "X-Amz-") {
 			req.Header.Del(name)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestPutSigned holds real stores to it that a request which begins too late
-// writes nothing, and that its condition and metadata are the object's.
+// TestPutSigned checks that real stores reject a request which starts too late, and that its
+// condition and metadata are applied.
 func TestPutSigned(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		store := open(t, srv, srv.SecretKey)

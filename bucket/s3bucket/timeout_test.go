@@ -19,7 +19,7 @@ type doing func(*http.Request) (*http.Response, error)
 
 func (d doing) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-// sentBy is a store in a bubble whose requests a client answers.
+// sentBy returns a store in a synctest bubble with an HTTP client.
 func sentBy(t *testing.T, c doing) *s3bucket.Store {
 	t.Helper()
 	s, err := s3bucket.New(t.Context(), s3bucket.Config{Endpoint: "http://127.0.0.1:1", AccessKey: "pawl", SecretKey: "hunter2"})
@@ -30,7 +30,7 @@ func sentBy(t *testing.T, c doing) *s3bucket.Store {
 	return s
 }
 
-// TestASilentRead is given up soon.
+// TestASilentRead checks that a read without a response is given up after firstByteTimeout.
 func TestASilentRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sentBy(t, func(r *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func TestASilentRead(t *testing.T) {
 	})
 }
 
-// slow is a content of which each byte takes an hour, unless the request is ended.
+// slow is a body whose bytes take an hour each, unless the request is cancelled.
 type slow struct {
 	io.Reader
 	request *http.Request
@@ -61,7 +61,7 @@ func (s *slow) Read(p []byte) (int, error) {
 	}
 }
 
-// TestASlowContent has all the time it needs, once it has begun.
+// TestASlowContent checks that a slow body has no timeout after its first byte.
 func TestASlowContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := []byte("slowly")

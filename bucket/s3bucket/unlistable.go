@@ -10,9 +10,9 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// unlistable names the object of a page of one, which the store refuses to list. No answer
-// has its key, so it is found byte by byte: a listing of a prefix fails if its first object is
-// this one. That takes about a thousand requests for a UUID.
+// unlistable finds the key of an unlistable object on a page of one object. No response
+// contains the key, so unlistable determines it byte by byte: a listing with a prefix fails if
+// its first object is the unlistable one. A UUID takes about a thousand requests.
 func (p *page) unlistable(ctx context.Context) (bucket.Info, error) {
 	q := page{store: p.store, bucket: p.bucket, prefix: p.prefix, after: p.after, maxKeys: 1}
 	for {
@@ -35,12 +35,12 @@ func (p *page) unlistable(ctx context.Context) (bucket.Info, error) {
 	return bucket.Info{Key: key}, fmt.Errorf("%w: %s", bucket.ErrUnlistable, event.Object{Bucket: p.bucket, Key: key})
 }
 
-// extend adds the next byte of the key to the prefix, and reports whether there is one that
-// is printable ASCII.
+// extend appends the next byte of the key to the prefix. It returns false if no printable ASCII
+// character matches.
 func (p *page) extend(ctx context.Context) (bool, error) {
 	prefix, first := p.prefix, byte(' ')
 	if strings.HasPrefix(p.after, prefix) && len(p.after) > len(prefix) {
-		first = max(first, p.after[len(prefix)]) // smaller ones come before after
+		first = max(first, p.after[len(prefix)]) // smaller characters sort before p.after
 	}
 	for c := first; c <= '~'; c++ {
 		p.prefix = prefix + string([]byte{c})
@@ -52,8 +52,8 @@ func (p *page) extend(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// refused reports whether the store refuses to list the page because of an object. A prefix
-// that it takes for a wrong name, such as "..", has none.
+// failsToList reports whether the store fails to list the page because of an object. A prefix
+// that the store rejects as an invalid name, such as "..", has no objects.
 func (p *page) failsToList(ctx context.Context) (bool, error) {
 	_, _, err := p.read(ctx)
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestListNamesUnlistable checks that List names the objects that MinIO cannot list, which a
-// user makes by a header, and continues after each of them.
+// TestListNamesUnlistable checks that List names the objects that MinIO cannot list, and
+// continues after each of them. A user creates such an object with a header.
 func TestListNamesUnlistable(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)

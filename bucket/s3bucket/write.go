@@ -15,17 +15,17 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// once turns the SDK's retries off.
+// withoutRetries disables the retries of the SDK.
 func withoutRetries(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// unsigned lets a body be sent that can be read only once. A store that does
-// not count (versitygw) keeps what it got of such a body when its sender dies.
+// withUnsignedBody sends a body that can be read only once. A store that does not check the
+// length (versitygw) keeps a part of such a body if the sender dies.
 func withUnsignedBody(o *s3.Options) {
 	o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware)
 }
 
-// Put implements [bucket.Store]. A body that can seek is read twice, and its
-// SHA-256 signed.
+// Put implements [bucket.Store]. It reads a body that is an io.Seeker twice, and signs its
+// SHA-256.
 func (s *Store) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	return s.put(ctx, ref, o, c)
 }
@@ -60,7 +60,7 @@ func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 	return unquote(out.ETag), nil
 }
 
-// prepare returns the body to send, and how.
+// prepare returns the body and the options of a request.
 func prepare(o bucket.Object) (io.Reader, []func(*s3.Options), error) {
 	if o.Body == nil {
 		o.Body = http.NoBody
@@ -69,7 +69,7 @@ func prepare(o bucket.Object) (io.Reader, []func(*s3.Options), error) {
 		return http.NoBody, []func(*s3.Options){withoutRetries}, expectEOF(o.Body)
 	}
 	if seeker, ok := o.Body.(io.ReadSeeker); ok {
-		// A pipe is an os.File that cannot.
+		// A pipe is an os.File, but cannot seek.
 		if length, err := remaining(seeker); err == nil {
 			if length != o.Size {
 				return nil, nil, fmt.Errorf("%w: %d bytes, want %d", errLength, length, o.Size)
@@ -89,7 +89,7 @@ func (s *Store) Delete(ctx context.Context, ref event.Object, c bucket.Condition
 		IfMatch:   quoteETag(c.IfMatch),
 	}, withoutRetries)
 	if err != nil && c.IfMatch == "" && errors.Is(classify(err), bucket.ErrNotFound) {
-		return nil // AWS calls it a success, others do not
+		return nil // AWS reports success, some stores do not
 	}
 	if err != nil {
 		return writeError("removing", ref, c, err)
