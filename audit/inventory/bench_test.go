@@ -15,12 +15,11 @@ import (
 const (
 	benchRows  = 1_000_000
 	benchParts = 10
-	benchMB    = 100 // at most, beyond the start
+	benchMB    = 100 // limit above the initial memory
 )
 
-// BenchmarkReport opens and lists reports of a million objects, whose rows lie in
-// the order of keys, as S3 writes them, or in none. It measures the most memory
-// that either takes beyond the start.
+// BenchmarkReport opens and lists reports of a million objects. The rows are in key order, as
+// S3 writes them, or shuffled. It measures the peak memory.
 func BenchmarkReport(b *testing.B) {
 	for _, format := range formats {
 		for _, order := range []string{"sorted", "shuffled"} {
@@ -71,7 +70,7 @@ func BenchmarkReport(b *testing.B) {
 	}
 }
 
-// benchReport writes a report, a part at a time.
+// benchReport writes a report part by part.
 func benchReport(b *testing.B, format string, shuffled bool) string {
 	b.Helper()
 	order := rand.New(rand.NewPCG(1, 1)).Perm(benchRows)
@@ -90,8 +89,8 @@ func benchReport(b *testing.B, format string, shuffled bool) string {
 	return rep.Unpack(b, rep.Files(b))
 }
 
-// peakOf returns the most memory, in MB, that the Go runtime holds while f runs
-// beyond what it held before, garbage included.
+// peakOf returns the peak memory of the Go runtime in MB while f runs, garbage included, minus
+// the memory before.
 func peakOf(f func()) float64 {
 	const held, released = "/memory/classes/total:bytes", "/memory/classes/heap/released:bytes"
 	now := func() float64 {

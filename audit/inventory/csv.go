@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// readCSV reads a file without a header, of quoted fields.
+// readCSV reads a compressed file of quoted fields without a header.
 func (m *manifest) readCSV(f *os.File, yield func(*row) error) error {
 	z, err := gzip.NewReader(bufio.NewReaderSize(f, 64<<10))
 	if err != nil {
@@ -47,7 +47,7 @@ func (m *manifest) csvRows(text io.Reader, yield func(*row) error) error {
 	}
 }
 
-// places are the indices of columns, -1 for those that there are not.
+// columnIndexes has the indexes of columns, -1 for a missing column.
 type columnIndexes struct{ bucket, key, latest, marker, size, modified, etag int }
 
 func (m *manifest) columnIndexes() columnIndexes {
@@ -57,8 +57,7 @@ func (m *manifest) columnIndexes() columnIndexes {
 	}
 }
 
-// row understands the fields of a line. The key is encoded as in a form, with + for a
-// space.
+// row parses the fields of a line. The key is URL-encoded, with + for a space.
 func (p columnIndexes) row(fields []string) (r row, err error) {
 	r = row{bucket: fields[p.bucket], etag: fields[p.etag]}
 	if r.key, err = url.QueryUnescape(fields[p.key]); err != nil {
@@ -70,7 +69,7 @@ func (p columnIndexes) row(fields []string) (r row, err error) {
 	}
 	r.old = !latest
 	if r.marker, err = parseBool(fields, p.marker, false); err != nil || r.marker {
-		return r, err // it has no size
+		return r, err // a delete marker has no size
 	}
 	if r.size, err = strconv.ParseInt(fields[p.size], 10, 64); err != nil {
 		return row{}, fmt.Errorf("the size %s is not a number", event.Quote(fields[p.size]))
@@ -81,7 +80,7 @@ func (p columnIndexes) row(fields []string) (r row, err error) {
 	return r, nil
 }
 
-// boolean returns a field, or what is meant if there is no such column.
+// parseBool parses a field, or returns otherwise if the column is missing.
 func parseBool(fields []string, at int, otherwise bool) (bool, error) {
 	if at < 0 {
 		return otherwise, nil

@@ -20,7 +20,7 @@ import (
 // files opens a file of a report by its key.
 type files func(ctx context.Context, key string) (io.ReadCloser, error)
 
-// folder returns the files of a folder, for whoever has copied a report there.
+// folder returns the files of a report that was copied to a folder.
 func folder(dir string) files {
 	return func(_ context.Context, key string) (io.ReadCloser, error) {
 		for _, base := range []string{dir, filepath.Dir(dir)} {
@@ -37,7 +37,7 @@ func folder(dir string) files {
 	}
 }
 
-// readAll returns a small file.
+// readAll returns the content of a file of at most most bytes.
 func (get files) readAll(ctx context.Context, key string, most int64) ([]byte, error) {
 	r, err := get(ctx, key)
 	if err != nil {
@@ -51,9 +51,8 @@ func (get files) readAll(ctx context.Context, key string, most int64) ([]byte, e
 	return b, err
 }
 
-// fetch returns a data file on disk, whole, as the manifest describes it. A
-// local file stays where it is; another goes into the folder. The caller closes
-// it.
+// fetch returns a data file, completely on disk and checked against the manifest. It copies the
+// file to dir, unless the file is local. The caller closes it.
 func (get files) fetch(ctx context.Context, p part, dir string) (*os.File, error) {
 	r, err := get(ctx, p.Key)
 	if err != nil {
@@ -68,18 +67,18 @@ func (get files) fetch(ctx context.Context, p part, dir string) (*os.File, error
 		if err == nil {
 			err = p.copyTo(ctx, io.MultiWriter(sum, f), r, sum)
 		}
-		_ = r.Close() // what it could say, reading has said
+		_ = r.Close() // the content was read, so an error does not matter
 	}
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil && f != nil {
-		_ = f.Close() // nothing of it is believed
+		_ = f.Close() // the file is rejected anyway
 	}
 	return f, err
 }
 
-// copyTo checks the size and the sum of what it copies.
+// copyTo copies a data file and checks its size and checksum.
 func (p part) copyTo(ctx context.Context, w io.Writer, r io.Reader, sum hash.Hash) error {
 	n, err := io.Copy(w, contextReader{ctx, r})
 	switch got := hex.EncodeToString(sum.Sum(nil)); {
@@ -93,17 +92,17 @@ func (p part) copyTo(ctx context.Context, w io.Writer, r io.Reader, sum hash.Has
 	return nil
 }
 
-// temporary makes a file that vanishes when it is closed, or with the process,
-// where the system lets it.
+// createTemp creates a file that disappears when it is closed or the process exits, if the
+// operating system permits that.
 func createTemp(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "")
 	if err == nil {
-		_ = os.Remove(f.Name()) // else Close of the report does it
+		_ = os.Remove(f.Name()) // otherwise Report.Close removes it
 	}
 	return f, err
 }
 
-// cancellable reads until its context ends.
+// contextReader fails reads after its context has ended.
 type contextReader struct {
 	ctx context.Context
 	io.Reader

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/audit/inventory/inventorytest"
 )
 
-// FuzzCSV checks that what is read of the rows of a report, written again, is
-// read alike, and that nothing but current objects of its bucket comes of them.
+// FuzzCSV checks that parsed rows are the same after they were written and parsed again, and
+// that only current objects of the bucket are returned.
 func FuzzCSV(f *testing.F) {
 	f.Add(inventorytest.CSVText([]inventorytest.Row{object("a b+c/ä", 7), {Bucket: "photos", Key: "gone", Marker: true, Modified: created}}))
 	for _, row := range []string{badRow, "", "\"", "\r\n\r\n", strings.Repeat(",", 9), strings.Replace(badRow, `"a"`, "%zz", 1), badRow + "\n" + badRow + "x"} {
@@ -36,7 +36,7 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// entries reads rows until one is bad.
+// entries reads rows until an error.
 func entries(m *manifest, text string) (all []entry, err error) {
 	err = m.csvRows(strings.NewReader(text), func(r *row) error {
 		e, current, err := m.entry(r)
@@ -62,8 +62,8 @@ func rewritten(t *testing.T, all []entry) string {
 	return b.String()
 }
 
-// FuzzManifest checks that a manifest that is accepted names a bucket, a time,
-// and columns and files that can be looked for.
+// FuzzManifest checks that an accepted manifest has a bucket, a time, columns, and files with
+// valid keys.
 func FuzzManifest(f *testing.F) {
 	for _, format := range formats {
 		rep := inventorytest.New(f, format, "photos", created, []inventorytest.Row{object("a", 1)}, nil)

@@ -1,34 +1,31 @@
-// Package inventory reads an S3 Inventory report as a listing of the bucket that
-// it is about. For a bucket of a billion objects that is the only listing that
-// can be afforded.
+// Package inventory reads a report of S3 Inventory as a listing of its bucket. For a bucket
+// with a billion objects, no other listing is affordable.
+//
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory.html
 //
-// Understood are reports in CSV and Parquet, of current versions or of all: of
-// those the latest count, unless they are delete markers. The report must include
-// Size, LastModifiedDate and ETag. It is read in full, and checked, before a
-// single key of it is believed: the MD5 of the manifest and of each file, the
-// columns against the manifest's schema, and the bucket and the form of each row.
+// The package supports reports in CSV and Parquet, of current or of all versions. It ignores
+// old versions and delete markers. The report must include Size, LastModifiedDate and ETag. The
+// package reads and checks the whole report before it returns a key: the MD5 of the manifest
+// and of each file, the columns against the schema of the manifest, and bucket and format of
+// each row.
 //
 // # Order
 //
-// S3 promises no order of the rows. They are sorted into runs on disk, in a
-// folder below [os.TempDir] that [Report.Close] removes, and merged by
-// [Report.List]. This takes the memory of one batch of rows and one read buffer for
-// each run, however large the report is. Files that are sorted already, and
-// follow each other, become one run. A row takes about 60 bytes of disk, and a
-// few more for long keys without common beginnings; the data files lie there as
-// well, one at a time.
+// S3 does not guarantee an order of the rows. The package sorts them into runs on disk, in a
+// folder below [os.TempDir] that [Report.Close] removes. [Report.List] merges the runs. The
+// memory use is one batch of rows and one read buffer for each run, for a report of any size.
+// Consecutive files that are already sorted become one run. A row takes about 60 bytes on disk,
+// and more for long keys without common prefixes. The data files also need disk space, one at a
+// time.
 //
 // # Age
 //
-// A report shows the bucket at [Report.Created] or somewhat later: S3 begins to
-// scan then, and delivers within two days. So it says nothing of an object that
-// was written, or of a row that was touched, after Created: such a row's object
-// may well be missing in it. Of the others each difference is a question, and no
-// answer: an object that was overwritten or removed since, or that an inventory
-// with a filter by prefix leaves out, looks like a loss. Whoever looks at the
-// object before it acts, as an audit does, takes none of them for one, and pays a
-// request for each. Changes after Created are the next report's.
+// A report shows the bucket at [Report.Created] or somewhat later: S3 starts the scan then, and
+// delivers the report within two days. The report contains no information about changes after
+// Created, so it may lack the object of a later row. Other differences may also have harmless
+// causes: an object was overwritten or deleted since, or the inventory has a prefix filter. A
+// caller must therefore check the object before it acts, as an audit does, at the cost of a
+// request for each difference.
 package inventory
 
 import (
@@ -46,25 +43,24 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Expect says which report is wanted. The zero Expect takes any.
+// Expect restricts the accepted reports. The zero Expect accepts any report.
 type Expect struct {
-	Bucket    string    // that it is about
-	NotBefore time.Time // that it was created
+	Bucket    string    // the bucket that the report must list
+	NotBefore time.Time // earliest creation time
 }
 
-// Report is a report on disk, sorted. It is safe for concurrent use.
+// Report is a sorted report on disk. It is safe for concurrent use.
 type Report struct {
-	Bucket  string    // that it is about
-	Created time.Time // when S3 began to scan the bucket
-	Objects int64     // that are in it, for an estimate
+	Bucket  string    // the bucket that the report lists
+	Created time.Time // start of the scan by S3
+	Objects int64     // number of objects in the report, as an estimate
 
-	dir  string // of its temporary files
+	dir  string // folder of the temporary files
 	runs []*run
 }
 
-// OpenFolder reads the report in a folder that holds manifest.json. Its data
-// files lie below that folder or below the one above, as in a bucket: their keys
-// may have lost folders at their beginning.
+// OpenFolder reads the report in a folder that contains manifest.json. The data files must be
+// below that folder or below its parent. Their paths may lack leading folders of their keys.
 func OpenFolder(ctx context.Context, dir string, expect Expect) (*Report, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -73,8 +69,8 @@ func OpenFolder(ctx context.Context, dir string, expect Expect) (*Report, error)
 	return open(ctx, folder(dir), filepath.Base(dir)+"/manifest.json", expect)
 }
 
-// OpenBucket reads the report whose manifest.json is an object, from the bucket
-// that this is in.
+// OpenBucket reads the report whose manifest.json is the given object. The data files must be
+// in the same bucket.
 func OpenBucket(ctx context.Context, store bucket.Store, manifest event.Object, expect Expect) (*Report, error) {
 	get := func(ctx context.Context, key string) (io.ReadCloser, error) {
 		_, r, err := store.Get(ctx, event.Object{Bucket: manifest.Bucket, Key: key})
@@ -100,22 +96,22 @@ func open(ctx context.Context, get files, name string, expect Expect) (*Report, 
 	err = m.read(ctx, get, s)
 	r.runs, r.Objects = s.runs, s.rows
 	if err != nil {
-		_ = r.Close() // nothing of it is believed
+		_ = r.Close() // the report is rejected anyway
 		return nil, fmt.Errorf("inventory %s: %w", event.Quote(name), err)
 	}
 	return r, nil
 }
 
-// Close removes the report's temporary files. No List may be running.
+// Close removes the temporary files. No List may be running.
 func (r *Report) Close() error {
 	for _, run := range r.runs {
-		_ = run.f.Close() // it was only read
+		_ = run.f.Close() // the file was only read
 	}
 	return os.RemoveAll(r.dir)
 }
 
-// List yields the objects as [bucket.Store] does. Where a report has a key twice,
-// because it changed during the scan, the newer row counts.
+// List yields the objects like [bucket.Store]. If a report has a key twice, because the key
+// changed during the scan, List yields the newer row.
 func (r *Report) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		if name != r.Bucket {
@@ -128,7 +124,7 @@ func (r *Report) List(ctx context.Context, name, prefix, startAfter string) iter
 				return
 			}
 			if !strings.HasPrefix(e.key, prefix) {
-				return // the first key behind them
+				return // first key after the prefix
 			}
 			if !yield(e.info(), nil) {
 				return

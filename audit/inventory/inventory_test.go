@@ -25,7 +25,7 @@ import (
 
 var formats = []string{formatCSV, formatParquet}
 
-// created is when the reports of the tests were made.
+// created is the creation time of the test reports.
 var created = time.Date(2026, time.March, 1, 1, 0, 0, 0, time.UTC)
 
 func object(key string, i int) inventorytest.Row {
@@ -39,12 +39,12 @@ const (
 	versionsCSV = "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, LastModifiedDate, ETag, StorageClass, ReplicationStatus"
 )
 
-// strange are keys that must survive both formats.
+// strange are unusual keys that must survive both formats.
 var strange = []string{
 	"a b", "a+b", "a%20b", "ä/ö", `q"uo,te`, "line\nfeed", "日本.txt", "a", "a/", "a/b", "A", "0", "\x01", "~", "%", strings.Repeat("k", maxKey), "\u00ff",
 }
 
-// infos is what a listing of lines should be.
+// infos returns the expected listing of lines.
 func infos(lines []inventorytest.Row) (want []bucket.Info) {
 	for _, l := range lines {
 		if !l.Old && !l.Marker {
@@ -66,8 +66,7 @@ func list(t *testing.T, r *Report, prefix, startAfter string) (got []bucket.Info
 	return got
 }
 
-// checkList compares listings of many parts of the report with what they should
-// be.
+// checkList compares listings with many prefixes and start keys with the expected ones.
 func checkList(t *testing.T, r *Report, lines []inventorytest.Row) {
 	t.Helper()
 	all := infos(lines)
@@ -85,8 +84,7 @@ func checkList(t *testing.T, r *Report, lines []inventorytest.Row) {
 	}
 }
 
-// TestList reads a report of all versions whose rows lie anywhere, from a folder
-// and from a bucket.
+// TestList reads a report of all versions in random order, from a folder and from a bucket.
 func TestList(t *testing.T) {
 	lines := []inventorytest.Row{
 		{Bucket: "photos", Key: "a/b", Version: "1", Old: true, Size: 99, Modified: created, ETag: "old"},
@@ -113,8 +111,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// opened closes the report when the test ends, and finds that it leaves nothing
-// behind.
+// opened closes the report at the end of the test, and checks that no file remains.
 func opened(t *testing.T) func(*Report, error) *Report {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -152,7 +149,7 @@ func stored(t *testing.T, files map[string][]byte) bucket.Store {
 	return s
 }
 
-// TestCurrentVersions reads a report that has no columns of versions.
+// TestCurrentVersions reads a report without version columns.
 func TestCurrentVersions(t *testing.T) {
 	rep := inventorytest.New(t, formatCSV, "photos", created)
 	rep.Schema = currentCSV
@@ -172,8 +169,8 @@ func TestEmptyBucket(t *testing.T) {
 	checkList(t, r, nil)
 }
 
-// TestSort sorts in small batches, so that runs are merged on several levels. A
-// key that stands twice counts once, as it was last.
+// TestSort sorts with small batches, so that runs are merged on several levels. If a key occurs
+// twice, only its newest row counts.
 func TestSort(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -218,7 +215,7 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// checkSeeks begins at random places of a listing.
+// checkSeeks starts listings at random keys.
 func checkSeeks(t *testing.T, r *Report, all []bucket.Info, rng *rand.Rand, seed uint64) {
 	t.Helper()
 	for range 100 {
@@ -236,7 +233,8 @@ func checkSeeks(t *testing.T, r *Report, all []bucket.Info, rng *rand.Rand, seed
 	}
 }
 
-// TestListEnds ends with its context, and when its files are gone.
+// TestListEnds checks that a listing ends with its context, and with an error if its files are
+// damaged.
 func TestListEnds(t *testing.T) {
 	rep := inventorytest.New(t, formatCSV, "photos", created, []inventorytest.Row{object("a", 1), object("b", 2)})
 	r := opened(t)(OpenFolder(t.Context(), rep.Unpack(t, rep.Files(t)), Expect{}))
@@ -278,12 +276,12 @@ func TestFolderStaysInside(t *testing.T) {
 	}
 }
 
-// TestBrokenOff fetches data files that break off, or arrive damaged: again, but not
-// for ever.
+// TestBrokenOff checks that truncated or damaged downloads of data files are retried a limited
+// number of times.
 func TestBrokenOff(t *testing.T) {
 	lines := []inventorytest.Row{object("a", 1), object("b", 2)}
 	rep := inventorytest.New(t, formatParquet, "photos", created, lines)
-	manifest := event.Object{Bucket: "reports", Key: "//" + rep.ManifestKey()} // no path, but a name
+	manifest := event.Object{Bucket: "reports", Key: "//" + rep.ManifestKey()} // not a valid path, but a valid key
 	files := rep.Files(t)
 	files[manifest.Key], files["//"+rep.ChecksumKey()] = files[rep.ManifestKey()], files[rep.ChecksumKey()]
 	store := &breaking{Store: stored(t, files), key: rep.PartKey(0), times: fetchTries - 1}
@@ -293,7 +291,7 @@ func TestBrokenOff(t *testing.T) {
 	refuses(t, err, "the connection broke off")
 }
 
-// breaking is a store that breaks off an object's content so often.
+// breaking is a store that truncates an object a number of times.
 type breaking struct {
 	bucket.Store
 	key   string

@@ -17,7 +17,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// manifest is a manifest.json.
+// manifest is the content of manifest.json.
+//
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html
 type manifest struct {
 	SourceBucket string  `json:"sourceBucket"`
@@ -28,7 +29,7 @@ type manifest struct {
 	Parts        *[]part `json:"files"`
 
 	created time.Time
-	columns []string // by their names in CSV
+	columns []string // CSV names
 }
 
 // part is a data file.
@@ -41,15 +42,17 @@ type part struct {
 const (
 	manifestVersion = "2016-11-30"
 	maxManifest     = 256 << 20 // a million data files
-	// fetchTries is how often a data file is fetched: one of gigabytes may break off.
+	// fetchTries is the number of attempts to fetch a data file, because large downloads may
+	// fail.
 	fetchTries = 3
-	// maxScan is how long after its creation a report is complete at the latest.
+	// maxScan is the longest time from the creation of a report to its completion.
 	maxScan = 48 * time.Hour
-	// folderTime is when a report was created, as its folder is named.
+	// folderTime is the time format of the folder name, which is the creation time of the
+	// report.
 	folderTime = "2006-01-02T15-04Z"
 )
 
-// readManifest checks a manifest by itself.
+// readManifest reads a manifest and checks it against manifest.checksum.
 func readManifest(ctx context.Context, get files, name string) (*manifest, error) {
 	text, err := get.readAll(ctx, name, maxManifest)
 	if err != nil {
@@ -104,8 +107,8 @@ func (m *manifest) checkParts() error {
 	return nil
 }
 
-// meets says what is wrong about a report that is sound. The folder is the one
-// that the manifest is in, which S3 names for its time.
+// checkExpected compares a valid manifest with the expected properties. folder is the name of
+// the manifest's folder, which S3 derives from the creation time.
 func (m *manifest) checkExpected(want Expect, folder string) error {
 	const format = "2006-01-02 15:04 UTC"
 	named, err := time.Parse(folderTime, folder)
@@ -120,7 +123,7 @@ func (m *manifest) checkExpected(want Expect, folder string) error {
 	return nil
 }
 
-// read gives every current object of the report to a sorter.
+// read adds every current object of the report to a sorter.
 func (m *manifest) read(ctx context.Context, get files, s *sorter) error {
 	for _, p := range *m.Parts {
 		if err := m.readPart(ctx, get, p, s); err != nil {
@@ -157,7 +160,7 @@ func (m *manifest) readPart(ctx context.Context, get files, p part, s *sorter) e
 	})
 }
 
-// row is a row of either format, as it stands there.
+// row is a row of either format.
 type row struct {
 	bucket, key, etag string
 	old, marker       bool // not the latest version; a delete marker
@@ -165,13 +168,13 @@ type row struct {
 	modified          time.Time
 }
 
-// maxKey is S3's limit, in bytes. An ETag is far shorter.
+// maxKey is the limit of S3 in bytes. An ETag is much shorter.
 const (
 	maxKey  = 1024
 	maxETag = 256
 )
 
-// entry returns what a row says, if it is about a current object.
+// entry converts a row. current is false for an old version and for a delete marker.
 func (m *manifest) entry(r *row) (e entry, current bool, err error) {
 	switch {
 	case r.bucket != m.SourceBucket:
@@ -189,5 +192,5 @@ func (m *manifest) entry(r *row) (e entry, current bool, err error) {
 	return entry{key: r.key, etag: strings.Trim(r.etag, `"`), modified: r.modified.UnixMilli(), size: r.size}, true, err
 }
 
-// index returns where each of the columns that are needed stands, or -1.
+// index returns the index of a column, or -1.
 func (m *manifest) index(name string) int { return slices.Index(m.columns, name) }

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// parquetRow is what is read of a row. Every column but the first two is optional
-// in S3's files.
+// parquetRow has the columns that are read. In the files of S3 every column except the first
+// two is optional.
 type parquetRow struct {
 	Bucket   string  `parquet:"bucket"`
 	Key      string  `parquet:"key"`
@@ -24,16 +24,16 @@ type parquetRow struct {
 	ETag     *string `parquet:"e_tag,optional"`
 }
 
-// parquetKinds are the types of the columns that are read.
+// parquetKinds has the types of the columns that are read.
 var parquetKinds = map[string]parquet.Kind{
 	bucketColumn: parquet.ByteArray, keyColumn: parquet.ByteArray, latestColumn: parquet.Boolean, markerColumn: parquet.Boolean,
 	sizeColumn: parquet.Int64, modifiedColumn: parquet.Int64, etagColumn: parquet.ByteArray,
 }
 
-// readParquet reads the columns that are needed.
+// readParquet reads the needed columns.
 func (m *manifest) readParquet(f *os.File, yield func(*row) error) (err error) {
 	defer func() {
-		if p := recover(); p != nil { // the library's answer to some damage
+		if p := recover(); p != nil { // the library panics on some damaged files
 			err = fmt.Errorf("invalid Parquet file: %v", p)
 		}
 	}()
@@ -49,7 +49,7 @@ func (m *manifest) readParquet(f *os.File, yield func(*row) error) (err error) {
 		return err
 	}
 	r := parquet.NewGenericReader[parquetRow](file)
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // the file was only read
 	rows := make([]parquetRow, 1000)
 	for left := file.NumRows(); ; {
 		n, err := r.Read(rows)
@@ -68,7 +68,7 @@ func (m *manifest) readParquet(f *os.File, yield func(*row) error) (err error) {
 	}
 }
 
-// checkFile compares a file's own schema with the manifest's.
+// checkFile compares the schema of a file with the schema in the manifest.
 func (m *manifest) checkFile(schema *parquet.Schema) error {
 	for _, path := range schema.Columns() {
 		if name := csvName(path[0]); len(path) != 1 || m.index(name) < 0 {
@@ -88,7 +88,7 @@ func (m *manifest) checkFile(schema *parquet.Schema) error {
 	return nil
 }
 
-// isMillis reports a time in Unix milliseconds.
+// isMillis reports whether a column contains Unix milliseconds.
 func isMillis(n parquet.Node) bool {
 	t := n.Type().LogicalType()
 	if t == nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// bad is a report that must be refused.
+// bad is a report that must be rejected.
 type bad struct {
 	name   string
-	change func(*testing.T, *inventorytest.Report) // before it is written
-	edit   func(map[string]any)                    // of the manifest
+	change func(*testing.T, *inventorytest.Report) // changes the report before it is written
+	edit   func(map[string]any)                    // changes the manifest
 	files  func(*inventorytest.Report, map[string][]byte)
 	expect Expect
-	want   string // in the error
+	want   string // part of the error
 }
 
 func set(name string, value any) func(map[string]any) {
@@ -107,7 +107,7 @@ var badCSV = []bad{
 	{name: "from another day than it says", change: csvRow("2026-02-01", "2026-03-04"), want: "was modified 2026-03-04T00:00:00Z, but the report was created 2026-03-01T01:00:00Z"},
 }
 
-// narrow, micro and text are files of other columns than the schema says.
+// narrow, micro and text are rows with other columns than the schema.
 type narrow struct {
 	Bucket string `parquet:"bucket"`
 	Key    string `parquet:"key"`
@@ -200,8 +200,8 @@ func refuses(t *testing.T, err error, want string) {
 	}
 }
 
-// TestDamagedParquet changes a Parquet file whose sum is right then, as no store
-// would: it is refused, or read, and nothing else.
+// TestDamagedParquet changes a Parquet file and corrects its checksum, which no store would do.
+// The file must be rejected or read, without a panic.
 func TestDamagedParquet(t *testing.T) {
 	lines := []inventorytest.Row{}
 	for i := range 300 {
@@ -231,7 +231,7 @@ func TestDamagedParquet(t *testing.T) {
 	t.Logf("%d of %d refused", refused, len(whole)/97+1)
 }
 
-// TestDenied tells what the store says.
+// TestDenied checks that the error contains the message of the store.
 func TestDenied(t *testing.T) {
 	rep := inventorytest.New(t, formatCSV, "photos", created)
 	files := maps.Clone(rep.Files(t))

@@ -13,8 +13,8 @@ import (
 	"sort"
 )
 
-// run is a file of entries in the order of their keys. Each key is written without the
-// beginning that it shares with the one before.
+// run is a file of entries in key order. A key is stored without the prefix that it shares with
+// the previous key.
 type run struct {
 	f          *os.File
 	level      int
@@ -22,15 +22,15 @@ type run struct {
 	seekPoints []seekPoint
 }
 
-// mark is a place where reading may begin: the key there is written in full.
+// seekPoint is a position where reading can start, because its key is stored completely.
 type seekPoint struct {
 	key    string
 	offset int64
 }
 
 const (
-	// markBytes lie between marks: a search reads so much, and an index of a
-	// hundred thousand marks serves for a billion objects.
+	// seekPointBytes is the distance between seek points in bytes. A search reads at most this
+	// much. A billion objects need an index of a hundred thousand seek points.
 	seekPointBytes = 512 << 10
 	readBuffer     = 16 << 10
 )
@@ -39,7 +39,7 @@ type runWriter struct {
 	*run
 	w   *bufio.Writer
 	buf []byte
-	key string // the last one
+	key string // the last key
 }
 
 func newRun(dir string) (*runWriter, error) {
@@ -76,15 +76,14 @@ func appendText(b []byte, s string) []byte {
 
 func (w *runWriter) flush() error { return w.w.Flush() }
 
-// cursor reads a run. It stands at an entry.
+// cursor reads a run. It contains the current entry.
 type cursor struct {
 	entry
 	r   *bufio.Reader
 	key []byte
 }
 
-// seek returns a cursor at the first entry whose key is not before from, or nil
-// behind the last one.
+// seek returns a cursor at the first entry whose key is not less than from, or nil at the end.
 func (r *run) seek(from string) (*cursor, error) {
 	i := sort.Search(len(r.seekPoints), func(i int) bool { return r.seekPoints[i].key >= from })
 	start := r.seekPoints[max(0, i-1)].offset
@@ -100,7 +99,7 @@ func (r *run) seek(from string) (*cursor, error) {
 	}
 }
 
-// next goes to the next entry, if there is one.
+// next advances to the next entry, if there is one.
 func (c *cursor) next() (bool, error) {
 	shared, err := binary.ReadUvarint(c.r)
 	if err == io.EOF {
@@ -121,7 +120,7 @@ func (c *cursor) next() (bool, error) {
 	return true, nil
 }
 
-// rest reads what follows the key, unless that could not be read.
+// rest reads the fields after the key, unless err is set.
 func (c *cursor) rest(etag []byte, err error) ([]byte, error) {
 	if err == nil {
 		etag, err = c.appendText(etag, maxETag)
@@ -149,8 +148,7 @@ func (c *cursor) appendText(b []byte, most uint64) ([]byte, error) {
 	return b, err
 }
 
-// merge yields the entries of runs in the order of their keys, beginning at from.
-// An error ends it.
+// merge yields the entries of runs in key order, starting at from. An error ends the sequence.
 func merge(ctx context.Context, runs []*run, from string) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		var h cursors
@@ -184,10 +182,10 @@ func merge(ctx context.Context, runs []*run, from string) iter.Seq2[entry, error
 	}
 }
 
-// cursors is a heap, the first entry on top.
+// cursors is a heap with the smallest entry on top.
 type cursors []*cursor
 
-// advance moves the cursor on top.
+// advance advances the cursor on top.
 func (h *cursors) advance() error {
 	more, err := (*h)[0].next()
 	switch {

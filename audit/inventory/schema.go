@@ -10,13 +10,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// The formats, as a manifest names them.
+// Formats in a manifest.
 const (
 	formatCSV     = "CSV"
 	formatParquet = "Parquet"
 )
 
-// The columns that matter, by their names in CSV.
+// The columns that are used, by their CSV names.
 const (
 	bucketColumn   = "Bucket"
 	keyColumn      = "Key"
@@ -28,7 +28,8 @@ const (
 	etagColumn     = "ETag"
 )
 
-// ignored are the other columns.
+// ignored lists the other columns.
+//
 // https://docs.aws.amazon.com/AmazonS3/latest/API/API_InventoryConfiguration.html
 var ignored = []string{
 	"StorageClass", "IsMultipartUploaded", "ReplicationStatus", "EncryptionStatus", "ObjectLockRetainUntilDate", "ObjectLockMode",
@@ -37,7 +38,7 @@ var ignored = []string{
 	"LifecycleExpirationDate",
 }
 
-// columnsOf returns the columns of a report, by their names in CSV.
+// columnsOf returns the columns of a report by their CSV names.
 func columnsOf(format, schema string) (columns []string, err error) {
 	switch format {
 	case formatCSV:
@@ -62,7 +63,7 @@ func checkColumns(columns []string) error {
 		case slices.Contains(columns[:i], name):
 			return fmt.Errorf("its fileSchema has the column %s twice", event.Quote(name))
 		case slices.Contains(versions, name):
-			needed = append(needed, latestColumn, markerColumn) // it has more than the current versions
+			needed = append(needed, latestColumn, markerColumn) // the report has all versions
 		case !slices.Contains(needed, name) && !slices.Contains(ignored, name):
 			return fmt.Errorf("its fileSchema has an unknown column %s: leave that field out of the inventory", event.Quote(name))
 		}
@@ -76,18 +77,17 @@ func checkColumns(columns []string) error {
 	return nil
 }
 
-// parquetField finds the name of a field in the text of a Parquet schema.
+// parquetField matches a field in a Parquet schema.
 var parquetField = regexp.MustCompile(`\b(?:required|optional|repeated)\s+\w+\s+(\w+)`)
 
-// parquetName turns IsLatest into is_latest.
+// parquetName converts IsLatest to is_latest.
 func parquetName(name string) string {
 	return strings.ToLower(wordStart.ReplaceAllString(name, "${1}_${2}"))
 }
 
 var wordStart = regexp.MustCompile(`(.)([A-Z])`)
 
-// csvName returns the column of that name in Parquet, or the name itself, which
-// no column in CSV has.
+// csvName returns the CSV name of a Parquet column. It returns an unknown name unchanged.
 func csvName(name string) string {
 	for _, known := range slices.Concat([]string{
 		bucketColumn, keyColumn, versionColumn, latestColumn, markerColumn, sizeColumn, modifiedColumn, etagColumn,

@@ -20,29 +20,29 @@ func (e entry) info() bucket.Info {
 	return bucket.Info{Key: e.key, ETag: e.etag, ModTime: time.UnixMilli(e.modified).UTC(), Size: e.size}
 }
 
-// compare puts the newer of two entries of one key first.
+// compare orders entries by key, and entries with the same key from the newest to the oldest.
 func (e entry) compare(f entry) int {
 	return cmp.Or(cmp.Compare(e.key, f.key), cmp.Compare(f.modified, e.modified))
 }
 
 const (
-	// batchBytes is about how much memory the entries of a batch take.
+	// maxBatchBytes is the approximate memory of one batch.
 	maxBatchBytes = 12 << 20
 	entryOverhead = 48
-	// runsOfLevel is how many runs are merged into one of the next level. 64
-	// batches make a run of five million rows, 64 of those one of 350 million.
+	// runsPerLevel is the number of runs that are merged into a run of the next level. 64
+	// batches make a run of five million rows, and 64 such runs make one of 350 million.
 	runsPerLevel = 64
 )
 
 // sorter sorts entries into runs on disk, with the memory of one batch.
 type sorter struct {
 	dir   string
-	room  int // of a batch, in bytes
-	fanIn int // how many runs of a level are merged into one of the next
+	room  int // maximum size of a batch in bytes
+	fanIn int // number of runs of one level that are merged into a run of the next level
 	rows  int64
 	batch []entry
 	bytes int
-	runs  []*run // their levels never rise
+	runs  []*run // their levels never increase
 	last  *runWriter
 }
 
@@ -56,8 +56,8 @@ func (s *sorter) add(ctx context.Context, e entry) error {
 	return s.flush(ctx)
 }
 
-// flush writes the batch behind the last run if it follows it, or begins a new
-// one.
+// flush sorts the batch, and appends it to the last run if all of its keys are greater.
+// Otherwise it starts a new run.
 func (s *sorter) flush(ctx context.Context) error {
 	if len(s.batch) == 0 {
 		return nil
@@ -85,8 +85,7 @@ func (s *sorter) flush(ctx context.Context) error {
 	return nil
 }
 
-// seal ends the last run. Whenever there are enough runs of a level, they become one of the
-// next.
+// closeRun ends the last run. It merges the last runs if there are enough of one level.
 func (s *sorter) closeRun(ctx context.Context) error {
 	err := s.last.flush()
 	s.last = nil
@@ -96,7 +95,7 @@ func (s *sorter) closeRun(ctx context.Context) error {
 	return err
 }
 
-// collapse merges the runs from i on.
+// mergeRuns merges the runs from index i on into one.
 func (s *sorter) mergeRuns(ctx context.Context, i int) error {
 	w, err := newRun(s.dir)
 	if err != nil {
@@ -108,12 +107,12 @@ func (s *sorter) mergeRuns(ctx context.Context, i int) error {
 			err = w.write(e)
 		}
 		if err != nil {
-			_ = w.f.Close() // nothing of it is believed
+			_ = w.f.Close() // the run is rejected anyway
 			return err
 		}
 	}
 	for _, r := range s.runs[i:] {
-		_ = r.f.Close() // it was only read
+		_ = r.f.Close() // the file was only read
 	}
 	s.runs = append(s.runs[:i], w.run)
 	return w.flush()

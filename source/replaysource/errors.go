@@ -6,24 +6,25 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// place is where a payload, or a fault in it, lies.
+// position is the position of a payload, or of a fault in it.
 type position struct {
-	Path   string // fit for print; "standard input" for "-"
-	Line   int64  // from 1
-	Offset int64  // in bytes, from 0
-	Number int64  // of the payload in its input, from 1
+	Path   string // printable; "standard input" for "-"
+	Line   int64  // starts at 1
+	Offset int64  // in bytes, starts at 0
+	Number int64  // index of the payload in its input, starts at 1
 }
 
 func (p position) String() string {
 	return fmt.Sprintf("%s:%d: payload %d (byte %d)", p.Path, p.Line, p.Number, p.Offset)
 }
 
-// InputError says what could not be read. Everything before it was delivered.
+// InputError is returned if an input cannot be read. Everything before its position was
+// delivered.
 type InputError struct {
 	position
-	// Skippable: Config.SkipBad would have passed over it.
+	// Skippable is set if Config.SkipBad would have skipped the payload.
 	Skippable bool
-	// Err is event's, jsontext's or the file's.
+	// Err is the error of package event, of jsontext, or of the file.
 	Err error
 }
 
@@ -39,12 +40,11 @@ func (e *InputError) Error() string {
 // Unwrap returns Err.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// DeliveryError says which payload was not acknowledged, however often it was
-// delivered.
+// DeliveryError is returned for a payload that was not acknowledged after all attempts.
 type DeliveryError struct {
 	position
 	Tries int
-	Err   error // of the last try; may be nil
+	Err   error // of the last attempt; may be nil
 }
 
 func (e *DeliveryError) Error() string {
@@ -58,7 +58,7 @@ func (e *DeliveryError) Error() string {
 // Unwrap returns Err.
 func (e *DeliveryError) Unwrap() error { return e.Err }
 
-// display is how a path is printed.
+// displayPath returns the printable form of a path.
 func displayPath(path string) string {
 	if path == "-" {
 		return "standard input"

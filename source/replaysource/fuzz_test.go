@@ -20,11 +20,11 @@ import (
 	"github.com/pawlhq/pawl/source/replaysource"
 )
 
-// chunked is an input that arrives in pieces, and counts what was taken of it.
+// chunked is an input that arrives in pieces. It counts the bytes that were read.
 type chunked struct {
 	left  []byte
 	piece int
-	taken atomic.Int64 // a standard input may be read on when the run is over
+	taken atomic.Int64 // standard input may be read after the run has ended
 }
 
 func (c *chunked) Read(p []byte) (int, error) {
@@ -37,9 +37,9 @@ func (c *chunked) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// FuzzReplay compares what is delivered of an input with what a JSON decoder
-// finds that holds all of it in memory. The bytes 0xF8 and 0xF9, which no text
-// has, stand for half of event.MaxPayload: a fuzzer would not get that far.
+// FuzzReplay compares the delivered events of an input with the result of a JSON decoder that
+// keeps the whole input in memory. Each byte 0xF8 and 0xF9, which do not occur in text, is
+// replaced by half of event.MaxPayload, because a fuzzer would not produce such a long input.
 func FuzzReplay(f *testing.F) {
 	captures, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(captures) == 0 {
@@ -64,7 +64,7 @@ func FuzzReplay(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input []byte, piece uint16, skip bool) {
 		if bytes.Count(input, []byte{0xf8})+bytes.Count(input, []byte{0xf9}) > 6 {
-			return // as large as it need be
+			return // as large as allowed
 		}
 		half := event.MaxPayload / 2
 		input = bytes.ReplaceAll(input, []byte{0xf8}, bytes.Repeat([]byte("x"), half))
@@ -88,8 +88,7 @@ func fuzzReplay(t *testing.T, input []byte, piece int, skip bool) {
 	}
 	if bad != nil {
 		checkPlace(t, bad, input)
-		// Nobody has to hold more than one payload: two buffers and what a
-		// pipe's reader has ahead come on top.
+		// The source may buffer one payload, two buffers, and the read-ahead of a pipe.
 		if ahead := in.taken.Load() - bad.Offset; ahead > event.MaxPayload+4*64<<10 {
 			t.Errorf("%d bytes were read beyond the fault at %d", ahead, bad.Offset)
 		}
@@ -103,8 +102,7 @@ func fuzzReplay(t *testing.T, input []byte, piece int, skip bool) {
 	}
 }
 
-// checkPlace checks that a fault is where it is said to be, and fit for a
-// terminal.
+// checkPlace checks that the position of a fault is correct and printable.
 func checkPlace(t *testing.T, e *replaysource.InputError, input []byte) {
 	if e.Offset < 0 || e.Offset > int64(len(input)) || e.Number < 1 {
 		t.Fatalf("a fault at byte %d of %d, in payload %d", e.Offset, len(input), e.Number)
@@ -117,15 +115,15 @@ func checkPlace(t *testing.T, e *replaysource.InputError, input []byte) {
 	}
 }
 
-// model returns the keys of the events before the first payload that cannot be
-// read, and whether there is none.
+// model returns the keys of the events before the first invalid payload, and whether there is
+// none.
 func model(input []byte) (keys []string, all bool) {
 	keys = []string{}
 	dec := jsontext.NewDecoder(bytes.NewReader(input), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for {
 		rest := input[dec.InputOffset():]
 		if space := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n")); space >= event.MaxPayload {
-			return keys, false // nothing for so long is refused as well
+			return keys, false // so much white space is rejected as well
 		}
 		value, err := dec.ReadValue()
 		if err != nil {
@@ -141,7 +139,7 @@ func model(input []byte) (keys []string, all bool) {
 	}
 }
 
-// The model is worth something only if it finds what there is.
+// TestModel checks the model with known inputs.
 func TestModel(t *testing.T) {
 	keys, all := model([]byte(line("a") + line("b") + "\n{}" + line("c")))
 	if diff := cmp.Diff([]string{"a", "b"}, keys); diff != "" || all {

@@ -12,36 +12,35 @@ import (
 )
 
 const (
-	// maxInFlight bounds the events read and not yet acknowledged, and so
-	// the memory. One payload of the largest size fits.
+	// maxInFlight bounds the events that were read and not yet acknowledged, and thus the
+	// memory. It permits one payload of the maximum size.
 	maxInFlight = event.MaxRecords
-	// maxTries is how often a payload is delivered. Redelivery is the only retry over a
-	// ledger in memory and in a program that never sweeps. The bound ends a replay whose
-	// payload names a row that cannot be read.
+	// maxAttempts bounds the deliveries of one payload. With a memory ledger, and in a program
+	// without sweeps, redelivery is the only retry. The bound ends a replay with a payload for
+	// an unreadable row.
 	maxAttempts = 10
-	// How long to wait before another try: where the sink does not say, and
-	// at most.
+	// defaultRetryDelay applies if the sink requests no delay. maxRetryDelay bounds the delay.
 	defaultRetryDelay = time.Second
 	maxRetryDelay     = time.Minute
 )
 
-// delivery is one payload on its way.
+// delivery is one payload and its delivery attempts.
 type delivery struct {
 	events []event.Event
 	at     position
 	tries  int
-	due    time.Time // of the next try
-	err    error     // of the last try
+	due    time.Time // time of the next attempt
+	err    error     // error of the last attempt
 }
 
 func (d *delivery) weight() int64 { return int64(len(d.events)) }
 
-// flight is what was read and is not acknowledged yet.
+// inFlight tracks payloads that were read and not yet acknowledged.
 type inFlight struct {
 	*Source
 	sink source.Sink
 	room *semaphore.Weighted
-	// again has room for everything in flight: Done must not block.
+	// retries has a capacity for all deliveries in flight, because Done must not block.
 	retries chan *delivery
 	stop    context.CancelCauseFunc
 }
@@ -54,7 +53,7 @@ func newInFlight(s *Source, sink source.Sink, stop context.CancelCauseFunc) *inF
 	}
 }
 
-// deliver hands d to the sink, when there is room for it.
+// deliver passes d to the sink. It waits until there is room for its events.
 func (f *inFlight) deliver(ctx context.Context, d *delivery) error {
 	if len(d.events) == 0 {
 		f.count(func(p *Progress) { p.Acknowledged++ })
@@ -83,7 +82,7 @@ func (f *inFlight) try(ctx context.Context, d *delivery) error {
 	return err
 }
 
-// done is told what became of d.
+// done handles the outcome of a delivery.
 func (f *inFlight) done(d *delivery, o source.Outcome) {
 	if !o.Ack {
 		wait := o.RetryAfter
@@ -104,8 +103,8 @@ func (f *inFlight) done(d *delivery, o source.Outcome) {
 	f.room.Release(d.weight())
 }
 
-// redeliver delivers again what was not acknowledged, until all has landed.
-// What cannot be delivered again stops the replay.
+// redeliver retries unacknowledged deliveries until drained is closed. It stops the replay if a
+// delivery fails permanently.
 func (f *inFlight) redeliver(ctx context.Context, drained <-chan struct{}) {
 	for {
 		select {
@@ -135,8 +134,8 @@ func (f *inFlight) retry(ctx context.Context, d *delivery) error {
 	return f.try(ctx, d)
 }
 
-// land waits until nothing is in flight, or, when ctx has ended, as long as the
-// grace allows. Deliveries that are still in flight then are left to the sink.
+// drain waits until no delivery is in flight. After ctx has ended, it waits for at most
+// ShutdownTimeout, and then leaves the remaining deliveries to the sink.
 func (f *inFlight) drain(ctx context.Context) {
 	if f.room.Acquire(ctx, maxInFlight) == nil {
 		return

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/source/sourcetest"
 )
 
-// A payload that is never acknowledged ends the replay with its place; the
-// others are delivered all the same.
+// TestGivesUp checks that an unacknowledged payload ends the replay with its position, and that
+// the others are delivered.
 func TestGivesUp(t *testing.T) {
 	away := errors.New("the ledger is away")
 	sink := sourcetest.NewSink(0)
@@ -45,8 +45,8 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// A sink that goes away before the source was told to end is an error: the
-// replay is not complete.
+// TestSinkCloses checks that a sink that closes before the end is an error, because the replay
+// is incomplete.
 func TestSinkCloses(t *testing.T) {
 	sink := sourcetest.NewSink(0)
 	sink.Close()
@@ -56,7 +56,7 @@ func TestSinkCloses(t *testing.T) {
 	}
 }
 
-// hold is a sink that takes everything and answers when told to.
+// heldSink is a sink that answers when the test tells it to.
 type heldSink struct{ taken chan func(source.Outcome) }
 
 func (h *heldSink) Deliver(_ context.Context, d source.Delivery) error { return h.TryDeliver(d) }
@@ -66,7 +66,8 @@ func (h *heldSink) TryDeliver(d source.Delivery) error {
 	return nil
 }
 
-// However much the sink takes, the events in flight are bounded.
+// TestInFlightIsBounded checks that the events in flight are bounded, even if the sink accepts
+// everything.
 func TestInFlightIsBounded(t *testing.T) {
 	const lines = event.MaxRecords + 100
 	sink := &heldSink{taken: make(chan func(source.Outcome), lines)}
@@ -91,7 +92,7 @@ func TestInFlightIsBounded(t *testing.T) {
 	}
 }
 
-// generator is an input of so many lines that does not exist as a whole.
+// generator is an input that generates its lines.
 type generator struct {
 	left, next int
 	line       []byte
@@ -112,7 +113,7 @@ func (g *generator) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// watch acknowledges at once, checks the order and looks at the memory.
+// checkingSink acknowledges immediately, and checks the order and the memory.
 type checkingSink struct {
 	t     *testing.T
 	seen  int
@@ -134,8 +135,7 @@ func (w *checkingSink) TryDeliver(d source.Delivery) error {
 	return nil
 }
 
-// A hundred thousand objects need little memory: all of this process's is
-// counted.
+// TestMemory replays a hundred thousand objects, and bounds the memory of this process.
 func TestMemory(t *testing.T) {
 	const lines, most = 100_000, 64 << 20
 	s, sink := newSource(t, replaysource.Config{Stdin: &generator{left: lines}}), &checkingSink{t: t}
@@ -148,7 +148,7 @@ func TestMemory(t *testing.T) {
 	t.Logf("%d MiB", sink.inuse>>20)
 }
 
-// discard acknowledges at once.
+// discardingSink acknowledges immediately.
 type discardingSink struct{}
 
 func (discardingSink) Deliver(_ context.Context, d source.Delivery) error {
@@ -160,7 +160,7 @@ func (discardingSink) TryDeliver(d source.Delivery) error {
 	return nil
 }
 
-// BenchmarkReplay reads lines of which each is one event.
+// BenchmarkReplay replays lines with one event each.
 func BenchmarkReplay(b *testing.B) {
 	input := &generator{left: b.N}
 	s := newSource(b, replaysource.Config{Stdin: input})

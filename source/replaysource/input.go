@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// size checks that every path can be read, as far as that can be told without
-// reading, and adds up the bytes there are: -1 if an input does not say.
+// size checks that all paths are readable, as far as possible without reading. It returns the
+// total size in bytes, or -1 if an input has no size.
 func size(paths []string, stdin io.Reader) (int64, error) {
 	var total int64
 	known, stdins := true, 0
@@ -42,7 +42,7 @@ func size(paths []string, stdin io.Reader) (int64, error) {
 	return total, nil
 }
 
-// stat is nil for a standard input that is no file.
+// stat returns nil for a standard input that is not a file.
 func stat(path string, stdin io.Reader) (fs.FileInfo, error) {
 	if path != "-" {
 		return os.Stat(path)
@@ -53,7 +53,8 @@ func stat(path string, stdin io.Reader) (fs.FileInfo, error) {
 	return nil, nil
 }
 
-// bare is the cause without the path, which is printed quoted already.
+// withoutPath returns the cause of err without the path, because messages already contain the
+// quoted path.
 func withoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -62,7 +63,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// input is an opened input whose Read ends when the context does.
+// input is an open input whose Read ends with the context.
 type input struct {
 	io.Reader
 	close func()
@@ -75,27 +76,27 @@ func open(ctx context.Context, path string, stdin io.Reader) (input, error) {
 		if err != nil {
 			return input{}, fmt.Errorf("replay: cannot read %s: %w; everything before it was delivered", displayPath(path), withoutPath(err))
 		}
-		r, closeFile = f, func() { _ = f.Close() } // only read: nothing to lose
+		r, closeFile = f, func() { _ = f.Close() } // the file was only read
 	}
 	if f, ok := r.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			return input{Reader: f, close: closeFile}, nil // never blocks for long
+			return input{Reader: f, close: closeFile}, nil // a regular file does not block for long
 		}
 	}
 	p := newAsyncReader(ctx, r)
 	return input{Reader: p, close: func() { p.end(); closeFile() }}, nil
 }
 
-// pump reads from a pipe or terminal, which may have nothing to say for hours,
-// in a goroutine of its own.
+// asyncReader reads from a pipe or a terminal in its own goroutine, because such a read may
+// block for hours.
 type asyncReader struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	from   io.Reader
 	blocks chan block
 	ended  chan struct{}
-	rest   []byte // of the last block
-	err    error  // after it
+	rest   []byte // unread bytes of the last block
+	err    error  // error after the last block
 }
 
 type block struct {
@@ -112,8 +113,7 @@ func newAsyncReader(ctx context.Context, from io.Reader) *asyncReader {
 
 func (p *asyncReader) run() {
 	defer close(p.ended)
-	// Two buffers are enough: whoever receives a block is done with the one
-	// before.
+	// Two buffers suffice: when a block is received, the previous one was consumed.
 	var buffers [2][]byte
 	for i := range buffers {
 		buffers[i] = make([]byte, readBuffer)
@@ -149,9 +149,9 @@ func (p *asyncReader) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// end stops the goroutine and waits for it, where the operating system can
-// interrupt a read. Where it cannot (a terminal), the read is left behind: it
-// ends with the next input and then touches nothing.
+// end stops the goroutine and waits for it, if the operating system can interrupt the read.
+// Otherwise, for a terminal, the read continues in the background. It ends with the next input,
+// which is discarded.
 func (p *asyncReader) end() {
 	p.cancel()
 	d, ok := p.from.(interface{ SetReadDeadline(time.Time) error })
@@ -159,5 +159,5 @@ func (p *asyncReader) end() {
 		return
 	}
 	<-p.ended
-	_ = d.SetReadDeadline(time.Time{}) // the reader is the caller's: as it was
+	_ = d.SetReadDeadline(time.Time{}) // restore the deadline for the caller
 }

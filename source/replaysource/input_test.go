@@ -54,7 +54,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// What real servers sent, in files: each is one payload, an array too.
+// TestCaptures replays notifications that real servers sent. Each file is one payload, even an
+// array.
 func TestCaptures(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(paths) != 6 {
@@ -97,7 +98,7 @@ func TestCaptures(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	good := line("a") + "\n"
 	offset := int64(len(good))
-	large := `{"x":"` + strings.Repeat("x", event.MaxPayload-7) + `"}` // one byte more than may be
+	large := `{"x":"` + strings.Repeat("x", event.MaxPayload-7) + `"}` // one byte more than allowed
 	tests := []struct {
 		name, rest   string
 		line, offset int64
@@ -141,8 +142,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A payload of exactly the size allowed is read, though what follows is not
-// asked for yet.
+// TestLargestPayload checks that a payload of the maximum size is read without waiting for more
+// input.
 func TestLargestPayload(t *testing.T) {
 	a := line("a")
 	largest := a[:len(a)-1] + `,"x":"` + strings.Repeat("x", event.MaxPayload-len(a)-len(`,"x":""`)) + `"}`
@@ -169,14 +170,15 @@ func TestSkipBad(t *testing.T) {
 	}
 }
 
-// Where payloads are on lines, one that is not JSON costs its own line only.
+// TestSkipBadLine checks that invalid JSON costs only its own line if payloads are on separate
+// lines.
 func TestSkipBadLine(t *testing.T) {
 	a, b := line("a")+"\n", line("b")
 	huge := strings.Repeat("x", 3*event.MaxPayload) + "\n"
 	tests := []struct {
 		name, input string
 		want        []string
-		at          []string // of what was skipped: line and byte
+		at          []string // line and byte of each skipped payload
 	}{
 		{"text", a + "in/c.jpg was written\n" + b, []string{"a", "b"}, []string{":2: payload 2 (byte 346)"}},
 		{"first line", "# a log\n" + a, []string{"a"}, []string{":1: payload 1 (byte 0)"}},
@@ -209,8 +211,8 @@ func TestSkipBadLine(t *testing.T) {
 	}
 }
 
-// What is not JSON in the middle of a line ends the replay: a brace further on
-// may be of the bad payload itself.
+// TestSkipBadEndsWithinLine checks that invalid JSON within a line ends the replay, because a
+// later brace may belong to the invalid payload.
 func TestSkipBadEndsWithinLine(t *testing.T) {
 	for _, input := range []string{line("a") + "} " + line("b"), line("a") + "\n  nonsense\n" + line("b")} {
 		sink, p, err := replay(t, replaysource.Config{SkipBad: true}, input)
@@ -260,8 +262,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A file that has gone since the source was made is an error after the files
-// before it, and not an empty one.
+// TestFileGone checks that a file that was removed after New is an error, after the files
+// before it were delivered.
 func TestFileGone(t *testing.T) {
 	first, second := file(t, line("a")), file(t, line("b"))
 	s, sink := newSource(t, replaysource.Config{Paths: []string{first, second}}), &recordingSink{}

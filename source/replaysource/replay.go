@@ -1,10 +1,9 @@
-// Package replaysource reads notifications from files or standard input: a
-// log of them that was kept, or one that was made to process a bucket again.
+// Package replaysource reads notifications from files or standard input: an archived log of
+// notifications, or a generated list for a repeated processing of a bucket.
 //
-// An input holds JSON values one after the other: one on each line, or pretty
-// printed, or with nothing between them. Each is one payload, as a store would
-// have sent it. Replaying a payload again is harmless: what the ledger knows is
-// refused as a duplicate, or looked at and found done.
+// An input contains JSON values, one per line, pretty-printed, or without separators. Each
+// value is one payload, as the store would send it. Replaying a payload again is harmless: the
+// ledger rejects known events as duplicates, or finds that the object is settled.
 package replaysource
 
 import (
@@ -24,32 +23,30 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Config says what to read. Paths is required.
+// Config configures a Source. Paths is required.
 type Config struct {
-	// Paths are read in this order. "-" is Stdin.
+	// Paths are read in this order. "-" means Stdin.
 	Paths []string
-	// Stdin's default is os.Stdin. A read of it that the operating system
-	// does not let go of when the context ends is left behind.
+	// Stdin defaults to os.Stdin. If the operating system cannot interrupt a read of Stdin, the
+	// read continues in the background after the context has ended.
 	Stdin io.Reader
-	// Dialect of the notifications; default: told from each payload.
+	// Dialect of the notifications. Default: detected in each payload.
 	Dialect event.Dialect
-	// TrustSequencer vouches for the store's order; see source.Delivery.
+	// TrustSequencer trusts the order of the store: see source.Delivery.
 	TrustSequencer bool
-	// SkipBad passes over payloads that are JSON but no notification that
-	// can be read, and over lines that begin with what is not JSON or is
-	// larger than event.MaxPayload. They are logged and counted. Text
-	// that is no JSON and does not begin a line ends the replay even so, because
-	// the next payload may begin anywhere behind it.
+	// SkipBad skips payloads that are JSON but not a valid notification, and lines that begin
+	// with invalid JSON or with a value larger than event.MaxPayload. Skipped payloads are
+	// logged and counted. Invalid JSON within a line still ends the replay, because the start
+	// of the next payload is unknown.
 	SkipBad bool
-	// ShutdownTimeout is how long Run, when its context has ended, waits for
-	// deliveries that the sink has not answered; default 10 s.
+	// ShutdownTimeout bounds the wait for unanswered deliveries after the context of Run has ended.
+	// Default 10 s.
 	ShutdownTimeout time.Duration
-	// Logger's default is slog.Default().
+	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 }
 
-// Source is a finite source: its Run ends when everything is read and
-// acknowledged.
+// Source is a finite source. Its Run ends when all inputs are read and acknowledged.
 type Source struct {
 	cfg     Config
 	total   int64
@@ -64,23 +61,23 @@ var (
 	_ source.Declarer = (*Source)(nil)
 )
 
-// Progress counts what a replay has done so far.
+// Progress counts the work of a replay.
 type Progress struct {
-	Bytes    int64 `json:"bytes"`    // done with
-	Total    int64 `json:"total"`    // bytes there are; -1 where an input does not say
-	Payloads int64 `json:"payloads"` // read, without those skipped
-	Skipped  int64 `json:"skipped"`  // payloads and lines passed over
-	Events   int64 `json:"events"`   // in those payloads
-	Ignored  int64 `json:"ignored"`  // records in them that say nothing about content
+	Bytes    int64 `json:"bytes"`    // processed
+	Total    int64 `json:"total"`    // size of all inputs in bytes; -1 if unknown
+	Payloads int64 `json:"payloads"` // read, without skipped ones
+	Skipped  int64 `json:"skipped"`  // skipped payloads and lines
+	Events   int64 `json:"events"`   // events in the payloads
+	Ignored  int64 `json:"ignored"`  // records in the payloads that do not concern content
 
 	Acknowledged int64           `json:"acknowledged"` // payloads
-	Redelivered  int64           `json:"redelivered"`  // deliveries after one that was not acknowledged
+	Redelivered  int64           `json:"redelivered"`  // deliveries after the first one of a payload
 	Verdicts     source.Verdicts `json:"verdicts"`
-	// Complete: every payload of every input is acknowledged or skipped.
+	// Complete is set if every payload of every input is acknowledged or skipped.
 	Complete bool `json:"complete"`
 }
 
-// New checks cfg, and that every file is there.
+// New validates cfg and checks that every file exists.
 func New(cfg Config) (*Source, error) {
 	cfg.ShutdownTimeout = cmp.Or(cfg.ShutdownTimeout, 10*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
@@ -103,7 +100,7 @@ func New(cfg Config) (*Source, error) {
 	return &Source{cfg: cfg, total: total, progress: Progress{Total: total}}, nil
 }
 
-// Progress may be asked for at any time, from any goroutine.
+// Progress returns the current progress. It is safe for concurrent use.
 func (s *Source) Progress() Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,13 +113,12 @@ func (s *Source) count(f func(p *Progress)) {
 	f(&s.progress)
 }
 
-// Run reads all inputs and delivers what they say, in their order. A payload
-// that is not acknowledged is delivered again, up to ten times.
+// Run reads all inputs and delivers their events in order. It delivers an unacknowledged
+// payload again, up to ten times in all.
 //
-// An [*InputError] says what could not be read, a [*DeliveryError] what was not
-// acknowledged; in both cases everything before it was. When ctx ends, Run
-// returns nil, and Progress tells whether the replay was complete. A source
-// runs once.
+// Run returns an [*InputError] if an input cannot be read, and a [*DeliveryError] if a payload
+// was not acknowledged. Everything before that payload was delivered. When ctx ends, Run
+// returns nil, and Progress shows whether the replay was complete. A source runs once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
 		return errors.New("replay: already run: create a new source")
@@ -191,7 +187,7 @@ func (s *Source) readOne(ctx context.Context, f *inFlight, path string) error {
 	}
 }
 
-// payload parses and delivers one payload, without keeping any of its bytes.
+// payload parses and delivers one payload. It keeps no reference to its bytes.
 func (s *Source) payload(ctx context.Context, f *inFlight, payload []byte, at position) error {
 	batch, err := event.Parse(payload, s.cfg.Dialect)
 	if err != nil {
@@ -205,23 +201,23 @@ func (s *Source) payload(ctx context.Context, f *inFlight, payload []byte, at po
 	return f.deliver(ctx, &delivery{events: batch.Events, at: at})
 }
 
-// badLine skips the line of a payload that is not JSON, where that is allowed
-// and at is where one begins, or returns why the replay ends.
+// badLine skips the line of an invalid payload if SkipBad is set and the payload starts the
+// line. Otherwise it returns an error.
 func (s *Source) badLine(ctx context.Context, v *values, at position, err error) error {
 	bad, ok := errors.AsType[*InputError](err)
 	if !ok || !bad.Skippable || !s.cfg.SkipBad {
 		return err
 	}
-	if err := v.skipLine(ctx); err != nil && err != io.EOF { // at the end, next says so
+	if err := v.skipLine(ctx); err != nil && err != io.EOF { // at the end of the input, next returns io.EOF
 		return &InputError{position: at, Err: err}
 	}
 	return s.bad(ctx, at, bad.Err)
 }
 
-// loggedBad is how many skipped payloads are logged one by one.
+// loggedBad is the number of skipped payloads that are logged individually.
 const loggedBad = 100
 
-// bad skips a payload, where that is allowed, or says why it ends the replay.
+// bad skips a payload if SkipBad is set, or returns an error.
 func (s *Source) bad(ctx context.Context, at position, err error) error {
 	if !s.cfg.SkipBad {
 		return &InputError{position: at, Skippable: true, Err: err}

@@ -19,7 +19,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// keep is a sink that acknowledges everything at once and keeps the events.
+// recordingSink is a sink that acknowledges everything immediately and records the events.
 type recordingSink struct{ events []event.Event }
 
 func (k *recordingSink) Deliver(_ context.Context, d source.Delivery) error { return k.TryDeliver(d) }
@@ -53,7 +53,7 @@ func newSource(t testing.TB, cfg replaysource.Config) *replaysource.Source {
 	return s
 }
 
-// replay reads input to its end, or as far as it goes.
+// replay reads input to its end, or to the first error.
 func replay(t *testing.T, cfg replaysource.Config, input string) (*recordingSink, replaysource.Progress, error) {
 	t.Helper()
 	cfg.Stdin = strings.NewReader(input)
@@ -62,7 +62,7 @@ func replay(t *testing.T, cfg replaysource.Config, input string) (*recordingSink
 	return sink, s.Progress(), err
 }
 
-// pipe is a standard input that can be written to.
+// pipe returns a standard input, and its writing end.
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -108,7 +108,7 @@ func TestRulesFromFile(t *testing.T) {
 func TestRulesFromPipe(t *testing.T) {
 	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
 		r, w := pipe(t)
-		if _, err := io.WriteString(w, strings.Join(payloads, "\n")); err != nil { // fits a pipe's buffer
+		if _, err := io.WriteString(w, strings.Join(payloads, "\n")); err != nil { // fits into the buffer of a pipe
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {
@@ -118,8 +118,8 @@ func TestRulesFromPipe(t *testing.T) {
 	})
 }
 
-// A standard input that stays silent does not keep Run from ending, whether
-// its read can be interrupted or not.
+// TestSilentInput checks that Run ends although a standard input sends nothing, whether or not
+// its read can be interrupted.
 func TestSilentInput(t *testing.T) {
 	interruptible, _ := pipe(t)
 	stubborn, other := io.Pipe()
@@ -144,7 +144,7 @@ func TestSilentInput(t *testing.T) {
 	}
 }
 
-// signal says when it is first read.
+// signal reports its first read.
 type signal struct {
 	io.Reader
 	once     sync.Once

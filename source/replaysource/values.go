@@ -12,18 +12,18 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// readBuffer is how much is asked of an input at once, in bytes.
+// readBuffer is the size of a read in bytes.
 const readBuffer = 64 << 10
 
-// values cuts an input into its JSON values, holding one at a time.
+// values splits an input into its JSON values. It keeps one value in memory.
 type values struct {
 	dec    *jsontext.Decoder
-	base   int64 // where in the input dec began: with a line
+	base   int64 // offset in the input where dec started, at the start of a line
 	window *window
 	path   string
-	line   int64 // of the byte after the last value
-	number int64 // of the last value
-	space  int   // bytes of it before the last value
+	line   int64 // line of the byte after the last value
+	number int64 // number of the last value
+	space  int   // number of space bytes before the last value
 }
 
 func newValues(r io.Reader, path string) *values {
@@ -31,24 +31,23 @@ func newValues(r io.Reader, path string) *values {
 	return &values{dec: newDecoder(w), window: w, path: path, line: 1}
 }
 
-// newDecoder leaves names and text to the parser to judge.
+// newDecoder returns a decoder that leaves the checks of names and text to the parser.
 func newDecoder(w *window) *jsontext.Decoder {
 	return jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// offset is where the last value ended.
+// offset returns the end of the last value.
 func (v *values) offset() int64 { return v.base + v.dec.InputOffset() }
 
-// read is how much of the input was asked for: all of it after io.EOF.
+// read returns the number of bytes that were read from the input: all of them after io.EOF.
 func (v *values) read() int64 { return v.window.read }
 
-// next returns the next value, which is valid until next is called again, and
-// where it begins. At the end of the input the error is io.EOF; any other is an
-// [*InputError], and there is no next unless skipLine is called for one that is
-// skippable.
+// next returns the next value and its position. The value is valid until the next call. At the
+// end of the input, next returns io.EOF. Any other error is an [*InputError]. After it, next
+// must not be called, except after skipLine for a skippable error.
 func (v *values) next() ([]byte, position, error) {
 	v.window.end = v.offset() + event.MaxPayload
-	v.dec.PeekKind() // reads up to the value; ReadValue returns its error
+	v.dec.PeekKind() // reads up to the value; ReadValue returns the error
 	ahead := v.dec.UnreadBuffer()
 	space := len(ahead) - len(bytes.TrimLeft(ahead, " \t\r\n"))
 	v.line += newlines(ahead[:space])
@@ -58,7 +57,7 @@ func (v *values) next() ([]byte, position, error) {
 
 	line := space < len(ahead) && (at.Offset == v.base || space > 0 && ahead[space-1] == '\n')
 
-	v.window.end = at.Offset + event.MaxPayload + 1 // one byte too large is the parser's to refuse
+	v.window.end = at.Offset + event.MaxPayload + 1 // the parser rejects a value that is one byte too large
 	value, err := v.dec.ReadValue()
 	if err != nil {
 		return nil, at, v.describeError(err, at, line)
@@ -67,9 +66,8 @@ func (v *values) next() ([]byte, position, error) {
 	return value, at, nil
 }
 
-// explain says where in the value that begins at, perhaps with a line, the
-// fault is. What is at fault in the input, and not with reading it, can be
-// skipped with its line.
+// describeError adds the position of a fault in the value that begins at. line reports whether
+// the value starts a line. Only a fault in the content can be skipped, not a failed read.
 func (v *values) describeError(err error, at position, line bool) error {
 	var syntax *jsontext.SyntacticError
 	rest := v.dec.UnreadBuffer()
@@ -98,7 +96,7 @@ func (v *values) describeError(err error, at position, line bool) error {
 
 func newlines(b []byte) int64 { return int64(bytes.Count(b, []byte{'\n'})) }
 
-// gzipMagic begins every file of gzip's.
+// gzipMagic begins every gzip file.
 var gzipMagic = []byte{0x1f, 0x8b}
 
 var errGzip = errors.New("the input is compressed: decompress it first: zcat FILE | pawl replay -")

@@ -7,10 +7,9 @@ import (
 	"errors"
 )
 
-// window is a reader that goes no further than end: a decoder in front of it
-// cannot hold more of a value than that.
+// window is a reader that stops at end, so that the decoder cannot buffer a larger value.
 type window struct {
-	unread []byte // given back, before what r has
+	unread []byte // returned bytes that are read before r
 	r      *bufio.Reader
 	read   int64
 	end    int64
@@ -31,14 +30,14 @@ func (w *window) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// giveBack makes b, the last that was read, what is read next.
+// unreadBytes returns b, the last bytes that were read, to the window.
 func (w *window) unreadBytes(b []byte) {
 	w.unread = append(bytes.Clone(b), w.unread...)
 	w.read -= int64(len(b))
 }
 
-// skipLine reads up to and with the next newline, however far that is, and
-// keeps nothing of it. The error is io.EOF if there is none.
+// skipLine skips the rest of the line, including the newline. It returns io.EOF if there is no
+// newline.
 func (w *window) skipLine(ctx context.Context) error {
 	if i := bytes.IndexByte(w.unread, '\n'); i >= 0 {
 		w.read += int64(i + 1)
@@ -57,8 +56,8 @@ func (w *window) skipLine(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// skipLine passes over the line in which the value began that next could not
-// read. What was read of the lines after it is read again.
+// skipLine skips the line with the start of the value that next could not read. Bytes after
+// that line are read again.
 func (v *values) skipLine(ctx context.Context) error {
 	v.window.unreadBytes(v.dec.UnreadBuffer()[v.space:])
 	err := v.window.skipLine(ctx)

@@ -1,4 +1,5 @@
-// Package inventorytest writes reports of S3 Inventory, as S3 does, for tests.
+// Package inventorytest writes reports of S3 Inventory for tests.
+//
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html
 package inventorytest
 
@@ -21,7 +22,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// The formats.
+// Formats of reports.
 const (
 	CSV     = "CSV"
 	Parquet = "Parquet"
@@ -41,7 +42,7 @@ type Report struct {
 	Format, Schema string
 	Bucket         string
 	Created        time.Time
-	Parts          [][]byte // its data files
+	Parts          [][]byte // data files
 }
 
 const (
@@ -52,7 +53,7 @@ const (
 		"optional int64 last_modified_date (TIMESTAMP(MILLIS,true));  optional binary e_tag (STRING);  optional binary storage_class (STRING);}"
 )
 
-// New returns a report of one data file for each slice of rows.
+// New returns a report with one data file for each slice of rows.
 func New(tb testing.TB, format, bucket string, created time.Time, parts ...[]Row) *Report {
 	tb.Helper()
 	r := &Report{Format: format, Schema: csvSchema, Bucket: bucket, Created: created}
@@ -75,7 +76,7 @@ func (r *Report) Add(tb testing.TB, rows []Row) {
 	r.Parts = append(r.Parts, Zipped(tb, CSVText(rows)))
 }
 
-// CSVText returns rows in the form of S3's CSV.
+// CSVText returns rows in the CSV format of S3.
 func CSVText(rows []Row) string {
 	var b strings.Builder
 	for _, l := range rows {
@@ -97,7 +98,7 @@ func CSVText(rows []Row) string {
 	return b.String()
 }
 
-// Zipped compresses a text as S3 does.
+// Zipped compresses a text like S3.
 func Zipped(tb testing.TB, text string) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -111,7 +112,7 @@ func Zipped(tb testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
-// parquetRow has the columns of S3's files, and their types.
+// parquetRow has the columns and types of the files of S3.
 type parquetRow struct {
 	Bucket   string  `parquet:"bucket,snappy"`
 	Key      string  `parquet:"key,snappy"`
@@ -124,7 +125,7 @@ type parquetRow struct {
 	Class    *string `parquet:"storage_class,optional,snappy"`
 }
 
-// ParquetFile returns rows in a file like S3's.
+// ParquetFile returns a file like those of S3.
 func ParquetFile(tb testing.TB, rows []Row) []byte {
 	tb.Helper()
 	lines := make([]parquetRow, len(rows))
@@ -140,7 +141,7 @@ func ParquetFile(tb testing.TB, rows []Row) []byte {
 	return ParquetOf(tb, lines)
 }
 
-// ParquetOf returns rows of any columns in a file.
+// ParquetOf returns a file with any columns.
 func ParquetOf[T any](tb testing.TB, rows []T) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -154,24 +155,24 @@ func ParquetOf[T any](tb testing.TB, rows []T) []byte {
 	return b.Bytes()
 }
 
-// PartKey is where S3 puts a data file.
+// PartKey returns the key of data file i.
 func (r *Report) PartKey(i int) string {
 	return fmt.Sprintf("reports/%s/daily/data/%08x.%s", r.Bucket, i, map[string]string{CSV: "csv.gz", Parquet: "parquet"}[r.Format])
 }
 
 func (r *Report) folder() string { return r.Created.UTC().Format("2006-01-02T15-04Z") }
 
-// ManifestKey is where S3 puts the manifest.
+// ManifestKey returns the key of the manifest.
 func (r *Report) ManifestKey() string {
 	return "reports/" + r.Bucket + "/daily/" + r.folder() + "/manifest.json"
 }
 
-// ChecksumKey is where S3 puts the manifest's sum.
+// ChecksumKey returns the key of the manifest's checksum.
 func (r *Report) ChecksumKey() string {
 	return strings.TrimSuffix(r.ManifestKey(), ".json") + ".checksum"
 }
 
-// Files returns the report's files by their keys. Edits change the manifest.
+// Files returns the files of the report by key. edits change the manifest.
 func (r *Report) Files(tb testing.TB, edits ...func(map[string]any)) map[string][]byte {
 	tb.Helper()
 	all := make(map[string][]byte)
@@ -196,14 +197,14 @@ func (r *Report) Files(tb testing.TB, edits ...func(map[string]any)) map[string]
 	return all
 }
 
-// MD5 returns a sum as a manifest has it.
+// MD5 returns a checksum in the format of a manifest.
 func MD5(b []byte) string {
 	sum := md5.Sum(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// Unpack writes files below a new folder, without the first folder of their keys,
-// and returns the manifest's.
+// Unpack writes files to a new folder, without the first folder of their keys, and returns the
+// folder of the manifest.
 func (r *Report) Unpack(tb testing.TB, files map[string][]byte) string {
 	tb.Helper()
 	root := tb.TempDir()
