@@ -251,7 +251,7 @@ func TestNew(t *testing.T) {
 		{"folder", replaysource.Config{Paths: []string{folder}}, "is a folder: name the files in it"},
 		{"standard input twice", replaysource.Config{Paths: []string{"-", "-"}, Stdin: strings.NewReader("")}, "only once"},
 		{"dialect", replaysource.Config{Paths: []string{"-"}, Dialect: "s4"}, `unknown dialect "s4"`},
-		{"grace", replaysource.Config{Paths: []string{"-"}, ShutdownTimeout: -1}, "grace"},
+		{"grace", replaysource.Config{Paths: []string{"-"}, ShutdownTimeout: -1}, "ShutdownTimeout"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

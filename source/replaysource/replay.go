@@ -88,7 +88,7 @@ func New(cfg Config) (*Source, error) {
 	case len(cfg.Paths) == 0:
 		return nil, errors.New(`replay: nothing to read: name files, or "-" for standard input`)
 	case cfg.ShutdownTimeout < 0:
-		return nil, errors.New("replay: the grace must not be negative")
+		return nil, errors.New("replay: ShutdownTimeout must not be negative")
 	case cfg.Dialect != event.Detect && !slices.Contains(event.Dialects, cfg.Dialect):
 		_, err := event.ParseDialect(string(cfg.Dialect))
 		return nil, fmt.Errorf("replay: %w", err)
