@@ -64,7 +64,7 @@ const (
 )
 
 // ErrOptions says that an audit cannot be made like that.
-var ErrOptions = errors.New("no such audit")
+var ErrOptions = errors.New("invalid audit options")
 
 // Auditor audits pipelines. It is safe for concurrent use.
 type Auditor struct {
@@ -152,11 +152,11 @@ func (a *Auditor) units(o *Options) ([]unit, error) {
 	}
 	for _, name := range o.Pipelines {
 		if !slices.ContainsFunc(a.cfg.Pipelines, func(p Pipeline) bool { return p.Name == name }) {
-			return nil, fmt.Errorf("%w: there is no pipeline %s", ErrOptions, event.Quote(name))
+			return nil, fmt.Errorf("%w: no pipeline %s", ErrOptions, event.Quote(name))
 		}
 	}
 	if len(units) == 0 {
-		return nil, fmt.Errorf("%w: none of the pipelines has objects below %s", ErrOptions, event.Quote(o.Prefix))
+		return nil, fmt.Errorf("%w: no pipeline matches the prefix %s", ErrOptions, event.Quote(o.Prefix))
 	}
 	return units, nil
 }
@@ -364,14 +364,14 @@ func (r *run) addExample(e Example) bool {
 func (r *run) recordContradiction(key ledger.RowKey, what string) {
 	e := Example{What: what, Pipeline: key.Pipeline, Object: key.Object().String()}
 	if r.addExample(e) {
-		r.cfg.Logger.Warn("the bucket's listing contradicts HEAD", "pipeline", e.Pipeline, "object", e.Object, "what", what)
+		r.cfg.Logger.Warn("listing and HEAD disagree", "pipeline", e.Pipeline, "object", e.Object, "finding", what)
 	}
 }
 
 // recordUnlistable names some of the objects that the store cannot list.
 func (r *run) recordUnlistable(u *unit, ref event.Object, err error) {
-	if r.addExample(Example{What: "the store cannot list it: remove it", Pipeline: u.Name, Object: ref.String()}) {
-		r.cfg.Logger.Warn("the store refuses every listing that has an object; the audit goes around it", "pipeline", u.Name, "object", ref.String(), "error", err)
+	if r.addExample(Example{What: "not listable by the store: remove it", Pipeline: u.Name, Object: ref.String()}) {
+		r.cfg.Logger.Warn("the store rejects every listing that contains this object; the audit skips it", "pipeline", u.Name, "object", ref.String(), "error", err)
 	}
 }
 

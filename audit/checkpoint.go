@@ -38,11 +38,11 @@ const (
 
 // checkpoint is how far an audit is, as the ledger keeps it.
 type checkpoint struct {
-	Options   string   `json:"options"` // digest of what it is to do
-	Report    Report   `json:"report"`
-	Unit      int      `json:"unit"` // a pass over a pipeline; a removal's is its second
-	Remaining []bounds `json:"left"` // of the unit
-	Done      bool     `json:"done,omitzero"`
+	Options   string         `json:"options"` // digest of what it is to do
+	Report    registerReport `json:"report"`
+	Unit      int            `json:"unit"` // a pass over a pipeline; a removal's is its second
+	Remaining []bounds       `json:"left"` // of the unit
+	Done      bool           `json:"done,omitzero"`
 }
 
 // jsonRegister writes a register that only one audit writes.
@@ -64,7 +64,7 @@ func (k *jsonRegister) read(ctx context.Context, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(now.Body, into); err != nil {
-		return fmt.Errorf("the ledger's %s cannot be read, did a newer Pawl write it? %w", k, err)
+		return fmt.Errorf("decode %s, which a newer version of Pawl may have written: %w", k, err)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (k *jsonRegister) write(ctx context.Context, from any) error {
 	w := cell.Replace(k, &k.version, value, func(now []byte) bool { return bytes.Equal(now, value) })
 	w.Pace = func(_ context.Context, _ int, answer error) error { return answer }
 	if _, err := w.Run(ctx); err != nil {
-		return fmt.Errorf("keeping %s: %w", k, err)
+		return fmt.Errorf("write %s: %w", k, err)
 	}
 	k.lastWrite = time.Now()
 	return nil
@@ -90,7 +90,7 @@ func (k *jsonRegister) write(ctx context.Context, from any) error {
 func (a *Auditor) withLease(ctx context.Context, wait bool, f func(ctx context.Context) error) error {
 	l, err := a.lease.TryAcquire(ctx)
 	if errors.Is(err, lock.ErrHeld) && wait {
-		a.cfg.Logger.Info("waiting for another audit to end", "who", err)
+		a.cfg.Logger.Info("waiting for another audit to end", "holder", err)
 		l, err = a.lease.Acquire(ctx)
 	}
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *Auditor) withLease(ctx context.Context, wait bool, f func(ctx context.C
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
 	if failed := l.Release(ctx); failed != nil && err == nil {
-		a.cfg.Logger.Warn("the audit's lease could not be released; others wait until it is over", "error", failed)
+		a.cfg.Logger.Warn("could not release the audit lease; other processes wait until it expires", "error", failed)
 	}
 	return err
 }
@@ -126,7 +126,7 @@ func (r *run) runWithCheckpoint(ctx context.Context) error {
 	}
 	report := r.finalReport()
 	report.Examples = nil
-	return errors.Join(r.registerReport(late, &report), r.saveNow(late, true))
+	return errors.Join(r.saveReport(late, &report), r.saveNow(late, true))
 }
 
 // digest tells audits of other extent apart.
@@ -148,7 +148,7 @@ func (r *run) resume(p *checkpoint) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	by := r.report.By
-	r.report, r.unitIndex = p.Report, p.Unit
+	r.report, r.unitIndex = Report(p.Report), p.Unit
 	r.report.By, r.report.Resumed, r.report.Ended = by, p.Report.Resumed+1, time.Time{}
 	var spans []*Span
 	for _, b := range p.Remaining {
@@ -157,7 +157,7 @@ func (r *run) resume(p *checkpoint) {
 		spans = append(spans, s)
 	}
 	r.spans = newSpanQueue(r.units[r.unitIndex].prefix, spans...)
-	r.cfg.Logger.Info("going on with an audit that was broken off", "began", r.report.Started, "times", r.report.Resumed)
+	r.cfg.Logger.Info("resuming an interrupted audit", "started", r.report.Started, "resumed", r.report.Resumed)
 }
 
 // save keeps the progress: at once if something was found, else now and then.
@@ -178,29 +178,28 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 	r.checkpoints.mu.Lock()
 	defer r.checkpoints.mu.Unlock()
 	r.mu.Lock()
-	p := checkpoint{Options: r.digest(), Report: r.snapshot(), Unit: r.unitIndex, Done: done}
+	p := checkpoint{Options: r.digest(), Report: registerReport(r.snapshot()), Unit: r.unitIndex, Done: done}
 	if r.spans != nil {
 		p.Remaining = r.spans.remaining()
 	}
 	r.mu.Unlock()
-	p.Report.Examples = nil
 	err := r.checkpoints.write(ctx, &p)
 	if errors.Is(err, ledger.ErrInvalidRegister) { // of hundreds of pipelines, or with keys that are all very long
 		r.checkpoints.lastWrite = time.Now()
-		r.cfg.Logger.Warn("the progress of the audit is not kept: it begins anew if it is broken off", "error", err)
+		r.cfg.Logger.Warn("the checkpoint of the audit is too large to save: an interrupted audit will start over", "error", err)
 		return nil
 	}
 	return err
 }
 
-// registerReport puts a report in front of those that the ledger keeps.
-func (r *run) registerReport(ctx context.Context, report *Report) error {
+// saveReport puts a report in front of those that the ledger keeps.
+func (r *run) saveReport(ctx context.Context, report *Report) error {
 	k := &jsonRegister{Cell: ledger.Cell(r.registers, reportsRegister)}
-	var all []Report
+	var all []registerReport
 	if err := k.read(ctx, &all); err != nil {
 		return err
 	}
-	all = slices.Insert(all, 0, *report)
+	all = slices.Insert(all, 0, registerReport(*report))
 	for n := min(len(all), maxReports); ; n /= 2 {
 		err := k.write(ctx, all[:n])
 		if !errors.Is(err, ledger.ErrInvalidRegister) || n <= 1 {
@@ -216,7 +215,11 @@ func (a *Auditor) Reports(ctx context.Context) (all []Report, err error) {
 		return nil, nil
 	}
 	k := &jsonRegister{Cell: ledger.Cell(a.registers, reportsRegister)}
-	err = k.read(ctx, &all)
+	var stored []registerReport
+	err = k.read(ctx, &stored)
+	for i := range stored {
+		all = append(all, Report(stored[i]))
+	}
 	return all, err
 }
 
@@ -227,7 +230,7 @@ func (r *run) observeOutcome() {
 		if p.Withheld > 0 {
 			r.observe(engine.Notice{
 				Kind: engine.RemovalsWithheld, Key: ledger.RowKey{Pipeline: p.Name}, N: int(p.Withheld),
-				Detail: fmt.Sprintf("%d objects are missing from the bucket, and %d rows say that their object exists", p.Withheld, p.Created),
+				Detail: fmt.Sprintf("%d objects are missing from the bucket, of %d rows with an existing object", p.Withheld, p.Created),
 			})
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // How a listing and a HEAD contradict each other, in words.
 const (
-	listedNotFound = "listed, but HEAD does not find it"
+	listedNotFound = "listed, but HEAD returns not found"
 	foundNotListed = "not listed, but HEAD finds it"
 )
 

@@ -30,7 +30,7 @@ func TestListedOnlyObjects(t *testing.T) {
 	if got := r.Total(); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
-	example := audit.Example{What: "listed, but HEAD does not find it", Pipeline: "p", Object: "s3://photos/a"}
+	example := audit.Example{What: "listed, but HEAD returns not found", Pipeline: "p", Object: "s3://photos/a"}
 	if len(r.Examples) != 2 || r.Examples[0] != example {
 		t.Errorf("examples: %+v, want %+v first", r.Examples, example)
 	}

@@ -67,16 +67,16 @@ func TestBadListings(t *testing.T) {
 		{"is denied", func([]bucket.Info) ([]bucket.Info, error) {
 			return nil, fmt.Errorf("listing s3://photos/: %w", bucket.ErrDenied)
 		}, bucket.ErrDenied, "denied"},
-		{"repeats a page", func(all []bucket.Info) ([]bucket.Info, error) { return append(all[:2000:2000], all[1000:]...), nil }, audit.ErrListing, "1000 comes after 1999"},
-		{"repeats a key", func(all []bucket.Info) ([]bucket.Info, error) { return append(all[:2000:2000], all[1999:]...), nil }, audit.ErrListing, "1999 comes after 1999"},
+		{"repeats a page", func(all []bucket.Info) ([]bucket.Info, error) { return append(all[:2000:2000], all[1000:]...), nil }, audit.ErrListing, "1000 follows 1999"},
+		{"repeats a key", func(all []bucket.Info) ([]bucket.Info, error) { return append(all[:2000:2000], all[1999:]...), nil }, audit.ErrListing, "1999 follows 1999"},
 		{"is out of order", func(all []bucket.Info) ([]bucket.Info, error) {
 			all[1], all[2] = all[2], all[1]
 			return all, nil
-		}, audit.ErrListing, "0001 comes after 0002"},
+		}, audit.ErrListing, "0001 follows 0002"},
 		{"begins too early", func(all []bucket.Info) ([]bucket.Info, error) {
 			all[0].Key = ""
 			return all, nil
-		}, audit.ErrListing, "must rise"},
+		}, audit.ErrListing, "must be in byte order"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newConvergedWorld(t, 2100)

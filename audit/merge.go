@@ -16,7 +16,7 @@ import (
 // ErrListing says that a listing cannot be believed: its keys are out of order, or
 // come again. What it showed until then was repaired; nothing was taken for removed
 // on its word.
-var ErrListing = errors.New("the listing cannot be believed")
+var ErrListing = errors.New("inconsistent listing")
 
 // merge reads objects and rows side by side, key by key.
 type merge struct {
@@ -119,7 +119,7 @@ func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[buck
 
 func (p *Pass) orderError(key, last, prefix string) error {
 	where := event.Object{Bucket: p.Pipeline.Bucket, Key: prefix}
-	return fmt.Errorf("listing %s: %w: %s comes after %s, and keys must rise byte by byte: nothing is taken for removed; does something between here and the store answer from a cache?",
+	return fmt.Errorf("list %s: %w: key %s follows %s, but keys must be in byte order: no removal was raised; check for a cache or proxy in front of the store",
 		where, ErrListing, event.Quote(key), event.Quote(last))
 }
 

@@ -12,7 +12,7 @@ import (
 // What is found between objects and outputs, in words.
 const (
 	noOutput = "no output"
-	noInput  = "output without its object"
+	noInput  = "output without object"
 )
 
 // walkInputs goes through the rows of objects whose effect is committed, and finds

@@ -122,7 +122,7 @@ func TestForeignOutputsAreKept(t *testing.T) {
 		if raised := strings.Join(w.settle(t), ", "); raised != test.raised {
 			t.Errorf("%s: raised %s, want %q", test.name, raised, test.raised)
 		}
-		want := audit.Example{What: "output without its object", Pipeline: "p", Object: "s3://photos/in/removed", Output: "s3://out/o/removed.webp"}
+		want := audit.Example{What: "output without object", Pipeline: "p", Object: "s3://photos/in/removed", Output: "s3://out/o/removed.webp"}
 		if test.noInput == 1 && (len(r.Examples) != 1 || r.Examples[0] != want) {
 			t.Errorf("examples: %+v, want %+v", r.Examples, want)
 		}

@@ -12,9 +12,9 @@ import (
 
 // Purged counts what Purge did, in rows.
 type Purged struct {
-	Examined int `json:"looked"`  // rows that were looked at
-	Dropped  int `json:"dropped"` // with dryRun: that would be
-	Changed  int `json:"changed"` // left alone, since they changed meanwhile
+	Examined int `json:"examined"` // rows that were looked at
+	Dropped  int `json:"dropped"`  // with dryRun: that would be
+	Changed  int `json:"changed"`  // left alone, since they changed meanwhile
 }
 
 // Plus returns the sum of two counts.
@@ -117,7 +117,7 @@ func readPurgeWatermark(ctx context.Context, r ledger.Registers, pipeline string
 func raisePurgeWatermark(ctx context.Context, s ledger.Store, pipeline string, to time.Time) error {
 	r, ok := s.(ledger.Registers)
 	if !ok {
-		return errors.New("this ledger keeps no registers, which a purge of settled rows needs to tell audits how far it has gone: use one on SQLite or Postgres")
+		return errors.New("purge of settled rows: this ledger has no registers for the purge watermark: use a ledger in SQLite, PostgreSQL or DynamoDB")
 	}
 	for {
 		k := &jsonRegister{Cell: ledger.Cell(r, watermarkRegister+pipeline)}

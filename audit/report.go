@@ -12,9 +12,9 @@ import (
 
 // Counts is what an audit came to.
 type Counts struct {
-	Listed    int64 `json:"listed"` // objects
-	Rows      int64 `json:"rows"`   // of the ledger
-	Inspected int64 `json:"looked"` // requests for single objects
+	Listed    int64 `json:"listed"`    // objects
+	Rows      int64 `json:"rows"`      // of the ledger
+	Inspected int64 `json:"inspected"` // requests for single objects
 
 	LostCreations  int64 `json:"lost_creations"`
 	LostOverwrites int64 `json:"lost_overwrites"`
@@ -28,14 +28,14 @@ type Counts struct {
 	Removable int64 `json:"removable"` // removals that the first pass counted; the second confirms them
 	Withheld  int64 `json:"withheld"`  // removals that were too many to be raised
 
-	TooRecent      int64 `json:"young"`       // differ, and are too young to tell
-	PossiblyPurged int64 `json:"passed_over"` // have no row, and a purge may have dropped it
-	Dead           int64 `json:"dead"`        // rows that will not be tried again
-	Failed         int64 `json:"failed"`      // rows that back off
-	Redriven       int64 `json:"redriven"`    // of these two
-	Unreadable     int64 `json:"unreadable"`  // rows
-	Inaccessible   int64 `json:"unseen"`      // objects that the store does not let us look at, or cannot list
-	Foreign        int64 `json:"foreign"`     // objects among the outputs that are not the pipeline's
+	TooRecent      int64 `json:"too_recent"`      // differ, and are too young to tell
+	PossiblyPurged int64 `json:"possibly_purged"` // have no row, and a purge may have dropped it
+	Dead           int64 `json:"dead"`            // rows that will not be tried again
+	Failed         int64 `json:"failed"`          // rows that back off
+	Redriven       int64 `json:"redriven"`        // of these two
+	Unreadable     int64 `json:"unreadable"`      // rows
+	Inaccessible   int64 `json:"inaccessible"`    // objects that the store does not let us look at, or cannot list
+	Foreign        int64 `json:"foreign"`         // objects among the outputs that are not the pipeline's
 	// Contradicted counts objects that are listed while HEAD does not find them, or the reverse.
 	Contradicted int64 `json:"contradicted"`
 }
@@ -104,7 +104,7 @@ type Report struct {
 	Started      time.Time `json:"started"`
 	Ended        time.Time `json:"ended,omitzero"`
 	By           string    `json:"by,omitzero"`     // the process
-	Listing      string    `json:"truth"`           // where the objects were listed
+	Listing      string    `json:"listing"`         // where the objects were listed
 	Prefix       string    `json:"prefix,omitzero"` // of keys, if not all
 	SettleWindow string    `json:"settle"`
 	DryRun       bool      `json:"dry_run,omitzero"`
@@ -143,16 +143,16 @@ func (r *Report) Total() (all Counts) {
 // Log writes a line of the log: a warning if something was lost.
 func (r *Report) Log(to *slog.Logger) {
 	total := r.Total()
-	level, message := slog.LevelInfo, "an audit has found nothing lost"
+	level, message := slog.LevelInfo, "audit complete: no losses"
 	if total.Found() > 0 {
-		level, message = slog.LevelWarn, "an audit has found what notifications lost, and repairs it"
+		level, message = slog.LevelWarn, "audit complete: found losses and scheduled repairs"
 	}
 	if total.Withheld > 0 {
-		level, message = slog.LevelError, fmt.Sprintf("an audit raised %d removals and withheld %d, because too many objects are missing from the bucket: check the endpoint and the bucket; if the removals are right, run pawl audit --allow-removals",
+		level, message = slog.LevelError, fmt.Sprintf("audit complete: raised %d removals and withheld %d, because too many objects are missing from the bucket: check the endpoint and the bucket; if the removals are right, run pawl audit --allow-removals",
 			total.LostRemovals+total.NoInput, total.Withheld)
 	}
 	to.Log(context.Background(), level, message, "listed", total.Listed, "rows", total.Rows,
 		"lost_creations", total.LostCreations, "lost_overwrites", total.LostOverwrites, "lost_removals", total.LostRemovals,
-		"withheld", total.Withheld, "contradicted", total.Contradicted, "no_output", total.NoOutput, "no_input", total.NoInput, "passed_over", total.PossiblyPurged, "dead", total.Dead, "failed", total.Failed, "unseen", total.Inaccessible,
+		"withheld", total.Withheld, "contradicted", total.Contradicted, "no_output", total.NoOutput, "no_input", total.NoInput, "possibly_purged", total.PossiblyPurged, "dead", total.Dead, "failed", total.Failed, "inaccessible", total.Inaccessible,
 		"took", r.Ended.Sub(r.Started).Round(time.Millisecond))
 }

@@ -42,7 +42,7 @@ func (a *Auditor) RunSchedule(ctx context.Context, s Schedule) {
 			wait = pauseAfterRun
 		}
 		if err != nil && ctx.Err() == nil {
-			a.cfg.Logger.Error("the audit failed; it will be gone on with", "error", err, "in", retryDelay.String())
+			a.cfg.Logger.Error("the audit failed; it will resume", "error", err, "in", retryDelay.String())
 			if process.Sleep(ctx, retryDelay) != nil {
 				return
 			}

@@ -88,7 +88,7 @@ func TestUnlistableObjects(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 	for _, key := range []string{"bad-known", "bad-new"} {
-		named := fmt.Sprintf("%+v", audit.Example{What: "the store cannot list it: remove it", Pipeline: "p", Object: "s3://photos/" + key})
+		named := fmt.Sprintf("%+v", audit.Example{What: "not listable by the store: remove it", Pipeline: "p", Object: "s3://photos/" + key})
 		if n := strings.Count(fmt.Sprintf("%+v", r.Examples), named); n != 1 || strings.Count(log, "object=s3://photos/"+key) != 1 {
 			t.Errorf("%s is an example %d times, want once, and once in the log:\n%+v\n%s", key, n, r.Examples, log)
 		}

@@ -1,8 +1,8 @@
 // Command pawl turns an object store's notifications into effects that happen
 // once, in order, one at a time per object.
 //
-// "pawl --help" lists what it can do. As the bootstrap of a function of AWS Lambda it
-// serves invocations instead.
+// "pawl --help" lists the commands. As the bootstrap of an AWS Lambda function, pawl
+// serves invocations.
 package main
 
 import (

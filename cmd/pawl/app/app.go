@@ -1,4 +1,4 @@
-// Package app contains what all commands share: streams, exit codes, tables, JSON, progress, confirmation, and a configuration turned into parts.
+// Package app contains code that all commands share: streams, exit codes, tables, JSON, progress, confirmation, and the assembly of a configuration.
 package app
 
 import (
@@ -12,26 +12,26 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Streams are what a command reads and writes.
+// Streams are the standard streams of a command.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// App is what all commands share: streams, the kinds of parts that a
-// configuration may name, and the flags of the root.
+// App holds the streams, the kinds of parts that a configuration can name, and the
+// global flags.
 type App struct {
 	Streams
 	Parts      *config.Table
 	ConfigFile string
-	Ledger     string // that of commands that only look, instead of a configuration's
-	ConfigSet  bool   // the configuration file was, on the command line
+	Ledger     string // value of --ledger, which replaces a configuration file
+	ConfigSet  bool   // --config was given
 	JSON       bool
 	LogLevel   string
-	Parsed     bool // the command line was understood
+	Parsed     bool // the command line was valid
 }
 
-// NoArgs refuses arguments.
+// NoArgs rejects arguments.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usage("%s takes no arguments: found %s", cmd.CommandPath(), event.Quote(args[0]))
@@ -39,7 +39,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// SingleArg wants one argument.
+// SingleArg requires one argument.
 func SingleArg(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return Usage("%s takes one argument: want %s", cmd.CommandPath(), cmd.UseLine())
@@ -67,8 +67,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %s: want %s", m[2], m[1], want)
 }
 
-// DocumentExitCodes puts the exit codes at the end of a command's help, and of
-// its subcommands' where they have none of their own.
+// DocumentExitCodes appends the exit codes to the help of a command, and of its
+// subcommands without exit codes of their own.
 func DocumentExitCodes(cmd *cobra.Command, text string) {
 	cmd.SetUsageTemplate(cmd.UsageTemplate() + "\nExit codes:\n" + text)
 }

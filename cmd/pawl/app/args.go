@@ -19,15 +19,15 @@ func BucketAndPrefix(arg string) (name, prefix string, err error) {
 	return name, prefix, nil
 }
 
-// versionQuery stands before a version id in what event.Object prints, and
-// nowhere else in it.
+// versionQuery precedes the version id in the output of event.Object.String, and
+// occurs nowhere else in it.
 const versionQuery = "?versionId="
 
-// ObjectCandidates returns the objects that an argument may mean, the likeliest first.
+// ObjectCandidates returns the objects that an argument can mean, the likeliest first.
 //
-// A key may hold anything, so what ls prints is quoted where it has to be; a
-// shell takes the quotes away again; and a key that a person types may look
-// like either. The ledger decides between them.
+// The argument is ambiguous: ls prints keys with special characters in quotes, a shell
+// removes the quotes, and a plain key can look like either form. The caller chooses the
+// candidate that has rows.
 func ObjectCandidates(arg string) ([]event.Object, error) {
 	var all []event.Object
 	if inner, ok := strings.CutPrefix(arg, `"`); ok && strings.HasSuffix(inner, `"`) {
@@ -47,7 +47,8 @@ func ObjectCandidates(arg string) ([]event.Object, error) {
 	return all, nil
 }
 
-// AppendPrinted reads what event.Object prints, without its quotes.
+// AppendPrinted parses the output of event.Object.String, without its quotes, and
+// appends the object to all. It appends nothing if text is invalid.
 func AppendPrinted(all []event.Object, text string) []event.Object {
 	address, version, _ := strings.Cut(text, versionQuery)
 	address, err := strconv.Unquote(`"` + address + `"`)
@@ -69,8 +70,7 @@ func appendObject(all []event.Object, address, version string) []event.Object {
 	return append(all, event.Object{Bucket: bucket, Key: key, VersionID: version})
 }
 
-// isPrintable reports that a terminal can show s as it is, but for spaces and
-// quotes.
+// isPrintable reports whether a terminal can show s without escapes.
 func isPrintable(s string) bool {
 	for _, r := range s {
 		if r == '\uFFFD' || r == '\\' || !strconv.IsPrint(r) {
@@ -80,7 +80,7 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// ShellQuote quotes an object for a POSIX shell, so that it can be pasted.
+// ShellQuote returns an object as a word for a POSIX shell.
 func ShellQuote(o event.Object) string {
 	s := o.String()
 	raw := "s3://" + o.Bucket + "/" + o.Key
@@ -90,7 +90,7 @@ func ShellQuote(o event.Object) string {
 	return ShellWord(s)
 }
 
-// ShellWord quotes a text for a POSIX shell where it has to be.
+// ShellWord quotes s for a POSIX shell if necessary.
 func ShellWord(s string) string {
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/._-+=@%,") == "" {
 		return s
@@ -98,19 +98,20 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// FormatPrefix prints where a pipeline's objects are.
+// FormatPrefix returns a bucket and prefix as s3://bucket/prefix.
 func FormatPrefix(bucket, prefix string) string {
 	return event.Object{Bucket: bucket, Key: prefix}.String()
 }
 
-// Executable is the path of this program.
+// Executable returns the path of this program.
 func Executable() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
-		err = fmt.Errorf("cannot find this program, of which the demo starts more processes: %w", err)
+		err = fmt.Errorf("find this program, which the demo starts again: %w", err)
 	}
 	return path, err
 }
 
-// DemoSeeds is how many seeds the demo chooses from: few enough to be typed.
+// DemoSeeds is the number of seeds that the demo chooses from. It is small, so that
+// seeds are easy to type.
 const DemoSeeds = 100_000

@@ -17,24 +17,24 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Runtime is a configuration turned into parts, with the ledger open.
+// Runtime holds the parts that a configuration describes.
 type Runtime struct {
 	Config    *config.Config
-	Ledger    store.Store // nil until it is open
-	NewLedger string      // where the ledger is, if it was not there before
+	Ledger    store.Store // nil until Open
+	NewLedger string      // location of the ledger, if Open created it
 	Objects   *s3bucket.Store
 	Parts     pawl.Config // without sources
 	Log       *slog.Logger
-	// readOnly: the command changes nothing, and makes no ledger.
+	// readOnly opens the ledger for reading only, and does not create it.
 	readOnly bool
 }
 
-// Loader is the table's Load or one of its like.
+// Loader loads a configuration file, as config.Table.Load does.
 type Loader func(name string, lookup func(string) (string, bool)) (*config.Config, error)
 
-// WithRuntime assembles the machine of the configuration, and calls do with it and
-// with a context that ends at a signal. It logs to w from level on. With readOnly the
-// ledger can only be read.
+// WithRuntime loads the configuration, assembles its runtime, and calls do. The context
+// of do ends at SIGINT or SIGTERM. WithRuntime logs to w at the given level. With
+// readOnly it opens the ledger for reading only.
 func (a *App) WithRuntime(ctx context.Context, w io.Writer, level slog.Level, load Loader, readOnly bool, do func(context.Context, *Runtime) error) (err error) {
 	log, err := a.Logger(w, level)
 	if err != nil {
@@ -50,8 +50,8 @@ func (a *App) WithRuntime(ctx context.Context, w io.Writer, level slog.Level, lo
 	return do(ctx, m)
 }
 
-// Configure loads the configuration and reaches for the object store. The machine
-// has no other parts and no ledger.
+// Configure loads the configuration and opens the object store. It returns a runtime
+// without other parts and without a ledger.
 func (a *App) Configure(ctx context.Context, load Loader, log *slog.Logger) (*Runtime, error) {
 	c, err := load(a.ConfigFile, os.LookupEnv)
 	if err != nil {
@@ -61,8 +61,8 @@ func (a *App) Configure(ctx context.Context, load Loader, log *slog.Logger) (*Ru
 	return &Runtime{Config: c, Log: log, Objects: o}, err
 }
 
-// Assemble loads the configuration, makes its parts and opens the ledger. The
-// caller closes the machine.
+// Assemble loads the configuration, builds its parts and opens the ledger. The caller
+// closes the runtime.
 func (a *App) Assemble(ctx context.Context, load Loader, log *slog.Logger, readOnly bool) (_ *Runtime, err error) {
 	m, err := a.Configure(ctx, load, log)
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *App) Assemble(ctx context.Context, load Loader, log *slog.Logger, readO
 	return m, nil
 }
 
-// Build makes the Pawl that reads from the sources.
+// Build returns a Pawl that reads from the given sources.
 func (m *Runtime) Build(sources ...pawl.Source) (*pawl.Pawl, error) {
 	all := m.Parts
 	all.Sources = sources
@@ -112,8 +112,8 @@ func (m *Runtime) Build(sources ...pawl.Source) (*pawl.Pawl, error) {
 	return p, nil
 }
 
-// Open returns the ledger, which it opens the first time. An action that does
-// not need it can so be refused before a ledger is made.
+// Open returns the ledger. The first call opens it, and creates it if it is missing, so
+// that an invalid configuration does not create a ledger.
 func (m *Runtime) Open(ctx context.Context) (store.Store, error) {
 	if m.Ledger != nil {
 		return m.Ledger, nil
@@ -123,7 +123,7 @@ func (m *Runtime) Open(ctx context.Context) (store.Store, error) {
 	open := l.Open
 	switch {
 	case m.readOnly && absent != nil:
-		open = parts.Memory{}.Open // empty, as the one that is not there
+		open = parts.Memory{}.Open // an empty ledger stands in for the missing one
 	case m.readOnly:
 		open = l.OpenReadOnly
 	}
@@ -134,12 +134,12 @@ func (m *Runtime) Open(ctx context.Context) (store.Store, error) {
 	m.Ledger = s
 	if absent != nil && !m.readOnly {
 		m.NewLedger = l.Describe()
-		m.Log.Info("a new ledger begins: it knows of no object yet", "ledger", m.NewLedger)
+		m.Log.Info("created a new, empty ledger", "ledger", m.NewLedger)
 	}
 	return s, nil
 }
 
-// Close closes the ledger, if it is open.
+// Close closes the ledger if it is open.
 func (m *Runtime) Close() error {
 	if m.Ledger == nil {
 		return nil
@@ -147,7 +147,7 @@ func (m *Runtime) Close() error {
 	return m.Ledger.Close()
 }
 
-// assembly is what the machine offers to its parts.
+// assembly returns the dependencies of the parts.
 func (m *Runtime) assembly() *parts.Assembly {
 	return &parts.Assembly{
 		Logger: m.Log, Objects: m.Objects, Ledger: m.Open,
@@ -155,7 +155,7 @@ func (m *Runtime) assembly() *parts.Assembly {
 	}
 }
 
-// Sources makes the sources of the configuration.
+// Sources builds the sources of the configuration.
 func (m *Runtime) Sources(ctx context.Context) ([]pawl.Source, error) {
 	all := make([]pawl.Source, len(m.Config.Sources))
 	for i, s := range m.Config.Sources {
@@ -167,7 +167,7 @@ func (m *Runtime) Sources(ctx context.Context) ([]pawl.Source, error) {
 	return all, nil
 }
 
-// Pipelines makes the pipelines of the configuration.
+// Pipelines builds the pipelines of the configuration.
 func (m *Runtime) Pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
 	all := make([]pawl.Pipeline, len(m.Config.Pipelines))
 	for i := range m.Config.Pipelines {
@@ -189,9 +189,9 @@ func (m *Runtime) Pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
 	return all, nil
 }
 
-// ErrPipelinesWithFiles returns the error for a file that has both pipelines and files: two programs
-// would read the same sources, and each message reaches only one of them.
+// ErrPipelinesWithFiles returns the error for a configuration with pipelines and files.
+// Two programs would read the same sources, but each message reaches only one of them.
 func ErrPipelinesWithFiles(c *config.Config) error {
-	return c.At("files", errors.New("the file has pipelines, too, and a message of a source goes to one program: "+
-		"give files a file of their own, with a source of their own"))
+	return c.At("files", errors.New("cannot be combined with pipelines, because each message of a source reaches only one program: "+
+		"move files to a separate configuration file with its own source"))
 }

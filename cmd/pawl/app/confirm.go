@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Confirm asks a person on a terminal, and reports whether the answer is yes. Where
-// no person is there to ask it returns an error that names --yes.
+// Confirm asks on the terminal and reports whether the answer is yes. Without a
+// terminal it returns an error that names --yes.
 func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 	if !IsTerminal(a.In) || !IsTerminal(a.Err) {
-		return false, Usage("%s Nobody is there to answer: say --yes to do it, or --dry-run to look", question)
+		return false, Usage("%s No terminal to confirm: use --yes to proceed, or --dry-run to count", question)
 	}
 	fmt.Fprint(a.Err, question+" [y/N] ")
 	answer := make(chan string, 1)
-	go func() { // ends with the line, or with the process
+	go func() { // ends after one line, or with the process
 		line, _ := bufio.NewReader(a.In).ReadString('\n')
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()

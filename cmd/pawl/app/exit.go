@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// The exit codes. They are part of the command's interface.
+// The exit codes. They are part of the command line interface.
 const (
 	ExitDone   = 0
 	ExitFailed = 1
@@ -25,14 +25,14 @@ const (
 // ExitCodes documents the exit codes for the help of commands.
 const ExitCodes = `  0  done
   1  failed
-  2  wrong usage or configuration: nothing was done
+  2  invalid usage or configuration: nothing was done
 `
 
-// Failure is why a command does not exit with 0.
+// Failure is an error with an exit code.
 type Failure struct {
 	Code int
-	Err  error  // nil: everything was said already
-	Hint string // what to do; may be empty
+	Err  error  // nil if nothing is left to print
+	Hint string // a remedy, or empty
 }
 
 func (f *Failure) Error() string {
@@ -44,19 +44,19 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Usage is a failure of the command line's author.
+// Usage returns an error about the command line.
 func Usage(format string, args ...any) error {
 	return &Failure{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// Misconfigured is a failure of the configuration's author.
+// Misconfigured returns an error about the configuration.
 func Misconfigured(err error) error { return &Failure{Code: ExitUsage, Err: err} }
 
-// Failed is a failure with something to do about it.
+// Failed returns an error with a hint.
 func Failed(err error, hint string) error { return &Failure{Code: ExitFailed, Err: err, Hint: hint} }
 
-// WhileRunning is an error of work that had begun. A ledger that cannot be used
-// any longer is then no mistake in the configuration.
+// WhileRunning returns the error of work that had started. An unusable ledger is then
+// not an error in the configuration.
 func WhileRunning(err error) error {
 	if errors.Is(err, ledger.ErrUnusable) {
 		return Failed(err, "")
@@ -64,18 +64,18 @@ func WhileRunning(err error) error {
 	return err
 }
 
-// Found makes the command exit with 3. What was found is on standard output.
+// Found returns a failure with exit code 3. Standard output has the findings.
 func Found() error { return &Failure{Code: ExitFound} }
 
-// Classify finds an error's exit code. started is false where the command line
-// was not understood.
-func Classify(err error, started bool) *Failure {
+// Classify returns an error with its exit code. parsed is false if the command line was
+// invalid.
+func Classify(err error, parsed bool) *Failure {
 	var f *Failure
 	switch {
 	case errors.As(err, &f):
 		return f
-	case !started:
-		return &Failure{Code: ExitUsage, Err: err, Hint: `"pawl --help" shows what there is`}
+	case !parsed:
+		return &Failure{Code: ExitUsage, Err: err, Hint: `"pawl --help" lists the commands`}
 	}
 	f = &Failure{Code: ExitFailed, Err: err}
 	var c *config.Errors
@@ -87,13 +87,13 @@ func Classify(err error, started bool) *Failure {
 	return f
 }
 
-// PrintFailure prints an error, once.
+// PrintFailure prints an error to standard error, as JSON if --json is set.
 func (a *App) PrintFailure(f *Failure, args []string) {
 	if f.Err == nil {
 		return
 	}
 	if i := slices.Index(args, "--"); i >= 0 {
-		args = args[:i] // what follows is another command's
+		args = args[:i] // later flags belong to another command
 	}
 	if a.JSON || slices.Contains(args, "--json") {
 		a.printFailureJSON(f)
@@ -105,13 +105,13 @@ func (a *App) PrintFailure(f *Failure, args []string) {
 	}
 }
 
-// failureJSON is an error with --json.
+// failureJSON is the JSON form of an error.
 type failureJSON struct {
 	Error    string          `json:"error"`
 	Hint     string          `json:"hint,omitempty"`
 	ExitCode int             `json:"exit_code"`
-	File     string          `json:"file,omitempty"`    // a configuration's
-	Details  []*config.Error `json:"details,omitempty"` // what is wrong with it
+	File     string          `json:"file,omitempty"`    // configuration file
+	Details  []*config.Error `json:"details,omitempty"` // errors in that file
 }
 
 func (a *App) printFailureJSON(f *Failure) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Logger writes to w: text where the command's standard error is a terminal and
-// nobody asked for JSON, JSON otherwise. level is what is logged unless --log-level says so.
+// Logger returns a logger that writes to w. It writes text if standard error is a
+// terminal and --json is not set, otherwise JSON. --log-level overrides level.
 func (a *App) Logger(w io.Writer, level slog.Level) (*slog.Logger, error) {
 	if a.LogLevel != "" {
 		if err := level.UnmarshalText([]byte(a.LogLevel)); err != nil {
@@ -23,15 +23,13 @@ func (a *App) Logger(w io.Writer, level slog.Level) (*slog.Logger, error) {
 	return slog.New(slog.NewJSONHandler(w, options)), nil
 }
 
-// IsTerminal reports that a person watches what is written to w, or types what
-// is read from it.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// TerminalWidth returns how many characters fit into a line, or 0 where there is
-// no limit.
+// TerminalWidth returns the number of columns of a terminal, or 0 if w is not one.
 func TerminalWidth(w any) int {
 	if !IsTerminal(w) {
 		return 0

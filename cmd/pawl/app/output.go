@@ -8,17 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// PrintJSON prints v on a line of its own.
+// PrintJSON prints v as one line of JSON.
 func (a *App) PrintJSON(v any) error {
 	enc := json.NewEncoder(a.Out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("cannot print: %w", err)
+		return fmt.Errorf("print JSON: %w", err)
 	}
 	return nil
 }
 
-// KeyJSON returns a key as JSON can hold it, and exactly where it cannot.
+// KeyJSON returns a key as a JSON string. If the key is not UTF-8, the string has
+// replacement characters, and base is the exact key in base64.
 func KeyJSON(key string) (text, base string) {
 	if utf8.ValidString(key) {
 		return key, ""

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/source/replaysource"
 )
 
-// Progress shows how far a replay, an audit or a verification is, where a person watches. Logs are written
-// through it, so that the two do not mix.
+// Progress is a progress bar on a terminal. It is also the writer for logs, so that log
+// lines do not mix with the bar.
 type Progress struct {
 	out   io.Writer
 	Shown bool
@@ -42,11 +42,11 @@ func (p *Progress) Clear() {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	if p.Bar != nil {
-		_ = p.Bar.Clear() // at worst the line stands beside the bar
+		_ = p.Bar.Clear() // at worst the log line follows the bar
 	}
 }
 
-// Begin shows the bar until end.
+// Begin shows the bar until End.
 func (p *Progress) Begin(read func() replaysource.Progress, done func() pawl.Stats) {
 	if !p.Shown {
 		return
@@ -66,7 +66,7 @@ func (p *Progress) Begin(read func() replaysource.Progress, done func() pawl.Sta
 	})
 }
 
-// Draw makes the bar. A total of -1 makes a spinner.
+// Draw creates the bar. A total of -1 creates a spinner.
 func (p *Progress) Draw(total int64, more ...progressbar.Option) {
 	p.Bar = progressbar.NewOptions64(total, append(more, progressbar.OptionSetWriter(p.out),
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetRenderBlankState(true))...)
@@ -78,9 +78,9 @@ func (p *Progress) show(now replaysource.Progress, s pawl.Stats) {
 	p.Bar.Describe(fmt.Sprintf("%d events, %d done, %d dead", now.Events, s.Completed+s.NothingToDo, s.Died))
 	at := now.Bytes
 	if now.Total > 0 {
-		at = min(at, now.Total-1) // the bar ends with the work, not with the reading
+		at = min(at, now.Total-1) // only End completes the bar
 	}
-	_ = p.Bar.Set64(at) // a bar that cannot be drawn harms nothing
+	_ = p.Bar.Set64(at) // a failure to draw is harmless
 }
 
 // End removes the bar.
@@ -90,11 +90,11 @@ func (p *Progress) End() {
 	}
 	close(p.stop)
 	p.work.Wait()
-	_ = p.Bar.Finish() // a bar that cannot be drawn harms nothing
+	_ = p.Bar.Finish() // a failure to draw is harmless
 }
 
-// Counter shows how many objects a command has read: by a spinner on a terminal, otherwise
-// by a line of the log every lineEvery.
+// Counter shows the number of objects that a command has read: on a terminal with a
+// spinner, otherwise with a log line every LogInterval.
 type Counter struct {
 	log  *slog.Logger
 	bar  *Progress
@@ -109,7 +109,7 @@ func NewCounter(log *slog.Logger, bar *Progress) *Counter {
 	return &Counter{log: log, bar: bar, last: time.Now()}
 }
 
-// Show shows a number of objects, and beside it further counts, by name.
+// Show shows a number of objects and further pairs of name and count.
 func (c *Counter) Show(objects int64, counts ...any) {
 	if !c.bar.Shown {
 		if time.Since(c.last) >= LogInterval {
@@ -125,13 +125,13 @@ func (c *Counter) Show(objects int64, counts ...any) {
 	c.bar.Mu.Lock()
 	defer c.bar.Mu.Unlock()
 	c.bar.Bar.Describe(text)
-	_ = c.bar.Bar.Set64(objects) // a bar that cannot be drawn harms nothing
+	_ = c.bar.Bar.Set64(objects) // a failure to draw is harmless
 }
 
 // LogInterval is the interval between log lines about progress.
 const LogInterval = 10 * time.Second
 
-// LogLevel returns the level of log lines to show beside a progress bar.
+// LogLevel returns the default log level: warn if the bar is shown, otherwise info.
 func (p *Progress) LogLevel() slog.Level {
 	if p.Shown {
 		return slog.LevelWarn

@@ -10,19 +10,19 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// Retry calls do until it succeeds, ctx ends, the limit has passed, or again
-// reports that the error will not go away. A limit below 0 means no limit. It prints
-// once that it waits for the store.
-func (a *App) Retry(ctx context.Context, limit time.Duration, again func(error) bool, do func() error) error {
-	told := false
+// Retry calls do until it succeeds, ctx ends, the limit passes, or retryable returns
+// false for its error. A negative limit means no limit. Retry prints once that it waits
+// for the store.
+func (a *App) Retry(ctx context.Context, limit time.Duration, retryable func(error) bool, do func() error) error {
+	printed := false
 	for began := time.Now(); ; {
 		err := do()
-		if err == nil || ctx.Err() != nil || !again(err) || limit >= 0 && time.Since(began) >= limit {
+		if err == nil || ctx.Err() != nil || !retryable(err) || limit >= 0 && time.Since(began) >= limit {
 			return err
 		}
-		if !told {
+		if !printed {
 			fmt.Fprintf(a.Err, "pawl: waiting for the store: %v\n", err)
-			told = true
+			printed = true
 		}
 		select {
 		case <-time.After(time.Second/2 + rand.N(time.Second)):
@@ -32,7 +32,7 @@ func (a *App) Retry(ctx context.Context, limit time.Duration, again func(error) 
 	}
 }
 
-// WithCause adds to an error why ctx ended, if it has.
+// WithCause adds the cancellation cause of ctx to an error, if ctx has ended.
 func WithCause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 		return fmt.Errorf("%w: %w", err, why)
@@ -40,8 +40,8 @@ func WithCause(ctx context.Context, err error) error {
 	return err
 }
 
-// NoAnswer reports whether the store gave no clear answer, so that the request may
-// be sent again.
+// NoAnswer reports whether the store gave no definite answer, so that the caller may
+// send the request again.
 func NoAnswer(err error) bool {
 	return errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrUnclear) || errors.Is(err, bucket.ErrConflict)
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/pawlhq/pawl/action/execaction"
 )
 
-// repeatWindow is how long signals count as one: a terminal, a wrapper and a service
-// manager may each pass on the same Ctrl-C.
+// repeatWindow is the time within which signals count as one, because a terminal, a
+// wrapper and a service manager may each forward the same Ctrl-C.
 const repeatWindow = 500 * time.Millisecond
 
-// UntilSignal returns a context that ends at the first SIGINT or SIGTERM, for
-// an orderly end. A second one then ends the process at once, and what it has
-// started with it. The caller calls stop when the command is done.
+// UntilSignal returns a context that ends at the first SIGINT or SIGTERM. A second
+// signal kills the commands that the process started and ends the process. The caller
+// calls stop when its work is done.
 func UntilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
@@ -30,7 +30,7 @@ func UntilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop
 		select {
 		case s := <-signals:
 			first = time.Now()
-			log.Info("ending in order; another signal ends it at once", "signal", s.String())
+			log.Info("shutting down; send the signal again to stop immediately", "signal", s.String())
 			cancel()
 		case <-ctx.Done():
 		}
@@ -53,10 +53,10 @@ func UntilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop
 	}
 }
 
-// exitNow ends the process by the signal, as if nobody caught it, or else with
-// the exit code that a shell makes of that.
+// exitNow ends the process with the signal's default action. If the signal is ignored,
+// it exits with the code that a shell shows for the signal.
 func exitNow(s os.Signal, log *slog.Logger) {
-	log.Warn("ended at once by a second signal; what was under way is taken over when its leases have expired", "signal", s.String())
+	log.Warn("stopping immediately after a second signal; other processes take over unfinished work when its leases expire", "signal", s.String())
 	execaction.KillAll()
 	signal.Reset(s)
 	code := ExitFailed
@@ -64,7 +64,7 @@ func exitNow(s os.Signal, log *slog.Logger) {
 		code = ExitSignal + int(n)
 	}
 	if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(s) == nil {
-		<-time.After(time.Second) // it may be ignored
+		<-time.After(time.Second) // in case the signal is ignored
 	}
 	os.Exit(code)
 }

@@ -13,15 +13,14 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
-// AddStoreFlags adds the flags of commands that are given a bucket, and need no
-// configuration file.
+// AddStoreFlags adds --endpoint, for commands that need no configuration file.
 func AddStoreFlags(cmd *cobra.Command, endpoint *string) {
 	cmd.Flags().StringVar(endpoint, "endpoint", "",
-		"`URL` of the object store (default: that of the objects in pawl.yaml here, or in the file that --config names; without one AWS_ENDPOINT_URL's or Amazon's)")
+		"`URL` of the object store (default: the configuration's objects.endpoint, then AWS_ENDPOINT_URL, then Amazon S3)")
 }
 
-// Store returns the object store at the endpoint. Without one it is that of the
-// configuration file, and where there is no file, that of the environment.
+// Store returns the object store at endpoint. If endpoint is empty, it uses the
+// configuration file, or, without a file, the environment.
 func (a *App) Store(ctx context.Context, endpoint string) (*s3bucket.Store, error) {
 	if endpoint == "" {
 		c, err := a.OptionalConfig()
@@ -33,8 +32,7 @@ func (a *App) Store(ctx context.Context, endpoint string) (*s3bucket.Store, erro
 		}
 		endpoint = cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	}
-	// As the AWS tools do it: few stores other than Amazon's have a host name
-	// for each bucket.
+	// Path style, as the AWS tools do: few other stores have a host name per bucket.
 	s, err := s3bucket.New(ctx, s3bucket.Config{Endpoint: endpoint, PathStyle: endpoint != ""})
 	if err != nil {
 		return nil, Misconfigured(err)
@@ -42,8 +40,8 @@ func (a *App) Store(ctx context.Context, endpoint string) (*s3bucket.Store, erro
 	return s, nil
 }
 
-// OptionalConfig loads the configuration for the sake of its objects. It is nil
-// where the command line names none, and none is there.
+// OptionalConfig loads the objects section of the configuration. It returns nil if
+// --config is not set and the default file does not exist.
 func (a *App) OptionalConfig() (*config.Config, error) {
 	if _, err := os.Stat(a.ConfigFile); !a.ConfigSet && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -51,7 +49,7 @@ func (a *App) OptionalConfig() (*config.Config, error) {
 	return a.Parts.LoadObjects(a.ConfigFile, os.LookupEnv)
 }
 
-// Objects opens the object store that the configuration names.
+// Objects returns the object store of the configuration.
 func Objects(ctx context.Context, c *config.Config) (*s3bucket.Store, error) {
 	s, err := s3bucket.New(ctx, s3bucket.Config{
 		Endpoint: c.Objects.Endpoint, Region: c.Objects.Region, PathStyle: c.Objects.PathStyle,

@@ -9,7 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// PlainTable separates columns by spaces alone, which survive grep and cut.
+// PlainTable separates columns with spaces only, so that grep and cut work.
 var PlainTable = func() table.Style {
 	s := table.StyleDefault
 	s.Name = "plain"
@@ -18,11 +18,10 @@ var PlainTable = func() table.Style {
 	return s
 }()
 
-// TablePage is how many rows a table lines up together: a ledger may be larger
-// than memory.
+// TablePage is the number of rows that a table aligns at a time. It bounds memory.
 const TablePage = 1000
 
-// OneLine shortens an error to what fits beside an object.
+// OneLine shortens an error to one line: 60 characters on a terminal, otherwise 200.
 func OneLine(s string, width int) string {
 	limit := 200
 	if width > 0 {
@@ -35,11 +34,11 @@ func OneLine(s string, width int) string {
 	return s
 }
 
-// objectWidth is how much of an object a terminal's line has room for.
+// objectWidth is the maximum length of an object on a terminal, in characters.
 const objectWidth = 60
 
-// Shorten leaves out the middle of a long object on a terminal: keys differ in
-// their ends.
+// Shorten cuts the middle out of a long object on a terminal, because keys often differ
+// at the end.
 func Shorten(object string, width int) string {
 	r := []rune(object)
 	if width == 0 || len(r) <= objectWidth {
@@ -49,8 +48,7 @@ func Shorten(object string, width int) string {
 	return string(r[:head]) + "…" + string(r[len(r)-(objectWidth-head-1):])
 }
 
-// Printable escapes what does not belong on a terminal in a text that came from
-// elsewhere: another program's error, say.
+// Printable escapes unprintable characters in a text from another program.
 func Printable(s string) string {
 	var out strings.Builder
 	for _, r := range s {
@@ -64,7 +62,7 @@ func Printable(s string) string {
 	return out.String()
 }
 
-// RelativeTime prints a time as people count: "in 3m", "2h ago".
+// RelativeTime returns a time relative to now, for example "in 3m" or "2h ago".
 func RelativeTime(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -79,7 +77,7 @@ func RelativeTime(t, now time.Time) string {
 	return FormatDuration(-d) + " ago"
 }
 
-// FormatDuration prints a duration by its largest unit.
+// FormatDuration returns a duration in its largest unit.
 func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -94,10 +92,10 @@ func FormatDuration(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// FormatTime prints a time exactly.
+// FormatTime returns a time in UTC, to the second.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// PlainWriter returns a table without borders, with the given heads.
+// PlainWriter returns a table without borders, with the given header.
 func PlainWriter(header ...any) table.Writer {
 	t := table.NewWriter()
 	t.SetStyle(PlainTable)

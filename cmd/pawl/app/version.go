@@ -15,21 +15,21 @@ import (
 //	go build -ldflags "-X github.com/pawlhq/pawl/cmd/pawl/app.version=v1.2.3" ./cmd/pawl
 var version string
 
-// Build is what "pawl version" says.
+// Build is the output of "pawl version".
 type Build struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	Revision string `json:"revision,omitempty"` // of the source, where known
-	Modified bool   `json:"modified,omitempty"` // built from a changed source
+	Revision string `json:"revision,omitempty"` // commit of the source, if known
+	Modified bool   `json:"modified,omitempty"` // the source had uncommitted changes
 }
 
 // NewVersionCommand returns the command version.
 func NewVersionCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Say which version this is",
-		Long:    "Version says which version of Pawl this is, and what it was built from.",
+		Short:   "Print the version",
+		Long:    "Version prints the version of Pawl, the Go version, the platform, and the source revision.",
 		Example: "  pawl version\n  pawl version --json",
 		Args:    NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runVersion(cmd.Context(), a) },

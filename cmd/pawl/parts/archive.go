@@ -14,7 +14,7 @@ import (
 
 const maxArchiveBytes = 512 << 20
 
-// Archive returns what the file says of an archive, without store and registers.
+// Archive returns the configuration of an archive, without its store and registers.
 func Archive(ctx context.Context, c *config.Archive) (archive.Config, error) {
 	a := archive.Config{
 		Name: c.Name, Bucket: c.To.Bucket, Prefix: c.To.Prefix, Format: c.Format,
@@ -27,7 +27,7 @@ func Archive(ctx context.Context, c *config.Archive) (archive.Config, error) {
 		}
 	}
 	if a.Limits.FlushBytes > maxArchiveBytes {
-		return a, fmt.Errorf("flush_bytes: at most %d MiB: an object is kept in memory while it is written", maxArchiveBytes>>20)
+		return a, fmt.Errorf("flush_bytes: want at most %d MiB, because an object is kept in memory while it is written", maxArchiveBytes>>20)
 	}
 	var err error
 	if a.Origin, err = origin(c.From); err != nil {

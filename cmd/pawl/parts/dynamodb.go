@@ -28,7 +28,7 @@ func (d DynamoDB) OpenReadOnly(ctx context.Context) (store.Store, error) {
 	return dynamo.OpenReadOnly(ctx, d.URL)
 }
 
-// CheckExists implements [Ledger]. Open and OpenReadOnly report a table that is not there.
+// CheckExists implements [Ledger]. Open and OpenReadOnly report a missing table.
 func (d DynamoDB) CheckExists(context.Context) error { return nil }
 
 // Describe implements [Ledger]. The URL has no secrets.

@@ -8,12 +8,12 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// Memory is a ledger that ends with its process: memory.
+// Memory is a ledger in the memory of its process: memory.
 type Memory struct{}
 
 func parseMemory(rest, _ string) (Memory, error) {
 	if rest != "" {
-		return Memory{}, errors.New("has no name: write memory, with nothing after it")
+		return Memory{}, errors.New("takes no name: write memory")
 	}
 	return Memory{}, nil
 }
@@ -26,7 +26,7 @@ func (m Memory) OpenReadOnly(ctx context.Context) (store.Store, error) { return 
 
 // CheckExists implements [Ledger].
 func (Memory) CheckExists(context.Context) error {
-	return errors.New("nobody but its own process can look into a ledger in memory: use sqlite:FILE")
+	return errors.New("a ledger in memory is readable only in its own process: use sqlite:FILE")
 }
 
 // Describe implements [Ledger].

@@ -1,6 +1,6 @@
-// Package parts has the parts that pawl.yaml can name: ledgers, sources and
-// actions. [Table] lists their kinds. Each kind has a struct for what the file
-// says of it, with a method for each thing that commands do with a part.
+// Package parts contains the parts that pawl.yaml can name: ledgers, sources and
+// actions. [Table] lists their kinds. Each kind is a struct with the fields of its
+// configuration, and with methods that build the part.
 package parts
 
 import (
@@ -35,82 +35,80 @@ var Table = &config.Table{
 	},
 }
 
-// Ledger is what the file says of a ledger.
+// Ledger is the configuration of a ledger.
 type Ledger interface {
-	// Open opens the ledger, and makes it if it is not there.
+	// Open opens the ledger, and creates it if it is missing.
 	Open(ctx context.Context) (store.Store, error)
-	// OpenReadOnly opens a ledger that is there for reading. It makes and upgrades
+	// OpenReadOnly opens an existing ledger for reading. It creates and upgrades
 	// nothing.
 	OpenReadOnly(ctx context.Context) (store.Store, error)
-	// CheckExists returns an error if the ledger is not there, or only exists within
-	// the process that works with it: a command that does no work then has
-	// nothing to open. The error says what to do. Of a ledger that cannot be
-	// reached Open tells.
+	// CheckExists returns an error with a remedy if the ledger is missing, or exists
+	// only in the memory of another process. It does not connect to a server: Open and
+	// OpenReadOnly report an unreachable one.
 	CheckExists(ctx context.Context) error
-	// Describe says where the ledger is, without secrets.
+	// Describe returns the location of the ledger, without secrets.
 	Describe() string
 }
 
-// Checker is a [Ledger] whose server can be examined.
+// Checker is a [Ledger] on a server.
 type Checker interface {
-	// Check examines the server without changing anything. skew is how far clocks
-	// may be apart. An error says that it cannot be examined.
+	// Check checks the server without changes to it. skew is the largest allowed clock
+	// difference. Check returns an error if it cannot reach the server.
 	Check(ctx context.Context, skew time.Duration) ([]Finding, error)
 }
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding = store.Finding
 
-// Creator is a [Ledger] that a person makes, because its owner pays for it.
+// Creator is a [Ledger] that an operator creates, because it incurs costs.
 type Creator interface {
-	// Create makes the ledger, unless it is there.
+	// Create creates the ledger if it is missing.
 	Create(ctx context.Context) error
 }
 
-// Migrator is a [Ledger] whose tables a person may make.
+// Migrator is a [Ledger] whose tables an operator can create with SQL.
 type Migrator interface {
-	// Script returns the statements.
+	// Script returns the SQL statements.
 	Script() string
 }
 
-// Source is what the file says of a source.
+// Source is the configuration of a source.
 type Source interface {
-	// Build makes the source. A source that declares its dialect is a
+	// Build returns the source. A source with a fixed dialect implements
 	// source.Declarer.
 	Build(ctx context.Context, a *Assembly) (pawl.Source, error)
-	// Describe says where notifications come from, without secrets.
+	// Describe returns the address of the source, without secrets.
 	Describe() string
 }
 
 // Queue is a [Source] that limits the size of messages.
 type Queue interface {
 	Source
-	// MaxMessage returns the size in bytes above which the queue rejects a message, and
-	// the size of the longest message that the store sends. The error says why the first
-	// is not known.
+	// MaxMessage returns the queue's maximum message size, and the size of the longest
+	// message that the store sends, both in bytes. It returns an error if the first is
+	// unknown.
 	MaxMessage(ctx context.Context, a *Assembly) (size, needed int64, err error)
 }
 
-// Action is what the file says of an action.
+// Action is the configuration of an action.
 type Action interface {
-	// Build gives a pipeline its handler and, if it has one, its output.
+	// Build sets the handler of a pipeline and, if the action has one, its output.
 	Build(ctx context.Context, a *Assembly, p *pawl.Pipeline) error
 }
 
-// Assembly is what a source or an action is built with, besides what the file
-// says of it.
+// Assembly holds the dependencies of sources and actions.
 type Assembly struct {
 	Logger  *slog.Logger
 	Objects bucket.Store
-	// Ledger returns the ledger of the pipelines, which its owner closes.
+	// Ledger returns the ledger of the pipelines. The caller must not close it.
 	Ledger func(ctx context.Context) (store.Store, error)
 	// Dir is the folder of the configuration file.
 	Dir string
-	// ShutdownTimeout is how long running work may take at shutdown; 0 is the default.
+	// ShutdownTimeout bounds the shutdown; 0 selects the default.
 	ShutdownTimeout time.Duration
 }
 
-// The functions below let the compiler check the lines of the table.
+// The functions below let the compiler check the types in the table.
 
 func ledgerKind[L Ledger](name, form string, parse func(rest, dir string) (L, error)) config.LedgerKind {
 	return config.LedgerKind{Name: name, Form: form, Parse: func(rest, dir string) (any, error) { return parse(rest, dir) }}
@@ -120,7 +118,7 @@ func source(name string, s Source) config.Kind { return config.Kind{Name: name, 
 
 func action(name string, a Action) config.Kind { return config.Kind{Name: name, Config: a} }
 
-// output returns where a pipeline's output goes, or nil if it has none.
+// output returns a pipeline's output, or nil if it has none.
 func output(to config.Location, suffix string) *pawl.Output {
 	if to.IsZero() {
 		return nil

@@ -21,7 +21,7 @@ func parsePostgres(rest, _ string) (Postgres, error) {
 	p := Postgres{"postgres:" + rest}
 	u, err := url.Parse(p.URL)
 	if err != nil || !strings.HasPrefix(rest, "//") || strings.Trim(u.Path, "/") == "" {
-		return Postgres{}, errors.New("cannot be read: write postgres://user:password@host:5432/database, with %-escapes in the password")
+		return Postgres{}, errors.New("invalid URL: write postgres://user:password@host:5432/database, with %-escapes in the password")
 	}
 	return p, nil
 }
@@ -34,7 +34,7 @@ func (p Postgres) OpenReadOnly(ctx context.Context) (store.Store, error) {
 	return postgres.OpenReadOnly(ctx, p.URL)
 }
 
-// CheckExists implements [Ledger]. Open and OpenReadOnly report a database that is not there.
+// CheckExists implements [Ledger]. Open and OpenReadOnly report a missing database.
 func (p Postgres) CheckExists(context.Context) error { return nil }
 
 // Describe implements [Ledger].
@@ -43,7 +43,7 @@ func (p Postgres) Describe() string {
 	if err != nil {
 		return "postgres"
 	}
-	kept := url.Values{} // others may be secret: password, sslpassword
+	kept := url.Values{} // other parameters may be secret: password, sslpassword
 	if name := u.Query().Get("schema"); name != "" {
 		kept.Set("schema", name)
 	}

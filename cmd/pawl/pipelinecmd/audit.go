@@ -28,31 +28,31 @@ func NewAuditCommand(a *app.App) *cobra.Command {
 	o := &auditOptions{}
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Find what notifications have lost, and have it done",
-		Long: `Audit lists the objects of the pipelines and compares them with the ledger:
-objects that it never heard of, objects that are others than those it knows, and
-objects that are gone. Before anything is written, each such object is looked at
-once more. What was lost is then done by the workers; where none runs, by the
-next "pawl run".
+		Short: "Find changes whose notifications were lost, and schedule their repair",
+		Long: `Audit lists the objects of the pipelines and compares them with the ledger. It
+finds objects without a row, objects that differ from their row, and rows whose
+object is gone. Before an audit writes a row, it sends a HEAD request for the
+object. The workers then repair the losses. If no worker runs, the next "pawl run"
+repairs them.
 
-If more than 100 objects and more than 10 % of those that the ledger knows are
-gone, the audit raises no removals and exits with 3, because the endpoint or the
-bucket may be wrong. --allow-removals raises them.
+If more than 100 objects and more than 10 % of the objects in the ledger are gone,
+the audit raises no removals and exits with 3, because the endpoint or the bucket
+may be wrong. --allow-removals raises them.
 
-What has changed within the settle time is left alone, for its notification may
-be on its way. On a bucket about which nothing was lost an audit writes no row.
+An audit ignores objects that changed within the settle window, because their
+notification may still arrive. If nothing was lost, an audit writes no row.
 
-One audit runs at a time over a ledger: another waits. One that is broken off, or
-killed, goes on where it was when it is started with the same flags.
+One audit runs at a time per ledger. A second audit waits. An interrupted audit
+resumes when you start it again with the same flags.
 
-With --inventory the objects are those of a report of S3 Inventory, in CSV or
-Parquet, that is about the bucket of the pipelines: its manifest, or a folder with
-a copy of it. What has changed since S3 made it is left to the next one. The
-report is sorted on disk, in the folder for temporary files.
+With --inventory an audit reads a report of S3 Inventory, in CSV or Parquet,
+instead of listing the bucket. The argument is the report's manifest, or a folder
+with a copy of the report. The audit ignores objects that changed after S3 made the
+report. It sorts the report on disk, in the folder for temporary files.
 
-With --outputs it also compares outputs with objects: an object whose output is
-gone is done again, an output whose object is gone is removed. That costs a
-listing of the outputs for each of the two.`,
+With --outputs an audit also compares outputs with objects. Workers create missing
+outputs again, and remove outputs whose object is gone. Each of the two comparisons
+lists the outputs once.`,
 		Example: `  pawl audit --dry-run
   pawl audit --pipeline grayscale --prefix in/2026/ --settle-window 1h
   pawl audit --outputs --redrive
@@ -61,7 +61,7 @@ listing of the outputs for each of the two.`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("settle-window") && o.SettleWindow <= 0 {
-				return app.Usage("--settle-window %s: want a time that is larger than 0", o.SettleWindow)
+				return app.Usage("--settle-window %s: want a duration above 0", o.SettleWindow)
 			}
 			bar := a.NewProgress()
 			return a.WithRuntime(cmd.Context(), bar, bar.LogLevel(), a.Parts.LoadWithoutSources, o.DryRun || o.list, func(ctx context.Context, m *app.Runtime) error {
@@ -71,16 +71,16 @@ listing of the outputs for each of the two.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.Pipelines, "pipeline", nil, "only these `pipelines`, separated by commas")
-	flags.StringVar(&o.Prefix, "prefix", "", "only keys that begin so: `s3://bucket/prefix`, or a key's prefix in any bucket")
-	flags.DurationVar(&o.SettleWindow, "settle-window", 0, "leave alone what has changed within this `time` (default: the configuration's, or 12h)")
-	flags.BoolVar(&o.DryRun, "dry-run", false, "find, and write nothing")
-	flags.BoolVar(&o.Outputs, "outputs", false, "compare outputs with objects as well")
-	flags.StringVar(&o.inventory, "inventory", "", "compare with this `report`, s3://bucket/…/manifest.json or a folder, and list nothing")
-	flags.BoolVar(&o.Redrive, "redrive", false, "give dead and failed objects fresh attempts")
-	flags.BoolVar(&o.AllowRemovals, "allow-removals", false, "raise removals however many there are")
-	flags.BoolVar(&o.list, "list", false, "show the last audits, and what they found")
+	flags.StringVar(&o.Prefix, "prefix", "", "only keys with this prefix: `s3://bucket/prefix`, or a key prefix in any bucket")
+	flags.DurationVar(&o.SettleWindow, "settle-window", 0, "settle window: ignore objects that changed within this `duration` (default: the configuration's, or 12h)")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "report losses without writing")
+	flags.BoolVar(&o.Outputs, "outputs", false, "also compare outputs with objects")
+	flags.StringVar(&o.inventory, "inventory", "", "read this inventory `report` instead of listing: s3://bucket/…/manifest.json, or a folder")
+	flags.BoolVar(&o.Redrive, "redrive", false, "reset the attempts of dead and failed objects")
+	flags.BoolVar(&o.AllowRemovals, "allow-removals", false, "raise removals even if they exceed the limit")
+	flags.BoolVar(&o.list, "list", false, "show the reports of the last audits")
 	_ = cmd.RegisterFlagCompletionFunc("pipeline", completePipelines(a))
-	app.DocumentExitCodes(cmd, app.ExitCodes+`  3  something was lost, or missing: the report says what
+	app.DocumentExitCodes(cmd, app.ExitCodes+`  3  the audit found losses: see the report
 `)
 	return cmd
 }
@@ -89,7 +89,7 @@ func auditRows(ctx context.Context, m *app.Runtime, a *app.App, o *auditOptions,
 	if err := o.inBucket(m.Config); err != nil {
 		return err
 	}
-	m.Parts.Audit.Every = 0 // what only a schedule needs is no concern of this one
+	m.Parts.Audit.Every = 0 // skip the checks that concern schedules only
 	p, err := m.Build()
 	if err != nil {
 		return err
@@ -126,8 +126,8 @@ func auditRows(ctx context.Context, m *app.Runtime, a *app.App, o *auditOptions,
 	return auditFailure(&report, err)
 }
 
-// inBucket takes the bucket off a prefix, and leaves the pipelines that take objects
-// from it.
+// inBucket splits a bucket off the prefix and selects the pipelines that read this
+// bucket.
 func (o *auditOptions) inBucket(c *config.Config) error {
 	rest, named := strings.CutPrefix(o.Prefix, "s3://")
 	if !named {
@@ -142,20 +142,20 @@ func (o *auditOptions) inBucket(c *config.Config) error {
 		}
 	}
 	if len(names) == 0 {
-		return app.Usage("--prefix %s: none of the pipelines takes objects of bucket %s", o.Prefix, event.Quote(bucket))
+		return app.Usage("--prefix %s: no pipeline reads bucket %s", o.Prefix, event.Quote(bucket))
 	}
 	o.Prefix, o.Pipelines = prefix, names
 	return nil
 }
 
-// auditFailure is what an audit ends with, if any.
+// auditFailure returns the error that the command ends with, or nil.
 func auditFailure(report *pawl.AuditReport, err error) error {
 	total := report.Total()
 	switch {
 	case err != nil && report.Started.IsZero():
-		return err // there was none
+		return err // it did not start
 	case err != nil:
-		return app.Failed(app.WhileRunning(err), "an audit with the same flags goes on where this one was")
+		return app.Failed(app.WhileRunning(err), "run the audit again with the same flags to resume it")
 	}
 	f := &app.Failure{Code: app.ExitFailed}
 	if total.Found() > 0 {
@@ -163,16 +163,16 @@ func auditFailure(report *pawl.AuditReport, err error) error {
 	}
 	switch {
 	case total.Inaccessible > 0:
-		f.Err = fmt.Errorf("%d objects could not be looked at: the store denies it, refuses their names, or cannot list them", total.Inaccessible)
-		f.Hint = "give this process the right to read them (s3:GetObject), remove those that the store cannot list (the log names them), and audit again"
+		f.Err = fmt.Errorf("%d objects are inaccessible: the store denies access, rejects their names, or cannot list them", total.Inaccessible)
+		f.Hint = "allow s3:GetObject on these objects, remove the objects that the store cannot list (the log names them), and audit again"
 	case f.Code == app.ExitFailed:
 		return nil
 	}
 	return f
 }
 
-// expectedObjects is how many objects there are to list: as many as last time; -1 where
-// nobody knows.
+// expectedObjects returns the number of objects that the last comparable audit listed,
+// or -1.
 func expectedObjects(before []pawl.AuditReport, o *auditOptions) int64 {
 	for i := range before {
 		r := &before[i]

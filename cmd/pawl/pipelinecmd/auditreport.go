@@ -15,14 +15,14 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 )
 
-// auditProgress tells how far an audit is: by the bar on a terminal, else by a line of
-// the log now and then.
+// auditProgress shows the progress of an audit: on a terminal with a bar, otherwise
+// with log lines.
 type auditProgress struct {
 	log       *slog.Logger
 	bar       *app.Progress
-	expect    int64 // objects; -1: unknown
+	expect    int64 // number of objects; -1 if unknown
 	started   bool
-	resumedAt int64 // objects that an earlier process had listed
+	resumedAt int64 // objects listed before the audit was resumed
 	startTime time.Time
 	last      time.Time
 }
@@ -50,7 +50,7 @@ func (w *auditProgress) update(r *audit.Report) {
 	rate := float64(total.Listed-w.resumedAt) / time.Since(w.startTime).Seconds()
 	args := []any{"listed", total.Listed, "rows", total.Rows, "found", total.Found(), "per_second", int64(rate)}
 	if left := w.expect - total.Listed; left > 0 && rate > 0 {
-		args = append(args, "left", time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))
+		args = append(args, "remaining", time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))
 	}
 	w.log.Info("auditing", args...)
 }
@@ -61,22 +61,22 @@ func drawAudit(p *app.Progress, now *audit.Counts, expect int64) {
 	p.Bar.Describe(fmt.Sprintf("%d objects, %d found", now.Listed, now.Found()))
 	at := now.Listed
 	if expect > 0 {
-		at = min(at, expect-1) // the bar ends with the audit, whatever was expected
+		at = min(at, expect-1) // only End completes the bar
 	}
-	_ = p.Bar.Set64(at) // a bar that cannot be drawn harms nothing
+	_ = p.Bar.Set64(at) // a failure to draw is harmless
 }
 
-// auditJSON is a report with --json.
+// auditJSON is the output of audit with --json.
 type auditJSON struct {
 	*pawl.AuditReport
-	Complete bool         `json:"complete"` // else it goes on the next time
+	Complete bool         `json:"complete"` // false: the next audit resumes it
 	Seconds  float64      `json:"seconds"`
 	Total    audit.Counts `json:"total"`
 }
 
 func printAudit(a *app.App, r *pawl.AuditReport, failed error) error {
 	if r.Started.IsZero() {
-		return nil // there was none
+		return nil // the audit did not start
 	}
 	total, took := r.Total(), r.Ended.Sub(r.Started)
 	if a.JSON {
@@ -92,39 +92,39 @@ func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
 	what := "audited"
 	switch {
 	case !complete:
-		what = "audited in part"
+		what = "interrupted: audited"
 	case r.DryRun:
-		what = "audited, without writing,"
+		what = "dry run: audited"
 	}
-	line("%s %s objects and %s rows in %s: %s ranges of %s", what, humanize.Comma(total.Listed), humanize.Comma(total.Rows),
-		r.Ended.Sub(r.Started).Round(time.Millisecond), humanize.Comma(int64(r.Ranges)), r.Listing)
+	line("%s %s objects and %s rows in %s (source: %s, key ranges: %s)", what, humanize.Comma(total.Listed), humanize.Comma(total.Rows),
+		r.Ended.Sub(r.Started).Round(time.Millisecond), r.Listing, humanize.Comma(int64(r.Ranges)))
 	if r.Resumed > 0 {
-		line("  begun at %s, and gone on with %d times: what was lost since, in what was compared before, the next audit finds",
+		line("  started at %s, resumed %d times: the next audit finds later losses among objects compared before the interruption",
 			r.Started.Format(time.RFC3339), r.Resumed)
 	}
 	line("  lost: creations %d, overwrites %d, removals %d", total.LostCreations, total.LostOverwrites, total.LostRemovals)
 	if r.Outputs {
-		line("  outputs: missing %d, without their object %d, not of this pipeline %d", total.NoOutput, total.NoInput, total.Foreign)
+		line("  outputs: missing %d, without object %d, not from this pipeline %d", total.NoOutput, total.NoInput, total.Foreign)
 	}
 	if total.Repaired > 0 {
-		line("  workers look at %d of these", total.Repaired)
+		line("  scheduled for repair: %d", total.Repaired)
 	}
 	if total.Withheld > 0 {
-		line("  withheld: %s removals, because that is too many of %s rows of created objects: check the endpoint and the bucket; if the removals are right, pawl audit --allow-removals",
+		line("  withheld: %s removals, too many for %s rows of created objects: check the endpoint and the bucket; if the removals are right, run pawl audit --allow-removals",
 			humanize.Comma(total.Withheld), humanize.Comma(total.Created))
 	}
 	for _, c := range []struct {
 		n    int64
 		what string
 	}{
-		{total.Contradicted, "about which the listing and HEAD contradict each other: a cache or a proxy before the store may be the cause"},
-		{total.TooRecent, "differ, and changed within " + r.SettleWindow + ": not judged"},
-		{total.PossiblyPurged, "without a row, older than what a purge has dropped: passed over"},
-		{total.Redriven, "dead or failed were redriven"},
-		{total.Dead - min(total.Dead, total.Redriven), "dead: pawl ls --state dead"},
-		{total.Failed, "failed, and are tried again by themselves"},
-		{total.Unreadable, "rows cannot be read: pawl ls --state unreadable"},
-		{total.Inaccessible, "could not be looked at"},
+		{total.Contradicted, "objects for which listing and HEAD disagree: check for a cache or proxy in front of the store"},
+		{total.TooRecent, "objects differ but changed within the settle window of " + r.SettleWindow + ": ignored"},
+		{total.PossiblyPurged, "objects without a row, older than the purge watermark: ignored"},
+		{total.Redriven, "dead or failed rows redriven"},
+		{total.Dead - min(total.Dead, total.Redriven), "dead rows: pawl ls --state dead"},
+		{total.Failed, "failed rows: workers retry them"},
+		{total.Unreadable, "unreadable rows: pawl ls --state unreadable"},
+		{total.Inaccessible, "inaccessible objects"},
 	} {
 		if c.n > 0 {
 			line("  %d %s", c.n, c.what)
@@ -133,14 +133,14 @@ func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
 	for _, e := range r.Examples {
 		object := e.Object
 		if e.Output != "" {
-			object = e.Output + ", of " + e.Object
+			object = e.Output + " of " + e.Object
 		}
 		line("  %s: %s %s", e.What, e.Pipeline, object)
 	}
 	return text.String()
 }
 
-// printAudits prints what the last audits found.
+// printAudits prints the reports of the last audits.
 func printAudits(a *app.App, all []pawl.AuditReport) error {
 	if a.JSON {
 		for i := range all {
@@ -152,14 +152,14 @@ func printAudits(a *app.App, all []pawl.AuditReport) error {
 		return nil
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(a.Out, "no audit of this ledger has ended yet")
+		_, err := fmt.Fprintln(a.Out, "no completed audit of this ledger")
 		return err
 	}
 	t := table.NewWriter()
 	t.SetOutputMirror(a.Out)
 	t.SetStyle(app.PlainTable)
 	t.SuppressTrailingSpaces()
-	t.AppendHeader(table.Row{"ENDED", "TOOK", "BY", "PREFIX", "OBJECTS", "LOST", "OUTPUTS", "REPAIRED", "DEAD", "FAILED"})
+	t.AppendHeader(table.Row{"ENDED", "DURATION", "BY", "PREFIX", "OBJECTS", "LOST", "OUTPUTS", "REPAIRED", "DEAD", "FAILED"})
 	for i := range all {
 		r, total := &all[i], all[i].Total()
 		t.AppendRow(table.Row{

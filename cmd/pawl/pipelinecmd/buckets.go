@@ -14,11 +14,11 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// bucketCheckTimeout is how long a bucket may take to answer at start-up.
+// bucketCheckTimeout bounds the check of all buckets at start-up.
 const bucketCheckTimeout = 20 * time.Second
 
-// checkBuckets looks whether every bucket that a pipeline reads or writes is
-// there and may be used.
+// checkBuckets checks that every bucket that a pipeline reads or writes exists and is
+// accessible.
 func checkBuckets(ctx context.Context, m *app.Runtime) error {
 	ctx, stop := context.WithTimeout(ctx, bucketCheckTimeout)
 	defer stop()
@@ -38,7 +38,7 @@ func checkBuckets(ctx context.Context, m *app.Runtime) error {
 // bucketUser is a pipeline that needs a bucket.
 type bucketUser struct{ bucket, pipeline, does string }
 
-// bucketUsers names each bucket once, with the first pipeline that needs it.
+// bucketUsers returns each bucket once, with the first pipeline that needs it.
 func bucketUsers(ps []pawl.Pipeline) (users []bucketUser) {
 	seen := map[string]bool{}
 	add := func(u bucketUser) {
@@ -58,7 +58,7 @@ func bucketUsers(ps []pawl.Pipeline) (users []bucketUser) {
 	return users
 }
 
-// bucketFailure says what a person can do about a bucket.
+// bucketFailure adds the pipeline and a hint to the error of a bucket check.
 func bucketFailure(m *app.Runtime, u bucketUser, err error) error {
 	err = fmt.Errorf("bucket %s, which pipeline %s %s: %w", event.Quote(u.bucket), u.pipeline, u.does, err)
 	at := "Amazon S3"
@@ -69,7 +69,7 @@ func bucketFailure(m *app.Runtime, u bucketUser, err error) error {
 	case errors.Is(err, bucket.ErrNoBucket):
 		return &app.Failure{Code: app.ExitUsage, Err: err, Hint: "create the bucket at " + at + ", or correct its name in " + m.Config.Name()}
 	case errors.Is(err, bucket.ErrDenied):
-		return &app.Failure{Code: app.ExitUsage, Err: err, Hint: "check the credentials (AWS_ACCESS_KEY_ID, AWS_PROFILE, …) and that they may list, read and, for outputs, write the bucket"}
+		return &app.Failure{Code: app.ExitUsage, Err: err, Hint: "check the credentials (AWS_ACCESS_KEY_ID, AWS_PROFILE, …) and that they allow listing, reading and, for outputs, writing the bucket"}
 	case errors.Is(err, bucket.ErrInvalid):
 		return &app.Failure{Code: app.ExitUsage, Err: err, Hint: "check the bucket's name and objects.region, endpoint and path_style in " + m.Config.Name()}
 	}

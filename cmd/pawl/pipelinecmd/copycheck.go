@@ -8,13 +8,13 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 )
 
-// copier is a handler that lets the store copy objects, once it knows how.
+// copier is a handler that uses server-side copies after Prove has found safe methods.
 type copier interface {
 	Prove(ctx context.Context, store bucket.Store, to pawl.Output) (bucket.CopyMethod, error)
 }
 
-// proveCopies examines for each pipeline that copies whether the store honours conditions on
-// copies. Objects stream through this process unless it does.
+// proveCopies checks for each copying pipeline whether the store honours conditions on
+// copies. If the store does not, objects stream through this process.
 func proveCopies(ctx context.Context, m *app.Runtime) {
 	ctx, stop := context.WithTimeout(ctx, bucketCheckTimeout)
 	defer stop()
@@ -26,7 +26,7 @@ func proveCopies(ctx context.Context, m *app.Runtime) {
 		}
 		switch methods, err := c.Prove(ctx, m.Objects, *p.To); {
 		case err != nil:
-			m.Log.Warn("copies stream through this process until it starts again: the object store could not be examined", "pipeline", p.Name, "error", err)
+			m.Log.Warn("copies stream through this process until it restarts: the check of the object store failed", "pipeline", p.Name, "error", err)
 		case methods == 0:
 			m.Log.Info("copies stream through this process: the object store ignores conditions on copies", "pipeline", p.Name)
 		default:

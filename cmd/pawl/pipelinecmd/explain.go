@@ -19,13 +19,13 @@ import (
 func NewExplainCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain s3://bucket/key",
-		Short: "Say why an object is in its state, and what happens next",
-		Long: `Explain tells the story of one object: for each pipeline its state and the reason
-for it, what will happen next and when, what was heard last, what is done, and
-the last verdicts and attempts. Of an object that the ledger knows nothing of, it
-says which pipelines would take it, and ends with exit code 1.
+		Short: "Explain the state of an object and what happens next",
+		Long: `Explain reports on one object. For each pipeline it prints the state and its
+reason, the next action and its time, the wanted and the committed version, and the
+recent history of events and attempts. If the ledger has no row for the object,
+explain prints which pipelines match it and exits with 1.
 
-The object is written as it is, or as "pawl ls" prints it.`,
+Write the object plainly, or as "pawl ls" prints it.`,
 		Example: `  pawl explain s3://photos/in/cat.jpg
   pawl explain 's3://photos/in/a picture + more.jpg' --json`,
 		Args: app.SingleArg,
@@ -35,7 +35,7 @@ The object is written as it is, or as "pawl ls" prints it.`,
 	return cmd
 }
 
-// objectReport is all there is to say of an object.
+// objectReport is the report on one object in all pipelines.
 type objectReport struct {
 	Bucket    string      `json:"bucket"`
 	Key       string      `json:"key"`
@@ -48,10 +48,10 @@ type objectReport struct {
 	object event.Object
 }
 
-// rowReport is what there is to say of a row.
+// rowReport is the report on one row.
 type rowReport struct {
 	rowJSON
-	Reason  string         `json:"why"`
+	Reason  string         `json:"reason"`
 	Next    string         `json:"next"`
 	Order   string         `json:"order,omitempty"`
 	History []ledger.Entry `json:"history"` // newest first
@@ -62,7 +62,7 @@ type rowReport struct {
 type pipelineReport struct {
 	Pipeline string `json:"pipeline"`
 	Matches  bool   `json:"matches"`
-	Reason   string `json:"why"`
+	Reason   string `json:"reason"`
 }
 
 func runExplain(ctx context.Context, a *app.App, arg string) (err error) {
@@ -93,10 +93,10 @@ func printReport(a *app.App, acc *objectReport) error {
 	return err
 }
 
-// unknownObject is the error about an object without a row.
-func unknownObject(o event.Object) error { return fmt.Errorf("the ledger knows nothing of %s", o) }
+// unknownObject returns the error for an object without a row.
+func unknownObject(o event.Object) error { return fmt.Errorf("the ledger has no row for %s", o) }
 
-// buildReport explains an object by its rows.
+// buildReport returns the report on an object with the given rows.
 func buildReport(o event.Object, rows []ledger.Row, c *config.Config, now time.Time) *objectReport {
 	acc := &objectReport{Bucket: o.Bucket, VersionID: o.VersionID, object: o, Rows: []rowReport{}, OtherPipelines: []pipelineReport{}}
 	acc.Key, acc.KeyBase64 = app.KeyJSON(o.Key)
@@ -120,14 +120,14 @@ func buildReport(o event.Object, rows []ledger.Row, c *config.Config, now time.T
 	return acc
 }
 
-// configured reports that the configuration has a pipeline of this name, or, having
-// none at all, that it is unknown.
+// configured reports whether the configuration has a pipeline of this name. It returns
+// true if the configuration has no pipelines, because --ledger was given then.
 func configured(c *config.Config, name string) bool {
 	return len(c.Pipelines) == 0 || slices.ContainsFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == name })
 }
 
-// unmatchedReason says why a pipeline of the configuration does not match a row's object,
-// as it once did. Empty: it does, or there is no such pipeline.
+// unmatchedReason returns why the row's pipeline no longer matches its object. It
+// returns "" if the pipeline matches, or is not configured.
 func unmatchedReason(c *config.Config, r *ledger.Row) string {
 	i := slices.IndexFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == r.Pipeline })
 	if i < 0 {
@@ -139,20 +139,20 @@ func unmatchedReason(c *config.Config, r *ledger.Row) string {
 	return ""
 }
 
-// explainNoRow says why a pipeline knows nothing of an object.
+// explainNoRow returns why a pipeline has no row for an object.
 func explainNoRow(p *config.Pipeline, o event.Object) pipelineReport {
 	out := pipelineReport{Pipeline: p.Name}
 	hasSuffix := func(s string) bool { return strings.HasSuffix(o.Key, s) }
 	switch {
 	case p.Match.Bucket != o.Bucket:
-		out.Reason = "it takes objects of bucket " + event.Quote(p.Match.Bucket)
+		out.Reason = "matches only bucket " + event.Quote(p.Match.Bucket)
 	case !strings.HasPrefix(o.Key, p.Match.Prefix):
-		out.Reason = "it takes keys that begin with " + event.Quote(p.Match.Prefix)
+		out.Reason = "matches only keys that begin with " + event.Quote(p.Match.Prefix)
 	case len(p.Match.Suffix) > 0 && !slices.ContainsFunc(p.Match.Suffix, hasSuffix):
-		out.Reason = "it takes keys that end with " + strings.Join(p.Match.Suffix, " or ")
+		out.Reason = "matches only keys that end with " + strings.Join(p.Match.Suffix, " or ")
 	default:
 		out.Matches = true
-		out.Reason = "it would take this object, but has never heard of it: no notification came, or it came to another ledger"
+		out.Reason = "matches this object, but no notification has arrived in this ledger"
 	}
 	return out
 }

@@ -9,17 +9,16 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// explanation explains a row.
+// explanation describes the state of a row in words.
 type explanation struct {
-	row   *ledger.Row
-	now   time.Time
-	limit int  // of attempts; 0: unknown
-	known bool // the pipeline is in the configuration
-	// unmatched says why the pipeline does not match the object any more.
-	unmatched string
+	row       *ledger.Row
+	now       time.Time
+	limit     int    // maximum attempts; 0: unknown
+	known     bool   // the pipeline is in the configuration
+	unmatched string // why the pipeline no longer matches the object; "" if it matches
 }
 
-// reason says how the row came into its state.
+// reason returns the reason for the row's state.
 func (w explanation) reason() string {
 	r := w.row
 	switch r.State(w.now) {
@@ -27,32 +26,32 @@ func (w explanation) reason() string {
 		return app.Printable(r.Unreadable.Error())
 	case ledger.StateSettled:
 		if r.Have.Kind == event.Removed {
-			return "the object was removed, and the effect of that is committed"
+			return "the effect of the object's removal is committed"
 		}
-		return "the effect of the newest version heard of is committed"
+		return "the effect of the newest known version is committed"
 	case ledger.StatePending:
 		return w.reasonPending()
 	case ledger.StateProcessing:
 		if r.Attempts == 0 {
-			return r.Lease.Owner + " works on it, and a newer version was heard of meanwhile"
+			return r.Lease.Owner + " is processing it; a newer version arrived meanwhile"
 		}
-		return r.Lease.Owner + " works on it: " + w.attempt()
+		return r.Lease.Owner + " is processing it: " + w.attempt()
 	case ledger.StateStuck:
-		return fmt.Sprintf("%s worked on it and has given no sign of life: its lease expired %s",
+		return fmt.Sprintf("%s was processing it but stopped renewing its lease, which expired %s",
 			r.Lease.Owner, app.RelativeTime(r.Lease.Until, w.now))
 	case ledger.StateFailed:
 		return w.attempt() + " failed: " + app.Printable(r.LastError)
 	}
 	switch {
 	case w.limit == 0:
-		return fmt.Sprintf("attempt %d failed, and was the last: %s", r.Attempts, app.Printable(r.LastError))
+		return fmt.Sprintf("attempt %d failed and was the last: %s", r.Attempts, app.Printable(r.LastError))
 	case r.Attempts < w.limit:
-		return fmt.Sprintf("attempt %d failed, and another would only repeat it: %s", r.Attempts, app.Printable(r.LastError))
+		return fmt.Sprintf("attempt %d failed with a permanent error: %s", r.Attempts, app.Printable(r.LastError))
 	}
-	return fmt.Sprintf("all %d attempts failed; the last: %s", r.Attempts, app.Printable(r.LastError))
+	return fmt.Sprintf("all %d attempts failed; last error: %s", r.Attempts, app.Printable(r.LastError))
 }
 
-// attempt says which attempt it is, or was.
+// attempt returns the number of the current or last attempt in words.
 func (w explanation) attempt() string {
 	if w.limit == 0 {
 		return fmt.Sprintf("attempt %d", w.row.Attempts)
@@ -64,50 +63,51 @@ func (w explanation) reasonPending() string {
 	r := w.row
 	switch {
 	case r.Forced:
-		return "somebody demanded the effect again"
+		return "an operator forced the effect to run again"
 	case r.Have.Kind == 0:
-		return "no worker has finished it since it was heard of, " + app.RelativeTime(r.UpdatedAt, w.now)
+		return "no worker has completed it yet; the row was last updated " + app.RelativeTime(r.UpdatedAt, w.now)
 	}
-	return "a newer version was heard of than the one whose effect is committed"
+	return "the newest known version is newer than the one whose effect is committed"
 }
 
-// next says what will happen, and when.
+// next returns the next action and its time.
 func (w explanation) next() string {
 	r := w.row
 	due := r.Due()
 	state := r.State(w.now)
 	switch {
 	case state == ledger.StateUnreadable:
-		return "nothing by this Pawl: it leaves the row as it is, and hands events of the object back"
+		return "nothing: this version of Pawl does not change the row, and returns events of the object to their source"
 	case state == ledger.StateDead:
-		return "nothing, until the object changes or somebody runs: pawl redrive --pipeline " + r.Pipeline + " " + app.ShellQuote(r.Object())
+		return "nothing until the object changes or you run: pawl redrive --pipeline " + r.Pipeline + " " + app.ShellQuote(r.Object())
 	case due.IsZero():
-		return "nothing, until the object changes"
+		return "nothing until the object changes"
 	case w.unmatched != "" && state != ledger.StateProcessing:
-		return "nothing: the pipeline no longer matches it, as " + w.unmatched + ". It rests until it is matched again, or somebody runs: pawl redrive --drop --pipeline " + r.Pipeline + " " + app.ShellQuote(r.Object())
+		return "nothing: the pipeline now " + w.unmatched + ". The row is deferred until the pipeline matches the object again or you run: pawl redrive --drop --pipeline " + r.Pipeline + " " + app.ShellQuote(r.Object())
 	case !w.known:
-		return "nothing: the configuration has no such pipeline, so no worker looks"
+		return "nothing: the configuration has no pipeline of this name, so no worker processes the row"
 	case state == ledger.StateSettled:
-		return w.atTime("a worker looks again", due, ", because a write of a lost attempt may land late")
+		return w.atTime("a worker verifies the output", due, ", because a write of a lost attempt may land late")
 	case state == ledger.StateProcessing:
-		return w.atTime("it ends, or its lease is renewed; without a sign of life another worker takes over", due, "")
+		return w.atTime("the attempt ends or its lease is renewed; otherwise another worker takes over", due, "")
 	case state == ledger.StateStuck:
-		return w.atTime("a worker takes over", due, w.doubtClause())
+		return w.atTime("another worker takes over", due, w.doubtClause())
 	}
-	return w.atTime("a worker tries", due, w.doubtClause())
+	return w.atTime("a worker starts an attempt", due, w.doubtClause())
 }
 
-// order tells of events that were passed over for their sequencer.
+// order reports events that were ignored because of their sequencer.
 func (w explanation) order() string {
 	r := w.row
 	if r.Disorder == 0 {
 		return ""
 	}
-	return fmt.Sprintf("in doubt: %d events were passed over whose time is newer and whose sequencer is older than %s. Where the object has changed, run: pawl redrive --reset-order --pipeline %s %s",
+	return fmt.Sprintf("uncertain: ignored %d events with a newer time, because their sequencer is older than %s. If the object has changed, run: pawl redrive --reset-order --pipeline %s %s",
 		r.Disorder, r.Want.Sequencer.Raw(), r.Pipeline, app.ShellQuote(r.Object()))
 }
 
-// atTime puts a time into a sentence, and wonders where it is long past.
+// atTime adds the time to a sentence. If the time is over a minute ago, the sentence
+// asks whether a worker runs.
 func (w explanation) atTime(what string, t time.Time, more string) string {
 	late := w.now.Sub(t)
 	switch {
@@ -116,15 +116,15 @@ func (w explanation) atTime(what string, t time.Time, more string) string {
 	case late < time.Minute:
 		return what + " now" + more
 	}
-	return what + " as soon as one is free" + more + "; that is late by " + app.FormatDuration(late) + `: is "pawl run" running?`
+	return what + " as soon as one is free" + more + "; overdue by " + app.FormatDuration(late) + `: is "pawl run" running?`
 }
 
 func (w explanation) doubtClause() string {
 	switch {
 	case w.row.Forced:
-		return ", even where the effect is committed: somebody forced it"
+		return ", even if the effect is committed, because an operator forced it"
 	case w.row.Doubt:
-		return ", and looks first whether an earlier attempt did it"
+		return ", after checking whether an earlier attempt had its effect"
 	}
 	return ""
 }

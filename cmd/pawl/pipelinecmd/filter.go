@@ -28,36 +28,36 @@ type rowFilter struct {
 	failure  string
 }
 
-// register adds the flags to a command; statesDefault ends the help of --state.
+// register adds the flags to a command. statesDefault is appended to the help of --state.
 func (f *rowFilter) register(a *app.App, cmd *cobra.Command, statesDefault string) {
 	addLedgerFlag(a, cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.states, "state", nil, "only these `states`, separated by commas"+statesDefault)
 	flags.StringVar(&f.pipeline, "pipeline", "", "only this `pipeline`")
-	flags.StringVar(&f.prefix, "prefix", "", "only keys that begin so: `s3://bucket/prefix`, or a key's prefix in any bucket")
-	flags.DurationVar(&f.older, "older", 0, "only rows that have not changed for so `long`, like 36h")
-	flags.DurationVar(&f.newer, "newer", 0, "only rows that have changed within so `long`")
-	flags.StringVar(&f.failure, "error", "", "only rows whose last error holds this `text`, in any case")
-	_ = cmd.RegisterFlagCompletionFunc("state", completeStates) // fails only for a flag that is not there
+	flags.StringVar(&f.prefix, "prefix", "", "only keys with this prefix: `s3://bucket/prefix`, or a key prefix in any bucket")
+	flags.DurationVar(&f.older, "older", 0, "only rows unchanged for at least this `duration`, for example 36h")
+	flags.DurationVar(&f.newer, "newer", 0, "only rows changed within this `duration`")
+	flags.StringVar(&f.failure, "error", "", "only rows whose last error contains this `text`, ignoring case")
+	_ = cmd.RegisterFlagCompletionFunc("state", completeStates) // fails only if the flag is missing
 	_ = cmd.RegisterFlagCompletionFunc("pipeline", completePipelines(a))
 }
 
-// narrows reports that a flag other than --state and --pipeline is given.
+// narrows reports whether a flag other than --state and --pipeline is set.
 func (f *rowFilter) narrows() bool {
 	return f.prefix != "" || f.older != 0 || f.newer != 0 || f.failure != ""
 }
 
-// rowSelection is what the flags select at one time.
+// rowSelection is a set of conditions on rows. Zero fields accept every row.
 type rowSelection struct {
-	states   []ledger.State // none: any
+	states   []ledger.State
 	pipeline string
-	bucket   string // empty: any
+	bucket   string
 	prefix   string
-	before   time.Time // of the row's last change; zero: any
-	after    time.Time
-	failure  string // in lower case
-	now      time.Time
-	also     func(r *ledger.Row) bool // nil: any
+	before   time.Time // upper bound of UpdatedAt, exclusive
+	after    time.Time // lower bound of UpdatedAt, inclusive
+	failure  string    // substring of LastError, in lower case
+	now      time.Time // time at which states are derived
+	also     func(r *ledger.Row) bool
 }
 
 func (f *rowFilter) selection(now time.Time) (*rowSelection, error) {
@@ -66,7 +66,7 @@ func (f *rowFilter) selection(now time.Time) (*rowSelection, error) {
 		return nil, err
 	}
 	if f.older < 0 || f.newer < 0 {
-		return nil, app.Usage("--older and --newer want a time span above 0, like 36h")
+		return nil, app.Usage("--older and --newer: want a duration above 0, for example 36h")
 	}
 	s := &rowSelection{states: states, pipeline: f.pipeline, prefix: f.prefix, failure: strings.ToLower(f.failure), now: now}
 	if rest, ok := strings.CutPrefix(f.prefix, "s3://"); ok {
@@ -95,7 +95,7 @@ func (s *rowSelection) matches(r *ledger.Row) bool {
 	return s.failure == "" || strings.Contains(strings.ToLower(r.LastError), s.failure)
 }
 
-// selected yields the selected rows after a key, in order of pipeline and key.
+// selected yields the selected rows after the given key, in order of pipeline and key.
 func (v *ledgerReader) selected(ctx context.Context, s *rowSelection, after ledger.RowKey) iter.Seq2[ledger.Row, error] {
 	return func(yield func(ledger.Row, error) bool) {
 		names, err := v.pipelines(ctx, s.pipeline)
@@ -123,7 +123,8 @@ func (v *ledgerReader) selected(ctx context.Context, s *rowSelection, after ledg
 	}
 }
 
-// pipelines returns the pipeline named, or all that the ledger has rows of.
+// pipelines returns the named pipeline. If name is empty, it returns all pipelines that
+// have rows.
 func (v *ledgerReader) pipelines(ctx context.Context, name string) ([]string, error) {
 	if name != "" {
 		return []string{name}, nil
@@ -157,7 +158,7 @@ func (c rowCount) total() (n int) {
 	return n
 }
 
-// String has a line for each pipeline: "load: 3 settled, 1 dead".
+// String returns one line per pipeline, for example "load: 3 settled, 1 dead".
 func (c rowCount) String() string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(c)) {
@@ -172,7 +173,7 @@ func (c rowCount) String() string {
 	return out.String()
 }
 
-// parseStates reads a list of states.
+// parseStates parses the values of --state.
 func parseStates(names []string) ([]ledger.State, error) {
 	states := make([]ledger.State, len(names))
 	for i, name := range names {
@@ -192,8 +193,8 @@ func stateNames() []string {
 	return names
 }
 
-// checkPipeline refuses a pipeline's name that neither the configuration nor the
-// ledger knows. An empty name stands for all.
+// checkPipeline returns an error if neither the configuration nor the ledger has a
+// pipeline of this name. An empty name stands for all.
 func (v *ledgerReader) checkPipeline(ctx context.Context, name string) error {
 	if name == "" || slices.Contains(pipelineNames(v.config), name) {
 		return nil
@@ -204,7 +205,7 @@ func (v *ledgerReader) checkPipeline(ctx context.Context, name string) error {
 	}
 	known = append(known, pipelineNames(v.config)...)
 	slices.Sort(known)
-	return app.Usage("--pipeline %q: neither the configuration nor the ledger has it: known are %s",
+	return app.Usage("--pipeline %q: not in the configuration or the ledger: want one of %s",
 		name, cmp.Or(strings.Join(slices.Compact(known), ", "), "none"))
 }
 
@@ -216,7 +217,7 @@ func pipelineNames(c *config.Config) []string {
 	return names
 }
 
-// completePipelines offers the configuration's pipelines to shells.
+// completePipelines completes the names of configured pipelines in shells.
 func completePipelines(a *app.App) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		c, err := a.Parts.LoadToLook(a.ConfigFile, os.LookupEnv)
@@ -227,7 +228,7 @@ func completePipelines(a *app.App) cobra.CompletionFunc {
 	}
 }
 
-// completeStates offers the states to shells.
+// completeStates completes the names of states in shells.
 func completeStates(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return stateNames(), cobra.ShellCompDirectiveNoFileComp
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// find returns the rows of the object that an argument means, and that object.
-// Where the ledger has no row, the object is the likeliest reading.
+// find returns the object named by an argument, and its rows. If no candidate has rows,
+// it returns the likeliest one.
 func (v *ledgerReader) find(ctx context.Context, arg string) (event.Object, []ledger.Row, error) {
 	all, err := app.ObjectCandidates(arg)
 	if err != nil {
@@ -28,8 +28,8 @@ func (v *ledgerReader) find(ctx context.Context, arg string) (event.Object, []le
 	return all[0], nil, nil
 }
 
-// rowsOf returns the rows of an object in the pipelines named: of all its
-// versions, unless the object names one.
+// rowsOf returns the rows of an object in the named pipelines. If the object has no
+// version id, it returns the rows of all versions.
 func (v *ledgerReader) rowsOf(ctx context.Context, names []string, o event.Object) ([]ledger.Row, error) {
 	var rows []ledger.Row
 	for _, name := range names {
@@ -38,7 +38,7 @@ func (v *ledgerReader) rowsOf(ctx context.Context, names []string, o event.Objec
 				return nil, err
 			}
 			if row.Key != o.Key {
-				break // those of the key itself come first
+				break // rows of the exact key come first
 			}
 			if row.Key == o.Key && (o.VersionID == "" || o.VersionID == row.VersionID) {
 				rows = append(rows, row)

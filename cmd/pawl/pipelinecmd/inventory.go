@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// openInventory has the audit believe the report that its flag names, and no
-// listing. The caller closes the report.
+// openInventory opens the report of --inventory and makes it the audit's listing. The
+// caller closes the report.
 func openInventory(ctx context.Context, m *app.Runtime, o *auditOptions) (*inventory.Report, error) {
 	bucket, err := auditedBucket(m, o.Pipelines)
 	if err != nil {
@@ -39,7 +39,8 @@ func openInventory(ctx context.Context, m *app.Runtime, o *auditOptions) (*inven
 	return r, nil
 }
 
-// auditedBucket returns the bucket of the pipelines of these names, or of all.
+// auditedBucket returns the bucket of the named pipelines, or of all if names is empty.
+// It is an error if they read more than one bucket.
 func auditedBucket(m *app.Runtime, names []string) (bucket string, err error) {
 	for i := range m.Parts.Pipelines {
 		p := &m.Parts.Pipelines[i]
@@ -48,7 +49,7 @@ func auditedBucket(m *app.Runtime, names []string) (bucket string, err error) {
 		case bucket == "":
 			bucket = p.Match.Bucket
 		default:
-			return "", app.Usage("an inventory is about one bucket, and the pipelines are about %s and %s: choose some with --pipeline", event.Quote(bucket), event.Quote(p.Match.Bucket))
+			return "", app.Usage("--inventory: an inventory covers one bucket, but the pipelines read %s and %s: select pipelines with --pipeline", event.Quote(bucket), event.Quote(p.Match.Bucket))
 		}
 	}
 	return bucket, nil

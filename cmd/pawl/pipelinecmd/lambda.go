@@ -26,9 +26,9 @@ import (
 // InLambda reports whether the runtime of AWS Lambda started this process.
 func InLambda() bool { return os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 
-// Lambda serves the invocations of a function of AWS Lambda with the configuration that
-// the environment variable PAWL_CONFIG names: a file of the deployment package (default
-// pawl.yaml), s3://BUCKET/KEY, or ssm:PARAMETER. It returns an exit code if it cannot start.
+// Lambda serves the invocations of an AWS Lambda function. The environment variable
+// PAWL_CONFIG names the configuration: a file of the deployment package (default
+// pawl.yaml), s3://BUCKET/KEY, or ssm:PARAMETER. Lambda returns an exit code if it cannot start.
 func Lambda(ctx context.Context, s app.Streams) int {
 	a := &app.App{Streams: s, Parts: parts.Table, Parsed: true, JSON: true, LogLevel: os.Getenv("PAWL_LOG_LEVEL")}
 	a.ConfigFile = cmp.Or(os.Getenv("PAWL_CONFIG"), "pawl.yaml")
@@ -38,12 +38,12 @@ func Lambda(ctx context.Context, s app.Streams) int {
 		a.PrintFailure(f, nil)
 		return f.Code
 	}
-	lambda.StartWithOptions(h, lambda.WithContext(ctx)) // it never returns: Lambda kills the process
+	lambda.StartWithOptions(h, lambda.WithContext(ctx)) // does not return: Lambda kills the process
 	return app.ExitDone
 }
 
-// lambdaHandler returns the handler of the invocations. Its ledger stays open until the
-// process ends.
+// lambdaHandler returns the invocation handler. Its ledger stays open until the process
+// ends.
 func lambdaHandler(ctx context.Context, a *app.App) (*awslambda.Handler, error) {
 	log, err := a.Logger(a.Err, slog.LevelInfo)
 	if err != nil {
@@ -61,7 +61,7 @@ func lambdaHandler(ctx context.Context, a *app.App) (*awslambda.Handler, error) 
 	}, nil
 }
 
-// loadForLambda returns a loader that rejects what cannot work in Lambda.
+// loadForLambda returns a loader that rejects configurations that cannot work in Lambda.
 func loadForLambda(ctx context.Context, a *app.App) app.Loader {
 	return func(name string, lookup func(string) (string, bool)) (*config.Config, error) {
 		raw, err := readConfig(ctx, name)
@@ -81,16 +81,16 @@ func checkLambda(c *config.Config) error {
 	_, volatile := c.Ledger.Config.(parts.Memory)
 	switch {
 	case file || volatile:
-		return c.At("ledger", errors.New("a function of AWS Lambda has many environments, which must share a ledger: use dynamodb://TABLE?region=REGION, or PostgreSQL"))
+		return c.At("ledger", errors.New("not shared between the execution environments of AWS Lambda: use dynamodb://TABLE?region=REGION, or PostgreSQL"))
 	case len(c.Sources) > 0:
-		return c.At("sources", errors.New("AWS Lambda brings the notifications: remove the sources, and create an event source mapping for the queue"))
+		return c.At("sources", errors.New("not supported in AWS Lambda, which delivers the notifications: remove the sources, and create an event source mapping for the queue"))
 	case len(c.Pipelines) == 0:
-		return c.At("pipelines", errors.New("there are none: a function runs pipelines, and neither archives nor files"))
+		return c.At("pipelines", errors.New("none configured: an AWS Lambda function runs pipelines only, not archives or files"))
 	}
 	return nil
 }
 
-// readConfig reads a configuration from a file, an object of S3, or a parameter of SSM.
+// readConfig reads a configuration from a file, an S3 object, or an SSM parameter.
 func readConfig(ctx context.Context, name string) ([]byte, error) {
 	if parameter, ok := strings.CutPrefix(name, "ssm:"); ok {
 		return readParameter(ctx, parameter)
@@ -100,7 +100,7 @@ func readConfig(ctx context.Context, name string) ([]byte, error) {
 		return os.ReadFile(name)
 	}
 	bucket, key, _ := strings.Cut(rest, "/")
-	s, err := s3bucket.New(ctx, s3bucket.Config{PathStyle: true}) // every store accepts it
+	s, err := s3bucket.New(ctx, s3bucket.Config{PathStyle: true}) // every store accepts path style
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func readConfig(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := io.ReadAll(io.LimitReader(body, config.MaxFile+1)) // the parser rejects a larger one
+	raw, err := io.ReadAll(io.LimitReader(body, config.MaxFile+1)) // the parser rejects larger files
 	return raw, errors.Join(err, body.Close())
 }
 

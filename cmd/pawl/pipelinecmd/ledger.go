@@ -16,16 +16,15 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ledgerReader is a ledger to look into, and the configuration that names it.
+// ledgerReader is an open ledger and the configuration that names it.
 type ledgerReader struct {
 	ledger.Store
 	config *config.Config
 }
 
-// addLedgerFlag adds the flag of commands that need no configuration but for its
-// ledger.
+// addLedgerFlag adds --ledger, which replaces the configuration file.
 func addLedgerFlag(a *app.App, cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.Ledger, "ledger", "", "the `ledger`, like sqlite:pawl.db, instead of that of a configuration file")
+	cmd.Flags().StringVar(&a.Ledger, "ledger", "", "use this `ledger`, for example sqlite:pawl.db, instead of a configuration file")
 }
 
 // loadLedgerConfig loads the configuration for a command that does no work. Where the command
@@ -34,12 +33,12 @@ func loadLedgerConfig(a *app.App) (*config.Config, error) {
 	if a.Ledger == "" {
 		c, err := a.Parts.LoadToLook(a.ConfigFile, os.LookupEnv)
 		if _, absent := os.Stat(a.ConfigFile); !a.ConfigSet && errors.Is(absent, fs.ErrNotExist) {
-			err = &app.Failure{Code: app.ExitUsage, Err: err, Hint: "--ledger sqlite:FILE looks into a ledger without a configuration"}
+			err = &app.Failure{Code: app.ExitUsage, Err: err, Hint: "to read a ledger without a configuration file, use --ledger sqlite:FILE"}
 		}
 		return c, err
 	}
 	if a.ConfigSet {
-		return nil, app.Usage("--ledger and --config exclude each other")
+		return nil, app.Usage("--ledger and --config cannot be combined")
 	}
 	c, err := a.Parts.LedgerAlone(a.Ledger)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 func NewLedgerCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ledger",
-		Short: "Examine the ledger's database, or make its tables",
+		Short: "Check the ledger's database, or create its tables",
 		Args:  app.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -30,18 +30,18 @@ func NewLedgerCommand(a *app.App) *cobra.Command {
 func newLedgerCheckCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Examine the ledger's database: version, tables, privileges, clock, connections",
-		Long: `Check examines the database of the ledger that the configuration names, and
-changes nothing in it. Of a ledger without a server it says whether it can be opened.
+		Short: "Check the ledger's database: version, tables, privileges, clock, connections",
+		Long: `Check reads the database of the configured ledger and reports problems. It changes
+nothing. For a ledger in a file it checks that the file can be opened.
 
-With --json it prints one JSON object a line: name, value, and problem where
-something is wrong.`,
+With --json it prints one JSON object per line: name, value, and, for a failed
+check, problem.`,
 		Example: `  pawl ledger check
   pawl ledger check --json | jq -r 'select(.problem) | .problem'`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runLedgerCheck(cmd.Context(), a) },
 	}
-	app.DocumentExitCodes(cmd, app.ExitCodes+"  3  something is wrong\n")
+	app.DocumentExitCodes(cmd, app.ExitCodes+"  3  a check failed\n")
 	return cmd
 }
 
@@ -75,12 +75,12 @@ func printFindings(a *app.App, findings []parts.Finding) error {
 	t.SetOutputMirror(a.Out)
 	t.SetStyle(app.PlainTable)
 	t.SuppressTrailingSpaces()
-	t.AppendHeader(table.Row{"CHECK", "VERDICT", "FOUND"})
+	t.AppendHeader(table.Row{"CHECK", "RESULT", "VALUE"})
 	wrong := false
 	for _, f := range findings {
 		verdict := "ok"
 		if f.Problem != "" {
-			verdict, wrong = "WRONG", true
+			verdict, wrong = "FAILED", true
 		}
 		t.AppendRow(table.Row{f.Name, verdict, cmp.Or(f.Value, "nothing")})
 		if a.JSON {
@@ -106,15 +106,15 @@ func printFindings(a *app.App, findings []parts.Finding) error {
 func newLedgerCreateCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [LEDGER]",
-		Short: "Make the table of a ledger in DynamoDB",
-		Long: `Create makes the table of a ledger in DynamoDB, of the one that the configuration
-names or of LEDGER: billed by request, with point-in-time recovery, and protected
-from deletion. In a table of Pawl that is there it only switches recovery on.
-Databases of other kinds are made when Pawl starts.
+		Short: "Create the DynamoDB table of a ledger",
+		Long: `Create creates the DynamoDB table of LEDGER, or of the configured ledger. The table
+has on-demand billing, point-in-time recovery, and deletion protection. If the table
+exists and belongs to Pawl, create only enables point-in-time recovery. Pawl creates
+databases of other kinds when it starts.
 
-The credentials and, without region=, the region are those of the environment. They
-need dynamodb:CreateTable, DescribeTable, UpdateContinuousBackups, GetItem and
-PutItem on the table.`,
+The environment provides the credentials and, without region=, the region. They need
+dynamodb:CreateTable, DescribeTable, UpdateContinuousBackups, GetItem and PutItem on
+the table.`,
 		Example: "  pawl ledger create 'dynamodb://pawl?region=eu-central-1'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,7 +136,7 @@ func runLedgerCreate(ctx context.Context, a *app.App) error {
 	l := c.Ledger.Config.(parts.Ledger)
 	made, ok := l.(parts.Creator)
 	if !ok {
-		return app.Usage("the ledger %s is made when Pawl starts: there is nothing to create", l.Describe())
+		return app.Usage("ledger %s: nothing to create: Pawl creates it when it starts", l.Describe())
 	}
 	if err := made.Create(ctx); err != nil {
 		return err
@@ -149,19 +149,20 @@ func newLedgerMigrateCommand(a *app.App) *cobra.Command {
 	var script bool
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Make or upgrade the ledger's tables, or print the statements that do",
-		Long: `Migrate brings the tables of the ledger to the format of this Pawl, as every
-command does that writes to it, if the database's user may make tables. Stop the
-workers of an older version first: they cannot read what it upgrades.
+		Short: "Create or upgrade the ledger's tables, or print the SQL statements",
+		Long: `Migrate creates the ledger's tables, or upgrades them to the format of this version.
+Every command that writes to the ledger does the same. The database user needs the
+privilege to create tables. First stop workers of older versions, because they cannot
+read upgraded tables.
 
-Where it may not, --print prints the statements that make them, for their owner to
-run. It does not connect.`,
+If the user lacks this privilege, --print prints the SQL statements for the owner of
+the database. It does not connect.`,
 		Example: `  pawl ledger migrate
   pawl ledger migrate --print | psql service=admin`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runLedgerMigrate(cmd.Context(), a, script) },
 	}
-	cmd.Flags().BoolVar(&script, "print", false, "print the statements, and do nothing")
+	cmd.Flags().BoolVar(&script, "print", false, "print the SQL statements without running them")
 	app.DocumentExitCodes(cmd, app.ExitCodes)
 	return cmd
 }
@@ -182,7 +183,7 @@ func runLedgerMigrate(ctx context.Context, a *app.App, script bool) error {
 	}
 	m, ok := l.(parts.Migrator)
 	if !ok {
-		return app.Usage("the ledger %s has no statements to print: Pawl makes it when it starts", l.Describe())
+		return app.Usage("ledger %s: no statements to print: Pawl creates it when it starts", l.Describe())
 	}
 	_, err = fmt.Fprint(a.Out, m.Script())
 	return err

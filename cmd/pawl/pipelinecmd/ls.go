@@ -27,21 +27,22 @@ func NewLsCommand(a *app.App) *cobra.Command {
 	o := &lsOptions{}
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List what the ledger knows of objects",
-		Long: `List prints a line for each object and pipeline that the ledger knows, in order
-of pipeline, bucket and key. It works while workers run.
+		Short: "List the ledger's rows: one for each object and pipeline",
+		Long: `List prints the ledger's rows in order of pipeline, bucket and key. The ledger has
+one row for each object and pipeline. You can list while workers run.
 
 States: settled (done), pending (waits for a worker), processing, stuck (its
-worker was lost, another takes over), failed (is tried again), dead (is not:
-see "pawl redrive"), unreadable (a newer Pawl wrote the row).
+worker's lease expired, another worker takes over), failed (will be retried), dead
+(will not be retried: see "pawl redrive"), unreadable (a newer version of Pawl wrote
+the row).
 
-With --json each line is one JSON object: pipeline, bucket, key (where it is not
-UTF-8, key_base64 is the exact one), version_id, state, due (when a worker looks
-next), want and have (kind, sequencer, generation, version_id, etag, mod_time,
-size), lease (owner, until, live), fence, doubt, forced, dead, attempts, retry_at,
-last_error, verify_at, event_time, disorder (how many events were passed over
-although their time is newer), created_at, updated_at. Times are RFC 3339, sizes
-are bytes, what does not apply is left out.`,
+With --json each line is one JSON object: pipeline, bucket, key, key_base64 (the
+exact key, if it is not UTF-8), version_id, state, due (time of the next action),
+want and have (kind, sequencer, generation, version_id, etag, mod_time, size), lease
+(owner, until, live), fence, doubt, forced, dead, attempts, retry_at, last_error,
+verify_at, event_time, disorder (number of ignored events with a newer time),
+created_at, updated_at. Times are RFC 3339, sizes are bytes, and fields without a
+value are omitted.`,
 		Example: `  pawl ls --state dead,failed
   pawl ls --ledger sqlite:/srv/app/pawl.db
   pawl ls --pipeline grayscale --prefix s3://photos/in/2026/
@@ -52,9 +53,9 @@ are bytes, what does not apply is left out.`,
 	}
 	o.register(a, cmd, "")
 	flags := cmd.Flags()
-	flags.IntVar(&o.limit, "limit", 100, "at most so many `lines`; 0 for all")
-	flags.StringVar(&o.after, "after", "", "go on after this `row`, as the last page named it")
-	flags.BoolVar(&o.count, "count", false, "print how many rows there are of each pipeline and state")
+	flags.IntVar(&o.limit, "limit", 100, "maximum number of `lines`; 0 means no limit")
+	flags.StringVar(&o.after, "after", "", "start after this `row`, as printed below the previous page")
+	flags.BoolVar(&o.count, "count", false, "print the number of rows per pipeline and state")
 	return cmd
 }
 
@@ -68,7 +69,7 @@ func runLs(ctx context.Context, a *app.App, o *lsOptions) (err error) {
 		return err
 	}
 	if o.limit < 0 {
-		return app.Usage("--limit %d: want a number of lines, or 0 for all", o.limit)
+		return app.Usage("--limit %d: want a number of lines, or 0 for no limit", o.limit)
 	}
 	v, err := openReadOnly(ctx, a)
 	if err != nil {
@@ -88,7 +89,7 @@ func runLs(ctx context.Context, a *app.App, o *lsOptions) (err error) {
 	return printRows(ctx, a, v, sel, after, o.limit)
 }
 
-// printRows prints a page of rows, and says how to see the next.
+// printRows prints a page of rows and, if more rows follow, the flags for the next page.
 func printRows(ctx context.Context, a *app.App, v *ledgerReader, sel *rowSelection, after ledger.RowKey, limit int) error {
 	print := newRowPrinter(a, sel.now)
 	printed, more := 0, false
@@ -110,9 +111,9 @@ func printRows(ctx context.Context, a *app.App, v *ledgerReader, sel *rowSelecti
 	}
 	switch {
 	case printed == 0 && !a.JSON:
-		fmt.Fprintln(a.Err, "pawl: the ledger has no such rows")
+		fmt.Fprintln(a.Err, "pawl: no matching rows")
 	case more:
-		fmt.Fprintf(a.Err, "pawl: there are more than %d: --limit 0 prints all, and --after %s the next page\n", limit, app.ShellWord(rowName(after)))
+		fmt.Fprintf(a.Err, "pawl: more than %d rows match: print all with --limit 0, or the next page with --after %s\n", limit, app.ShellWord(rowName(after)))
 	}
 	return nil
 }
@@ -125,10 +126,10 @@ func printCount(a *app.App, c rowCount) error {
 	return err
 }
 
-// rowName writes the key of a row as --after takes it: pipeline/s3://bucket/key.
+// rowName formats the key of a row for --after: pipeline/s3://bucket/key.
 func rowName(k ledger.RowKey) string { return k.Pipeline + "/" + k.Object().String() }
 
-// parseAfter reads what rowName writes; an empty text is the beginning.
+// parseAfter parses the output of rowName. An empty name is the zero key.
 func parseAfter(name string) (ledger.RowKey, error) {
 	if name == "" {
 		return ledger.RowKey{}, nil
@@ -148,7 +149,7 @@ type rowPrinter interface {
 	end() error
 }
 
-// newRowPrinter returns the printer for people or for programs.
+// newRowPrinter returns a printer of JSON lines or of a table.
 func newRowPrinter(a *app.App, now time.Time) rowPrinter {
 	if a.JSON {
 		return &jsonRows{a: a, now: now}
@@ -157,7 +158,7 @@ func newRowPrinter(a *app.App, now time.Time) rowPrinter {
 	t.SetOutputMirror(a.Out)
 	t.SetStyle(app.PlainTable)
 	t.SuppressTrailingSpaces()
-	t.AppendHeader(table.Row{"STATE", "PIPELINE", "OBJECT", "TRIES", "NEXT", "CHANGED", "LAST ERROR"})
+	t.AppendHeader(table.Row{"STATE", "PIPELINE", "OBJECT", "ATTEMPTS", "NEXT RUN", "UPDATED", "LAST ERROR"})
 	return &tableRows{table: t, now: now, width: app.TerminalWidth(a.Out)}
 }
 

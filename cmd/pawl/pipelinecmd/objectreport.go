@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// text prints an account for people.
+// text returns the report as plain text.
 func (acc *objectReport) text(now time.Time) string {
 	var s strings.Builder
 	fmt.Fprintln(&s, acc.object)
@@ -34,7 +34,7 @@ func (st *rowReport) text(s *strings.Builder, now time.Time) {
 	if r.VersionID != "" {
 		line("version", "%s", event.Quote(r.VersionID))
 	}
-	line("why", "%s", st.Reason)
+	line("reason", "%s", st.Reason)
 	line("next", "%s", st.Next)
 	if st.Order != "" {
 		line("order", "%s", st.Order)
@@ -49,9 +49,9 @@ func (st *rowReport) text(s *strings.Builder, now time.Time) {
 		line("verify", "%s", app.FormatTime(r.VerifyAt))
 	}
 	if !r.EventTime.IsZero() {
-		line("event", "%s, the newest one", app.FormatTime(r.EventTime))
+		line("event", "newest at %s", app.FormatTime(r.EventTime))
 	}
-	line("row", "made %s, changed %s", app.FormatTime(r.CreatedAt), app.FormatTime(r.UpdatedAt))
+	line("row", "created %s, updated %s", app.FormatTime(r.CreatedAt), app.FormatTime(r.UpdatedAt))
 	for i, e := range r.History {
 		name := ""
 		if i == 0 {
@@ -61,10 +61,10 @@ func (st *rowReport) text(s *strings.Builder, now time.Time) {
 	}
 }
 
-// describe prints a version.
+// describe formats a version.
 func describe(v *ledger.Version) string {
 	if v.Kind == 0 {
-		return "nothing yet"
+		return "none"
 	}
 	parts := []string{v.Kind.String()}
 	if !v.Sequencer.IsZero() {
@@ -81,7 +81,7 @@ func describe(v *ledger.Version) string {
 		parts = append(parts, "ETag "+event.Quote(id.ETag), humanize.IBytes(uint64(max(id.Size, 0))))
 	}
 	if !id.ModTime.IsZero() {
-		parts = append(parts, "of "+app.FormatTime(id.ModTime))
+		parts = append(parts, "modified "+app.FormatTime(id.ModTime))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -93,7 +93,7 @@ func describeLease(r *ledger.Row, now time.Time) string {
 	case r.Held():
 		return fmt.Sprintf("%s, expired %s, fence %d", r.Lease.Owner, app.FormatTime(r.Lease.Until), r.Lease.Fence)
 	case r.Lease.Fence > 0:
-		return fmt.Sprintf("none; the last fence was %d", r.Lease.Fence)
+		return fmt.Sprintf("none; last fence %d", r.Lease.Fence)
 	}
 	return "none"
 }

@@ -19,18 +19,18 @@ func NewPurgeCommand(a *app.App) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "purge",
-		Short: "Drop the rows of objects that are long gone",
-		Long: `Purge drops the rows of removed objects that have been settled for longer than the
-configuration's audit.row_retention, 30 days by default. Until then such a row is what an
-old notification is recognised by. Leased, failed and dead rows stay, and rows that
-are to be verified.
+		Short: "Delete the rows of objects that were removed long ago",
+		Long: `Purge deletes the rows of removed objects that have been settled for longer than
+audit.row_retention in the configuration (default 30 days). Until then the row identifies
+old notifications of the object. Rows that are leased, failed, dead, or due for
+verification stay.
 
-With "purge: settled" in the configuration's audit it drops settled rows of objects
-that exist as well. That keeps the ledger small, at a price: what is lost about such
-an object later is not found: from then on audits pass over objects without a row
-that are older than what was dropped.
+With audit.purge: settled in the configuration, purge also deletes settled rows of
+existing objects. The ledger stays small, but audits cannot find later losses about
+these objects. Audits then ignore objects without a row that are older than the
+purge watermark.
 
-It works while workers run. "pawl run" does it after each scheduled audit.`,
+You can purge while workers run. "pawl run" purges after each scheduled audit.`,
 		Example: `  pawl purge --dry-run
   pawl purge --pipeline grayscale`,
 		Args: app.NoArgs,
@@ -42,7 +42,7 @@ It works while workers run. "pawl run" does it after each scheduled audit.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&pipelines, "pipeline", nil, "only these `pipelines`, separated by commas")
-	flags.BoolVar(&dryRun, "dry-run", false, "only count the rows")
+	flags.BoolVar(&dryRun, "dry-run", false, "count the rows without deleting them")
 	_ = cmd.RegisterFlagCompletionFunc("pipeline", completePipelines(a))
 	return cmd
 }
@@ -50,10 +50,10 @@ It works while workers run. "pawl run" does it after each scheduled audit.`,
 func purgeRows(ctx context.Context, m *app.Runtime, a *app.App, pipelines []string, dryRun bool) error {
 	for _, name := range pipelines {
 		if !configured(m.Config, name) {
-			return app.Usage("--pipeline %q: the configuration does not have it", name)
+			return app.Usage("--pipeline %q: not in the configuration", name)
 		}
 	}
-	m.Parts.Audit.Every = 0 // what only a schedule needs is no concern of this one
+	m.Parts.Audit.Every = 0 // skip the checks that concern schedules only
 	p, err := m.Build()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func printPurged(a *app.App, done pawl.Purged, dryRun bool) error {
 	}
 	text := fmt.Sprintf("%s %s of %d", did, english.Plural(done.Dropped, "row", ""), done.Examined)
 	if done.Changed > 0 {
-		text += fmt.Sprintf("; left %d alone, which changed meanwhile", done.Changed)
+		text += fmt.Sprintf("; skipped %d, which changed meanwhile", done.Changed)
 	}
 	_, err := fmt.Fprintln(a.Out, text)
 	return err

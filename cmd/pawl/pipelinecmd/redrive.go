@@ -33,24 +33,25 @@ func NewRedriveCommand(a *app.App) *cobra.Command {
 	o := &redriveOptions{}
 	cmd := &cobra.Command{
 		Use:   "redrive [s3://bucket/key | --all]",
-		Short: "Try dead or failing objects again",
-		Long: `Redrive gives objects fresh attempts: dead ones are tried again, and failed ones
-at once. It works while workers run; without one, the next "pawl run" tries. The ledger has
-a row for each object and pipeline.
+		Short: "Retry dead or failed objects",
+		Long: `Redrive resets the attempts of dead and failed objects, so that workers process them
+at once. You can redrive while workers run. If none runs, the next "pawl run"
+processes the objects. The ledger has one row for each object and pipeline.
 
---force demands the effect again even where it is committed, of objects in the
-states named by --state, or in any state where the object itself is named.
+--force repeats the effect even if it is committed. It applies to rows in the states
+of --state, or, for a named object, in any state.
 
---reset-order drops the sequencers of objects in these states as well: where a
-forged notification, or a store whose clock was put back, has left one that no
-real change outranks. "pawl explain" and the log tell of it. The object is looked
-at, and the next notification counts. One that a worker holds is left alone.
+--reset-order also drops the sequencers of the selected rows. Use it after a forged
+notification, or after the store's clock was set back, if a sequencer is higher than
+those of real changes. "pawl explain" and the log report such rows. Workers then read
+the object, and the next notification is accepted. Rows under a lease are skipped.
 
---drop removes open objects that their pipeline no longer matches, since it was
-edited, from the ledger. Until then they rest. All others are left alone.
+--drop deletes unsettled rows that their pipeline no longer matches after a change of
+the configuration. Until then these rows are deferred. Other rows are skipped.
 
-With --all the other flags select rows, as those of "pawl ls" do. Before more than
-100 rows change it asks, or where nobody is there to answer it wants --yes.`,
+With --all the other flags select rows, as for "pawl ls". Redrive asks for
+confirmation before it changes more than 100 rows. Without a terminal it requires
+--yes.`,
 		Example: `  pawl redrive s3://photos/in/cat.jpg
   pawl redrive --all
   pawl redrive --all --pipeline load --state dead,failed
@@ -63,12 +64,12 @@ With --all the other flags select rows, as those of "pawl ls" do. Before more th
 	}
 	o.register(a, cmd, " (default dead with --all; dead,failed for an object)")
 	flags := cmd.Flags()
-	flags.BoolVar(&o.force, "force", false, "demand the effect again even where it is committed")
-	flags.BoolVar(&o.reset, "reset-order", false, "drop the sequencers, so that the next notification counts")
-	flags.BoolVar(&o.drop, "drop", false, "remove open objects that their pipeline no longer matches")
-	flags.BoolVar(&o.all, "all", false, "every selected object")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "only count what --all would redrive")
-	flags.BoolVar(&o.yes, "yes", false, "do not ask before many rows change")
+	flags.BoolVar(&o.force, "force", false, "repeat the effect even if it is committed")
+	flags.BoolVar(&o.reset, "reset-order", false, "drop the sequencers, so that the next notification is accepted")
+	flags.BoolVar(&o.drop, "drop", false, "delete unsettled rows that their pipeline no longer matches")
+	flags.BoolVar(&o.all, "all", false, "redrive all selected rows")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "count the rows that --all would redrive")
+	flags.BoolVar(&o.yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }
 
@@ -111,15 +112,15 @@ func runRedrive(ctx context.Context, a *app.App, o *redriveOptions, args []strin
 	return err
 }
 
-// check refuses flags that do not go together, and sets the default states.
+// check rejects invalid combinations of flags and sets the default states.
 func (o *redriveOptions) check(args []string) error {
 	switch {
 	case len(args) > 1, o.all == (len(args) == 1):
 		return app.Usage("name one object, or --all")
 	case !o.all && (o.narrows() || o.dryRun):
-		return app.Usage("--prefix, --older, --newer, --error and --dry-run select among all objects: say --all and name no object")
+		return app.Usage("--prefix, --older, --newer, --error and --dry-run require --all, without an object")
 	case o.drop && (o.force || o.reset):
-		return app.Usage("--drop drops: leave --force and --reset-order out")
+		return app.Usage("--drop excludes --force and --reset-order")
 	case len(o.states) > 0:
 	case o.all && !o.drop:
 		o.states = []string{string(ledger.StateDead)}
@@ -129,7 +130,7 @@ func (o *redriveOptions) check(args []string) error {
 	return nil
 }
 
-// allowed returns what more must be true of a row.
+// allowed returns a further condition on rows, or nil.
 func (o *redriveOptions) allowed(c *config.Config, sel *rowSelection) func(r *ledger.Row) bool {
 	switch {
 	case o.drop:
@@ -142,10 +143,11 @@ func (o *redriveOptions) allowed(c *config.Config, sel *rowSelection) func(r *le
 	return nil
 }
 
-// confirmAbove is how many rows change without a question.
+// confirmAbove is the largest number of rows that change without confirmation.
 const confirmAbove = 100
 
-// ask reports whether the selected rows are to be redriven.
+// ask reports whether to redrive the selected rows. It asks for confirmation if they
+// are many.
 func (o *redriveOptions) ask(ctx context.Context, a *app.App, v *ledgerReader, sel *rowSelection) (bool, error) {
 	if o.yes && !o.dryRun {
 		return true, nil
@@ -166,33 +168,34 @@ func (o *redriveOptions) ask(ctx context.Context, a *app.App, v *ledgerReader, s
 	return a.Confirm(ctx, c.String()+fmt.Sprintf("%s %d rows?", what, c.total()))
 }
 
-// redriven counts what redrive did.
+// redriven counts rows by outcome.
 type redriven struct {
-	Redriven int `json:"redriven"`   // rows: one for each object and pipeline
-	Dropped  int `json:"dropped"`    // with --drop
-	Skipped  int `json:"left_alone"` // in another state, or changed meanwhile
-	// Unreadable are left alone, too; with --all they are not counted.
+	Redriven int `json:"redriven"`
+	Dropped  int `json:"dropped"` // deleted with --drop
+	Skipped  int `json:"skipped"` // in another state, or changed meanwhile
+	// Unreadable counts skipped rows that this version cannot read. With --all they are
+	// not counted.
 	Unreadable int `json:"unreadable,omitempty"`
 }
 
 func (d *redriver) String() string {
-	done, others := "redrove "+english.Plural(d.count.Redriven, "row", ""), "in other states (--force demands the effect of settled ones again)"
+	done, others := "redrove "+english.Plural(d.count.Redriven, "row", ""), "in other states (--force repeats the effect of settled rows)"
 	switch {
 	case d.drop:
-		done, others = "dropped "+english.Plural(d.count.Dropped, "row", ""), "settled, held by a worker, or still matched"
+		done, others = "dropped "+english.Plural(d.count.Dropped, "row", ""), "settled, under a lease, or still matched"
 	case d.reset:
-		others = "in other states, or held by a worker"
+		others = "in other states, or under a lease"
 	}
 	if d.count.Skipped > 0 {
-		done += fmt.Sprintf("; left %d alone, %s", d.count.Skipped, others)
+		done += fmt.Sprintf("; skipped %d: %s", d.count.Skipped, others)
 	}
 	if d.count.Unreadable > 0 {
-		done += fmt.Sprintf("; left %d alone that this Pawl cannot read (\"pawl explain\" says why)", d.count.Unreadable)
+		done += fmt.Sprintf("; skipped %d that this version cannot read (see \"pawl explain\")", d.count.Unreadable)
 	}
 	return done
 }
 
-// redriver redrives rows by compare-and-swap, so that workers may run.
+// redriver redrives rows by compare-and-swap. Workers may run meanwhile.
 type redriver struct {
 	ledger    *ledger.Ledger
 	selection *rowSelection
@@ -200,7 +203,7 @@ type redriver struct {
 	redriveOptions
 }
 
-// one redrives the object that an argument means.
+// one redrives the object named by an argument.
 func (d *redriver) one(ctx context.Context, v *ledgerReader, arg string) error {
 	object, rows, err := v.find(ctx, arg)
 	if err != nil {
@@ -210,12 +213,12 @@ func (d *redriver) one(ctx context.Context, v *ledgerReader, arg string) error {
 		rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return r.Pipeline != pipeline })
 	}
 	if len(rows) == 0 {
-		return app.Failed(unknownObject(object), "pawl explain "+app.ShellQuote(object)+" says why")
+		return app.Failed(unknownObject(object), "run pawl explain "+app.ShellQuote(object))
 	}
 	return d.redrive(ctx, rows)
 }
 
-// redrivePage is how many rows are redriven at a time.
+// redrivePage is the number of rows in one swap.
 const redrivePage = 500
 
 // all redrives every selected row.
@@ -232,7 +235,7 @@ func (d *redriver) all(ctx context.Context, v *ledgerReader) error {
 	}
 }
 
-// page reads the next selected rows. The scan has ended before anything is written.
+// page returns the next selected rows. The scan ends before any write.
 func (d *redriver) page(ctx context.Context, v *ledgerReader, after ledger.RowKey) (page []ledger.Row, err error) {
 	for row, err := range v.selected(ctx, d.selection, after) {
 		if err != nil {
@@ -247,10 +250,10 @@ func (d *redriver) page(ctx context.Context, v *ledgerReader, after ledger.RowKe
 
 func (d *redriver) selects(r *ledger.Row) bool { return r.Unreadable == nil && d.selection.matches(r) }
 
-// maxRounds is how often a row that changes all the time is tried.
+// maxRounds bounds the swaps of a row that changes concurrently.
 const maxRounds = 20
 
-// redrive swaps rows. What another changed meanwhile is looked at again.
+// redrive swaps rows. It retries rows that changed meanwhile with their new value.
 func (d *redriver) redrive(ctx context.Context, rows []ledger.Row) error {
 	for range maxRounds {
 		changes := d.changes(rows)
@@ -273,10 +276,10 @@ func (d *redriver) redrive(ctx context.Context, rows []ledger.Row) error {
 			}
 		}
 	}
-	return errors.New("the ledger changes too fast: some rows were not redriven; try again")
+	return errors.New("redrive: some rows kept changing and were not redriven: run it again")
 }
 
-// changes returns the swaps of the rows that are in a wanted state.
+// changes returns the swaps of the selected rows and counts the others.
 func (d *redriver) changes(rows []ledger.Row) (changes []ledger.Change) {
 	now := time.Now().UTC()
 	d.selection.now = now

@@ -135,7 +135,7 @@ func TestRedriveConfirms(t *testing.T) {
 		out   string
 	}{
 		{"few", redriveOptions{}, few, true, "", ""},
-		{"many", redriveOptions{}, many, false, "p: 101 dead\nRedrive 101 rows? Nobody is there to answer: say --yes to do it, or --dry-run to look", ""},
+		{"many", redriveOptions{}, many, false, "p: 101 dead\nRedrive 101 rows? No terminal to confirm: use --yes to proceed, or --dry-run to count", ""},
 		{"yes", redriveOptions{yes: true}, many, true, "", ""},
 		{"dry run", redriveOptions{dryRun: true, yes: true}, many, false, "", "p: 101 dead\n"},
 	} {
@@ -161,8 +161,8 @@ func TestRedriveReportsSkipped(t *testing.T) {
 		t.Errorf("redrives %d rows, want 1", len(changes))
 	}
 	d.count.Redriven = len(changes)
-	const want = `redrove 1 row; left 1 alone, in other states (--force demands the effect of settled ones again); ` +
-		`left 1 alone that this Pawl cannot read ("pawl explain" says why)`
+	const want = `redrove 1 row; skipped 1: in other states (--force repeats the effect of settled rows); ` +
+		`skipped 1 that this version cannot read (see "pawl explain")`
 	if got := d.String(); got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}

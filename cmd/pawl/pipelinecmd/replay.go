@@ -30,35 +30,34 @@ func NewReplayCommand(a *app.App) *cobra.Command {
 	o := &replayOptions{}
 	cmd := &cobra.Command{
 		Use:   "replay [FILE... | -]",
-		Short: "Take notifications from files, do the work, and end",
-		Long: `Replay takes notifications from files, or from standard input, does what the
-pipelines of the configuration say, and ends when every object that they name is
-settled or dead, be it by another process. What else the ledger holds is not
-waited for. The sources of the configuration are not used, and not looked at:
-their variables need not be set.
+		Short: "Process notifications from files, then exit",
+		Long: `Replay reads notifications from files, or from standard input, and runs the
+pipelines of the configuration. It exits when every object in the notifications is
+settled or dead, also if another process settled it. It does not wait for other
+objects in the ledger. It ignores the sources of the configuration, so their
+environment variables may be unset.
 
-Files hold JSON values one after the other: one on each line, or any other way.
-Replaying what was replayed before does no harm. An object that was dead before,
-and of which the files tell nothing new, is counted and left alone.
+Files contain a sequence of JSON values, separated by any white space. You can replay
+the same file again: replay drops duplicates. It counts, but does not retry, objects
+that were dead before and have no newer notification.
 
-With --skip-bad, JSON that is no notification is passed over, and so is a line
-that begins with what is not JSON or is larger than 1 MiB. What is not JSON and
-does not begin a line ends the replay even so.`,
+With --skip-bad, replay skips JSON values that are not notifications, and lines that
+start with invalid JSON or exceed 1 MiB. Invalid JSON in the middle of a line still
+ends the replay.`,
 		Example: `  pawl replay notifications.ndjson
   zcat log/*.gz | pawl replay --json -
   pawl replay --dialect minio --trust-sequencer events.json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd.Context(), a, o, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.dialect, "dialect", "auto", "how the store wrote the notifications: `dialect`, one of "+strings.Join(dialectNames(), ", "))
-	flags.BoolVar(&o.trust, "trust-sequencer", false, "believe the order that the store claims although its dialect gives no guarantee")
-	flags.BoolVar(&o.skipBad, "skip-bad", false, "pass over payloads that cannot be read, and lines that begin with what is not JSON")
-	_ = cmd.RegisterFlagCompletionFunc("dialect", completeDialects) // fails only for a flag that is not there
-	app.DocumentExitCodes(cmd, `  0  every object that the notifications name is settled
-  1  something went wrong, or the replay was interrupted: what was done is done,
-     replay again
-  2  wrong usage or configuration: nothing was done
-  3  objects died in this replay: "pawl ls --state dead" names all that are dead
+	flags.StringVar(&o.dialect, "dialect", "auto", "format of the notifications: `dialect`, one of "+strings.Join(dialectNames(), ", "))
+	flags.BoolVar(&o.trust, "trust-sequencer", false, "trust the sequencers although the dialect does not guarantee their order")
+	flags.BoolVar(&o.skipBad, "skip-bad", false, "skip unreadable payloads, and lines that start with invalid JSON")
+	_ = cmd.RegisterFlagCompletionFunc("dialect", completeDialects) // fails only if the flag is missing
+	app.DocumentExitCodes(cmd, `  0  every object in the notifications is settled
+  1  failed or interrupted: completed effects are committed, replay again
+  2  invalid usage or configuration: nothing was done
+  3  objects became dead in this replay: see "pawl ls --state dead"
 `)
 	return cmd
 }
@@ -75,8 +74,8 @@ func completeDialects(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 	return dialectNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// checkFiles refuses what cannot be a file of notifications. It opens nothing: a
-// pipe can be opened only once.
+// checkFiles rejects missing files and folders. It opens nothing, because a pipe can be
+// opened only once.
 func checkFiles(paths []string) error {
 	for _, path := range paths {
 		if path == "-" {
@@ -86,7 +85,7 @@ func checkFiles(paths []string) error {
 		case errors.Is(err, fs.ErrNotExist):
 			return app.Usage("%s: no such file", event.Quote(path))
 		case err == nil && info.IsDir():
-			return app.Usage("%s is a folder: name the files in it", event.Quote(path))
+			return app.Usage("%s is a folder: name its files", event.Quote(path))
 		}
 	}
 	return nil
@@ -132,7 +131,7 @@ func replayEvents(ctx context.Context, m *app.Runtime, a *app.App, c replaysourc
 	return r.run(ctx, a, bar)
 }
 
-// replay is a replay under way.
+// replay is a running replay.
 type replay struct {
 	*app.Runtime
 	src   *replaysource.Source
@@ -156,20 +155,20 @@ func (r *replay) run(ctx context.Context, a *app.App, bar *app.Progress) error {
 	case err != nil:
 		return err
 	case !s.Complete || s.Unsettled > 0:
-		return app.Failed(errors.New("the replay was interrupted"), "replay again: events that the ledger knows already have no effect")
+		return app.Failed(errors.New("the replay was interrupted"), "replay again: duplicates are dropped")
 	case s.Dead > 0:
 		return app.Found()
 	}
 	return nil
 }
 
-// dead counts the pipelines' rows that are dead at the end.
+// dead counts the dead rows of the pipelines.
 type dead struct {
-	Dead       int `json:"dead"`        // objects that died in this replay
-	DeadBefore int `json:"dead_before"` // and those that had died before it
+	Dead       int `json:"dead"`        // became dead in this replay
+	DeadBefore int `json:"dead_before"` // dead before this replay
 }
 
-// countDead looks at all rows.
+// countDead counts the dead rows in a scan of all rows.
 func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 	for i := range r.Parts.Pipelines {
 		for row, err := range ledger.NewRows(r.Ledger).Scan(ctx, ledger.Range{Pipeline: r.Parts.Pipelines[i].Name}) {
@@ -186,16 +185,16 @@ func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 	return n, nil
 }
 
-// summary is what a replay did.
+// summary is the report of a replay.
 type summary struct {
 	replaysource.Progress
-	Total            *int64 `json:"total,omitempty"` // bytes there are, if the inputs say
-	Completed        int64  `json:"completed"`       // effects
-	AlreadyCommitted int64  `json:"nothing_to_do"`   // attempts that found the effect committed
-	Failed           int64  `json:"failed_attempts"` // some of which succeeded later
+	Total            *int64 `json:"total,omitempty"`   // size of the inputs in bytes, if known
+	Completed        int64  `json:"completed"`         // committed effects
+	AlreadyCommitted int64  `json:"already_committed"` // attempts that found the effect committed
+	Failed           int64  `json:"failed_attempts"`   // also counts attempts that were retried with success
 	dead
-	Unsettled int64 `json:"unsettled"` // objects of the notifications; only after an interruption
-	// NewLedger is where the ledger is, if it was not there before.
+	Unsettled int64 `json:"unsettled"` // objects of the notifications that an interrupted replay left unsettled
+	// NewLedger is the location of the ledger, if this replay created it.
 	NewLedger string  `json:"new_ledger,omitempty"`
 	Seconds   float64 `json:"seconds"`
 }
@@ -218,12 +217,12 @@ func printSummary(a *app.App, s *summary) error {
 	}
 	v := s.Verdicts
 	text := fmt.Sprintf("replayed %d notifications with %d events in %.1f s\n"+
-		"  news %d, duplicate %d, stale %d, for no pipeline %d, not about content %d, skipped %d\n"+
-		"  effects %d, nothing to do %d, failed attempts %d\n",
+		"  new %d, duplicate %d, stale %d, unmatched %d, not about content %d, skipped %d\n"+
+		"  effects %d, already committed %d, failed attempts %d\n",
 		s.Payloads, s.Events, s.Seconds, v.Raised, v.Duplicate, v.Stale, v.Unmatched, s.Ignored, s.Skipped,
 		s.Completed, s.AlreadyCommitted, s.Failed)
 	if s.NewLedger != "" {
-		text += fmt.Sprintf("  in a new ledger: %s\n", app.Printable(s.NewLedger))
+		text += fmt.Sprintf("  created a new ledger: %s\n", app.Printable(s.NewLedger))
 	}
 	if s.Unsettled > 0 {
 		text += fmt.Sprintf("  unsettled %d\n", s.Unsettled)

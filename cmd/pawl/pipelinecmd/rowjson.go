@@ -7,33 +7,32 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// rowJSON is a row with --json. The names are part of the command's interface:
-// they are added to and never changed. Times are RFC 3339, sizes in bytes;
-// what does not apply is left out.
+// rowJSON is the JSON form of a row. The field names are part of the command line
+// interface. Times are RFC 3339, sizes are bytes.
 type rowJSON struct {
 	Pipeline  string `json:"pipeline"`
 	Bucket    string `json:"bucket"`
 	Key       string `json:"key"`                  // invalid UTF-8 replaced
-	KeyBase64 string `json:"key_base64,omitempty"` // the exact key, where it is not UTF-8
-	VersionID string `json:"version_id,omitempty"` // of pipelines that handle each version
+	KeyBase64 string `json:"key_base64,omitempty"` // exact key, if it is not UTF-8
+	VersionID string `json:"version_id,omitempty"` // only with identity: version
 
-	State string       `json:"state"`        // settled, pending, processing, stuck, failed, dead or unreadable
-	Due   time.Time    `json:"due,omitzero"` // when a worker looks next
-	Want  *versionJSON `json:"want"`         // the newest version heard of
-	Have  *versionJSON `json:"have"`         // the version whose effect is committed; null: none
-	Lease *leaseJSON   `json:"lease"`        // null: no worker has it
-	Fence int64        `json:"fence"`        // the newest fencing token
-	// Doubt: an attempt that did not complete may have sent something.
+	State string       `json:"state"`        // a ledger.State
+	Due   time.Time    `json:"due,omitzero"` // time of the next action
+	Want  *versionJSON `json:"want"`         // newest known version
+	Have  *versionJSON `json:"have"`         // version whose effect is committed, or null
+	Lease *leaseJSON   `json:"lease"`        // null if no worker holds the row
+	Fence int64        `json:"fence"`        // newest fencing token
+	// Doubt is set if an unfinished attempt may have had an effect.
 	Doubt    bool      `json:"doubt"`
-	Forced   bool      `json:"forced"`   // an operator demands the effect again
-	Dead     bool      `json:"dead"`     // will not be tried again
-	Attempts int       `json:"attempts"` // at this version
+	Forced   bool      `json:"forced"`   // an operator forced the effect to run again
+	Dead     bool      `json:"dead"`     // will not be retried
+	Attempts int       `json:"attempts"` // attempts at this version
 	RetryAt  time.Time `json:"retry_at,omitzero"`
 
 	LastError string    `json:"last_error,omitempty"`
 	VerifyAt  time.Time `json:"verify_at,omitzero"`
-	EventTime time.Time `json:"event_time,omitzero"` // of the newest event
-	// Disorder counts events that were passed over though their time is newer.
+	EventTime time.Time `json:"event_time,omitzero"` // time of the newest event
+	// Disorder counts events that were ignored although their time is newer.
 	Disorder int `json:"disorder,omitempty"`
 
 	CreatedAt time.Time `json:"created_at"`

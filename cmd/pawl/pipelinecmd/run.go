@@ -20,21 +20,20 @@ import (
 func NewRunCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
-		Short: "Take notifications and do what the pipelines say",
-		Long: `Run takes notifications from the sources of the configuration and does what its
-pipelines say, until it is told to end. Any number of processes may run over one
-ledger: they share the work, and take over from each other.
+		Short: "Process notifications until interrupted",
+		Long: `Run receives notifications from the configured sources and runs the pipelines until
+it is interrupted. Any number of processes can share a ledger: they share the work,
+and take over the work of crashed processes.
 
-The sources listen first, for some stores wait for that. Before an object is
-worked on, the ledger and every bucket are looked at: what cannot work ends the
-command, with exit code 2. An address that cannot be listened on, or a queue that
-cannot be used, ends it with 1.
+Run first starts the sources, because some stores wait for a listener. Before it
+processes an object, it checks the ledger and every bucket. If a check fails, run
+exits with 2. If an address or a queue cannot be used, run exits with 1.
 
-SIGINT or SIGTERM ends it in order: nothing new is taken, running work may finish
-within the grace, the rest is given back. A second signal, half a second later or
-more, ends it at once, with the commands that it has started: it dies of that signal, which a shell
-shows as exit code 130 (SIGINT) or 143 (SIGTERM). What was under way is then
-taken over when its leases have expired.`,
+At SIGINT or SIGTERM, run shuts down: it accepts no further work, waits for running
+handlers for at most the configured grace, and releases the rest. A second signal, at
+least 500 ms later, stops run and the commands that it started at once. A shell then
+shows exit code 130 (SIGINT) or 143 (SIGTERM). Other processes take over the
+unfinished work when its leases expire.`,
 		Example: `  pawl run
   pawl run -c /etc/pawl/pawl.yaml --log-level debug`,
 		Args: app.NoArgs,
@@ -61,23 +60,23 @@ func runPipelines(ctx context.Context, m *app.Runtime) error {
 		return err
 	}
 	if err := p.Run(ctx); errors.Is(err, syscall.EADDRINUSE) {
-		return app.Failed(err, "each worker of a ledger needs an address of its own, from a variable for example: docs/CONFIGURATION.md, \"Several workers\"")
+		return app.Failed(err, "give each worker its own address, for example from an environment variable: docs/CONFIGURATION.md, \"Several workers\"")
 	} else if err != nil {
 		return app.WhileRunning(err)
 	}
 	s := p.Stats()
-	m.Log.Info("pawl ended in order", "completed", s.Completed, "nothing_to_do", s.NothingToDo,
-		"failed", s.Failed, "given_back", s.Released, "dead", s.Died)
+	m.Log.Info("shutdown complete", "completed", s.Completed, "already_committed", s.NothingToDo,
+		"failed", s.Failed, "released", s.Released, "dead", s.Died)
 	return nil
 }
 
-// pipelinesLoader returns a loader that rejects a configuration without pipelines,
-// before a ledger is made for it.
+// pipelinesLoader returns a loader that rejects a configuration without pipelines, so
+// that no ledger is created for it.
 func pipelinesLoader(a *app.App) app.Loader {
 	return func(name string, lookup func(string) (string, bool)) (*config.Config, error) {
 		c, err := a.Parts.Load(name, lookup)
 		if err == nil && len(c.Pipelines) == 0 {
-			err = c.At("pipelines", errors.New(`there is none, which "pawl run" needs: archives are stored by "pawl archive run", files are served by "pawl files serve"`))
+			err = c.At("pipelines", errors.New(`none configured: "pawl run" needs a pipeline; for archives run "pawl archive run", for files "pawl files serve"`))
 		}
 		if err == nil && c.Files != nil {
 			err = app.ErrPipelinesWithFiles(c)
@@ -86,14 +85,14 @@ func pipelinesLoader(a *app.App) app.Loader {
 	}
 }
 
-// checkAndAnnounce looks at the buckets, and announces what is done with them. A store that is down may be waiting for this very
-// process to listen, as versitygw does, and what fails meanwhile is tried again.
+// checkAndAnnounce checks the buckets and logs the configuration. An unavailable store
+// is not an error, because it may wait for this process to listen, as versitygw does.
 func checkAndAnnounce(ctx context.Context, m *app.Runtime) error {
 	switch err := checkBuckets(ctx, m); {
 	case ctx.Err() != nil:
 		return nil
 	case errors.Is(err, bucket.ErrUnavailable):
-		m.Log.Warn("the object store does not answer yet; starting all the same", "error", err)
+		m.Log.Warn("the object store is unavailable; starting anyway", "error", err)
 	case err != nil:
 		return err
 	}
@@ -101,9 +100,9 @@ func checkAndAnnounce(ctx context.Context, m *app.Runtime) error {
 	return nil
 }
 
-// announce logs what the process is going to do.
+// announce logs the configuration of the process.
 func announce(m *app.Runtime) {
-	m.Log.Info("pawl runs", "version", app.ThisBuild().Version, "config", m.Config.Name(),
+	m.Log.Info("pawl started", "version", app.ThisBuild().Version, "config", m.Config.Name(),
 		"ledger", m.Config.Ledger.Config.(parts.Ledger).Describe(), "objects", cmp.Or(m.Config.Objects.Endpoint, "Amazon S3"))
 	for i := range m.Parts.Pipelines {
 		p := &m.Parts.Pipelines[i]
@@ -120,6 +119,6 @@ func announce(m *app.Runtime) {
 		m.Log.Info("source", s.Kind, s.Config.(parts.Source).Describe())
 	}
 	if len(m.Config.Sources) == 0 && !InLambda() {
-		m.Log.Warn("no source: only what the ledger knows already is worked on")
+		m.Log.Warn("no source configured: processing only the rows that are in the ledger")
 	}
 }

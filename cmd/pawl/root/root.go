@@ -17,13 +17,13 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/simulatecmd"
 )
 
-// Main runs the command that args name and returns the process's exit code. An
-// error is printed once, to Err.
+// Main runs the command in args and returns the exit code of the process. It prints an
+// error to s.Err.
 func Main(ctx context.Context, args []string, s app.Streams) int {
 	return run(ctx, &app.App{Streams: s, Parts: parts.Table}, args)
 }
 
-// run runs the command that args name.
+// run runs the command in args.
 func run(ctx context.Context, a *app.App, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
@@ -42,13 +42,13 @@ func run(ctx context.Context, a *app.App, args []string) int {
 func newRootCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pawl",
-		Short: "Notifications of an object store in; effects once, in order, out",
+		Short: "Turn notifications of an object store into effects: once, in order",
 		Long: `Pawl turns the change notifications of an object store (S3, MinIO, R2, …) into
 effects that happen once, in order, one at a time per object.
 
-"pawl run" does the work. The ledger is where Pawl remembers what it has heard of
-each object and what it has done: ls, explain and redrive look into it. Locks and
-safe updates (lock, update) need neither, only a bucket.`,
+"pawl run" runs the pipelines. Pawl records the newest version and the committed
+effect of each object in the ledger, which ls, explain and redrive read. Locks and
+atomic updates (lock, update) need only a bucket.`,
 		Example: `  pawl run -c pawl.yaml
   pawl ls --state dead,failed
   pawl explain s3://photos/in/cat.jpg`,
@@ -61,7 +61,7 @@ safe updates (lock, update) need neither, only a bucket.`,
 	}
 	flags := cmd.PersistentFlags()
 	flags.StringVarP(&a.ConfigFile, "config", "c", "pawl.yaml", "configuration `file`")
-	flags.BoolVar(&a.JSON, "json", false, "print JSON; errors too, on standard error")
+	flags.BoolVar(&a.JSON, "json", false, "print JSON, and print errors as JSON on standard error")
 	flags.StringVar(&a.LogLevel, "log-level", "", "`level` of the log: debug, info, warn or error (default info)")
 	cmd.AddCommand(democmd.NewDemoCommand(a), pipelinecmd.NewRunCommand(a), pipelinecmd.NewReplayCommand(a), pipelinecmd.NewLsCommand(a), pipelinecmd.NewExplainCommand(a),
 		pipelinecmd.NewRedriveCommand(a), pipelinecmd.NewPurgeCommand(a), pipelinecmd.NewAuditCommand(a), simulatecmd.NewSimulateCommand(a), doctorcmd.NewDoctorCommand(a), archivecmd.NewArchiveCommand(a), filescmd.NewFilesCommand(a), pipelinecmd.NewLedgerCommand(a), lockcmd.NewLockCommand(a), lockcmd.NewUpdateCommand(a),
@@ -74,8 +74,8 @@ safe updates (lock, update) need neither, only a bucket.`,
 	return cmd
 }
 
-// refuseUnknownTopics makes "pawl help TOPIC" wrong usage for a topic that is not
-// known. Cobra's own command shows the usage of pawl then, and succeeds.
+// refuseUnknownTopics makes "pawl help TOPIC" fail for an unknown topic. Cobra's own
+// command prints the usage of pawl and succeeds.
 func refuseUnknownTopics(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
@@ -84,7 +84,7 @@ func refuseUnknownTopics(root *cobra.Command) {
 			cmd.RunE = func(_ *cobra.Command, args []string) error {
 				topic, _, err := root.Find(args)
 				if err != nil {
-					return &app.Failure{Code: app.ExitUsage, Err: err, Hint: `"pawl --help" shows what there is`}
+					return &app.Failure{Code: app.ExitUsage, Err: err, Hint: `"pawl --help" lists the commands`}
 				}
 				return topic.Help()
 			}
@@ -92,8 +92,8 @@ func refuseUnknownTopics(root *cobra.Command) {
 	}
 }
 
-// refuseUnknownShells makes "pawl completion SHELL" wrong usage for a shell that
-// is not known. Cobra's own command shows its help then, and succeeds.
+// refuseUnknownShells makes "pawl completion SHELL" fail for an unknown shell. Cobra's
+// own command prints its help and succeeds.
 func refuseUnknownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
