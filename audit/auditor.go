@@ -22,57 +22,57 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// Config says what an Auditor works with. Ledger, Objects and Pipelines are required.
+// Config configures an Auditor. Ledger, Objects and Pipelines are required.
 type Config struct {
 	Ledger    ledger.Store
 	Objects   bucket.Store
 	Pipelines []Pipeline
-	TTL       time.Duration   // how long others wait for an auditor that is gone; default 30 s, at least 1 s
+	TTL       time.Duration   // of the audit lease; default 30 s, minimum 1 s
 	Logger    *slog.Logger    // default slog.Default()
-	Observer  worker.Observer // is told of each loss, and of each audit
+	Observer  worker.Observer // optional; receives losses and completed audits
 }
 
-// Options say what one audit is to do.
+// Options select the scope of one audit.
 type Options struct {
-	Pipelines []string // by name; none: all
-	Prefix    string   // only keys that begin with it
+	Pipelines []string // names; empty selects all
+	Prefix    string   // selects keys with this prefix
 	// SettleWindow is how late a notification may be: what changed since is left alone.
 	SettleWindow time.Duration
-	// Listing lists the objects in place of the bucket, as they were at AsOf: of what has
-	// changed since it says nothing. Its name is that of the report.
+	// Listing replaces the listing of the bucket with the state at AsOf. The audit ignores
+	// objects that changed after AsOf. ListingName is the name in the report.
 	Listing     Listing
 	ListingName string
 	AsOf        time.Time
-	// Outputs compares outputs with objects as well. Redrive gives dead and failed
-	// rows fresh attempts. DryRun finds, and writes nothing.
+	// Outputs also compares outputs with objects. Redrive resets the attempts of dead and
+	// failed rows. DryRun reports losses without writing.
 	Outputs, Redrive, DryRun bool
-	// AllowRemovals raises removals however many there are.
+	// AllowRemovals raises removals without a limit.
 	AllowRemovals bool
-	// Ranges is how many ranges of keys are listed at a time; 0: 8, at most 16.
+	// Ranges is the number of key ranges listed in parallel; default 8, maximum 16.
 	Ranges int
-	// Watch, when set, is called now and then with what was found so far. The audit
-	// waits for it.
+	// Watch, if set, receives the current report during the audit. The audit waits until
+	// Watch returns.
 	Watch func(*Report)
 
-	pipelineNames []string // the pipelines, by name
+	pipelineNames []string // of the selected pipelines
 }
 
 const (
 	defaultRanges, maxRanges = 8, 16
-	maxHeads                 = 32 // at a time
+	maxHeads                 = 32 // concurrent HEAD requests
 	maxExamples              = 20
 )
 
-// ErrOptions says that an audit cannot be made like that.
+// ErrOptions is returned for invalid Options.
 var ErrOptions = errors.New("invalid audit options")
 
 // Auditor audits pipelines. It is safe for concurrent use.
 type Auditor struct {
 	cfg        Config
 	ledger     *ledger.Ledger
-	registers  ledger.Registers // nil: the ledger has none
+	registers  ledger.Registers // nil if the ledger has none
 	lease      *lock.Mutex
-	observerMu sync.Mutex // held while the observer is told
+	observerMu sync.Mutex // serializes calls of the observer
 }
 
 // New returns an Auditor.
@@ -90,10 +90,9 @@ func New(cfg Config) (*Auditor, error) {
 	return a, err
 }
 
-// Run makes an audit and returns what it found, even if an error ended it. Where the
-// ledger has registers it waits until no other audit is under way, goes on where an
-// audit with the same options was broken off, and keeps the report. A dry run does
-// none of this.
+// Run runs an audit and returns its report, also after an error. If the ledger has
+// registers, Run waits for the end of other audits, resumes an interrupted audit with
+// the same options, and stores the report. A dry run does none of these.
 func (a *Auditor) Run(ctx context.Context, o Options) (Report, error) {
 	r, err := a.plan(o)
 	if err != nil {
@@ -107,7 +106,7 @@ func (a *Auditor) Run(ctx context.Context, o Options) (Report, error) {
 	return r.finalReport(), err
 }
 
-// plan returns an audit that is to be done.
+// plan returns an audit that has not started.
 func (a *Auditor) plan(o Options) (*run, error) {
 	units, err := a.units(&o)
 	if err != nil {
@@ -118,7 +117,7 @@ func (a *Auditor) plan(o Options) (*run, error) {
 	return r, nil
 }
 
-// execute makes the audit, under the lease if there is one.
+// execute runs the audit, with checkpoints unless it is a dry run.
 func (r *run) execute(ctx context.Context) error {
 	if r.o.DryRun || r.registers == nil {
 		return r.runUnits(ctx)
@@ -126,12 +125,12 @@ func (r *run) execute(ctx context.Context) error {
 	return r.runWithCheckpoint(ctx)
 }
 
-// unit is a part of an audit: what is walked for one pipeline below a prefix.
+// unit is one pass over one pipeline below a prefix.
 type unit struct {
-	reportIndex int // of the pipeline's report
+	reportIndex int // of the pipeline in the report
 	walk        func(p *Pass, ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error
 	prefix      string
-	// secondPass: it is a second pass, which raises the removals that the first has counted.
+	// secondPass raises the removals that the first pass counted.
 	secondPass bool
 	*Pipeline
 }
@@ -161,7 +160,7 @@ func (a *Auditor) units(o *Options) ([]unit, error) {
 	return units, nil
 }
 
-// units returns the passes over a pipeline. The removals come last, when all are counted.
+// units returns the passes over a pipeline. Removals come last, after all were counted.
 func (p *Pipeline) units(at int, prefix string, outputs bool) []unit {
 	objects := unit{reportIndex: at, walk: (*Pass).Walk, prefix: prefix, Pipeline: p}
 	passes := []unit{objects}
@@ -181,19 +180,19 @@ func (p *Pipeline) units(at int, prefix string, outputs bool) []unit {
 	return passes
 }
 
-// run is an audit under way.
+// run is a running audit.
 type run struct {
 	*Auditor
 	o         Options
 	units     []unit
-	headSlots chan struct{} // a place for each look
+	headSlots chan struct{} // semaphore of HEAD requests
 
 	mu          sync.Mutex
 	report      Report
-	unitIndex   int // the unit
+	unitIndex   int // current unit
 	spans       *spanQueue
-	brake       *Brake        // of the unit; nil in a first pass
-	checkpoints *jsonRegister // nil: nothing is kept
+	brake       *Brake        // of the current unit; nil in a first pass
+	checkpoints *jsonRegister // nil if nothing is stored
 }
 
 func (r *run) initReport() {
@@ -206,7 +205,7 @@ func (r *run) initReport() {
 	}
 }
 
-// finalReport returns the report.
+// finalReport returns the report with its end time.
 func (r *run) finalReport() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,7 +222,7 @@ func (r *run) snapshot() Report {
 	return report
 }
 
-// runUnits audits one unit after the other, beginning where the audit stands.
+// runUnits runs the units from the current one on.
 func (r *run) runUnits(ctx context.Context) error {
 	for i := r.unitIndex; i < len(r.units); i++ {
 		if !r.startUnit(i) {
@@ -240,7 +239,7 @@ func (r *run) runUnits(ctx context.Context) error {
 	return nil
 }
 
-// startUnit begins a unit, or goes on with it. False: there is nothing to do in it.
+// startUnit starts or resumes a unit. It returns false if the unit has no work.
 func (r *run) startUnit(i int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,7 +262,7 @@ func (r *run) startUnit(i int) bool {
 	return true
 }
 
-// runUnit shares out the keys of one among several.
+// runUnit walks the key ranges of the current unit in parallel.
 func (r *run) runUnit(ctx context.Context) error {
 	u := &r.units[r.unitIndex]
 	g, ctx := errgroup.WithContext(ctx)
@@ -309,7 +308,7 @@ func nonce() (n ledger.Nonce) {
 	return n
 }
 
-// forEach does all at once, as far as all parts of the audit leave room.
+// forEach calls do with 0 to n-1 in parallel, within the audit's limit on requests.
 func (r *run) forEach(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -322,7 +321,7 @@ func (r *run) forEach(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// commit adds what a part of a span came to.
+// commit adds the counts of a part of a span and saves a checkpoint if one is due.
 func (r *run) commit(ctx context.Context, u *unit, s *Span, c *Counts) error {
 	r.mu.Lock()
 	r.spans.commit(s)
@@ -336,7 +335,7 @@ func (r *run) commit(ctx context.Context, u *unit, s *Span, c *Counts) error {
 	return r.save(ctx, c.Repaired+c.Redriven > 0)
 }
 
-// recordFinding keeps some of the losses, and tells of all.
+// recordFinding reports a loss to the observer and keeps the first ones as examples.
 func (r *run) recordFinding(u *unit, key ledger.RowKey, what string, repaired bool) {
 	e := Example{What: what, Pipeline: key.Pipeline, Object: key.Object().String()}
 	if what == noInput {
@@ -349,7 +348,7 @@ func (r *run) recordFinding(u *unit, key ledger.RowKey, what string, repaired bo
 	}
 }
 
-// addExample keeps an example, and reports whether there was room.
+// addExample adds an example to the report. It returns false if the report is full.
 func (r *run) addExample(e Example) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -360,7 +359,7 @@ func (r *run) addExample(e Example) bool {
 	return true
 }
 
-// recordContradiction names some of the objects whose listing contradicts a HEAD.
+// recordContradiction adds an object whose listing and HEAD disagree to the examples.
 func (r *run) recordContradiction(key ledger.RowKey, what string) {
 	e := Example{What: what, Pipeline: key.Pipeline, Object: key.Object().String()}
 	if r.addExample(e) {
@@ -368,7 +367,7 @@ func (r *run) recordContradiction(key ledger.RowKey, what string) {
 	}
 }
 
-// recordUnlistable names some of the objects that the store cannot list.
+// recordUnlistable adds an object that the store cannot list to the examples.
 func (r *run) recordUnlistable(u *unit, ref event.Object, err error) {
 	if r.addExample(Example{What: "not listable by the store: remove it", Pipeline: u.Name, Object: ref.String()}) {
 		r.cfg.Logger.Warn("the store rejects every listing that contains this object; the audit skips it", "pipeline", u.Name, "object", ref.String(), "error", err)

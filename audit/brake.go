@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// The removals of one pipeline are withheld if they exceed both of these: a number, and
-// a share (one in so many) of the rows that say that their object exists.
+// The removals of a pipeline are withheld if they exceed both limits.
 const (
 	maxRemovals   = 100
-	removalsOneIn = 10
+	removalsOneIn = 10 // one in 10 rows of existing objects
 )
 
-// removalLimit returns how many removals an audit may raise in a pipeline after its
-// first pass counted the rows.
+// removalLimit returns the number of removals that an audit may raise in a pipeline. c
+// are the counts of the first pass.
 func removalLimit(c *Counts, allow bool) int64 {
 	if allow {
 		return math.MaxInt64
@@ -21,8 +20,8 @@ func removalLimit(c *Counts, allow bool) int64 {
 	return max(maxRemovals, c.Created/removalsOneIn)
 }
 
-// Brake bounds the removals that the second pass over a pipeline raises. The bucket may
-// be emptied after the first pass counted them.
+// Brake limits the removals that the second pass over a pipeline raises, because the
+// bucket may be emptied after the first pass.
 type Brake struct {
 	limit int64
 
@@ -31,12 +30,12 @@ type Brake struct {
 	refused bool
 }
 
-// NewBrake returns a brake that permits so many removals, of which some were raised
+// NewBrake returns a brake that permits limit removals. raised of them were raised
 // before.
 func NewBrake(limit, raised int64) *Brake { return &Brake{limit: limit, raised: raised} }
 
-// reserve reports whether n more removals may be raised. If so, it counts them. If not,
-// no more are raised.
+// reserve counts n removals and reports whether they may be raised. After the first
+// refusal it refuses all.
 func (b *Brake) reserve(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,21 +47,21 @@ func (b *Brake) reserve(n int) bool {
 	return true
 }
 
-// exhausted reports whether removals were refused.
+// exhausted reports whether reserve has refused removals.
 func (b *Brake) exhausted() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refused
 }
 
-// unreserve undoes take for n removals that were not raised.
+// unreserve returns the reservation of n removals that were not raised.
 func (b *Brake) unreserve(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.raised -= int64(n)
 }
 
-// secondPassOnly returns the counts of a second pass without what the first pass counted.
+// secondPassOnly returns the counts that a second pass adds to those of the first pass.
 func (c *Counts) secondPassOnly() Counts {
 	return Counts{
 		Inspected: c.Inspected, LostRemovals: c.LostRemovals, NoInput: c.NoInput, Repaired: c.Repaired,

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// The registers of a ledger that audits use.
+// The ledger registers of audits.
 const (
 	leaseRegister      = "audit/lease"
 	checkpointRegister = "audit/progress"
@@ -26,32 +26,29 @@ const (
 )
 
 const (
-	// maxReports is how many reports are kept, if they are as small as usual.
-	maxReports = 30
-	// checkpointInterval is how often progress is kept while nothing is found.
-	checkpointInterval = 5 * time.Second
-	// maxCheckpointAge is after how long an audit that was broken off begins anew.
-	maxCheckpointAge = 24 * time.Hour
-	// shutdownTimeout is how long the progress of an audit may take to be kept at its end.
-	shutdownTimeout = 5 * time.Second
+	maxReports         = 30              // stored reports; fewer if they are large
+	checkpointInterval = 5 * time.Second // while there are no findings
+	maxCheckpointAge   = 24 * time.Hour  // older audits start over
+	shutdownTimeout    = 5 * time.Second // bounds the last checkpoint and the release of the lease
 )
 
-// checkpoint is how far an audit is, as the ledger keeps it.
+// checkpoint is the progress of an audit in the ledger. The format is stored: do not
+// change the field names.
 type checkpoint struct {
-	Options   string         `json:"options"` // digest of what it is to do
+	Options   string         `json:"options"` // digest of the scope
 	Report    registerReport `json:"report"`
-	Unit      int            `json:"unit"` // a pass over a pipeline; a removal's is its second
-	Remaining []bounds       `json:"left"` // of the unit
+	Unit      int            `json:"unit"` // index of the current unit
+	Remaining []bounds       `json:"left"` // key ranges of the unit
 	Done      bool           `json:"done,omitzero"`
 }
 
-// jsonRegister writes a register that only one audit writes.
+// jsonRegister is a register with a JSON value. Only one audit writes it at a time.
 type jsonRegister struct {
 	cell.Cell
 
 	mu        sync.Mutex
 	version   string
-	lastWrite time.Time // of the last write
+	lastWrite time.Time
 }
 
 func (k *jsonRegister) read(ctx context.Context, into any) error {
@@ -69,8 +66,9 @@ func (k *jsonRegister) read(ctx context.Context, into any) error {
 	return nil
 }
 
-// write succeeds only if no other process has written. After a lost answer the
-// register itself tells whether the write landed.
+// write replaces the value that read returned. It fails if another process wrote the
+// register meanwhile. After a lost answer it reads the register to learn whether its
+// write landed.
 func (k *jsonRegister) write(ctx context.Context, from any) error {
 	value, err := json.Marshal(from)
 	if err != nil {
@@ -85,8 +83,9 @@ func (k *jsonRegister) write(ctx context.Context, from any) error {
 	return nil
 }
 
-// withLease runs f while nobody else over this ledger does. Its context ends with the
-// lease.
+// withLease runs f under the audit lease of the ledger. The context of f ends when the
+// lease is lost. If wait is false and another process holds the lease, withLease returns
+// lock.ErrHeld.
 func (a *Auditor) withLease(ctx context.Context, wait bool, f func(ctx context.Context) error) error {
 	l, err := a.lease.TryAcquire(ctx)
 	if errors.Is(err, lock.ErrHeld) && wait {
@@ -108,7 +107,8 @@ func (a *Auditor) withLease(ctx context.Context, wait bool, f func(ctx context.C
 	return err
 }
 
-// runWithCheckpoint is an audit whose progress and report the ledger keeps.
+// runWithCheckpoint runs the audit, or resumes an interrupted one. It stores
+// checkpoints and the report in the ledger.
 func (r *run) runWithCheckpoint(ctx context.Context) error {
 	r.checkpoints = &jsonRegister{Cell: ledger.Cell(r.registers, checkpointRegister)}
 	var before checkpoint
@@ -129,7 +129,7 @@ func (r *run) runWithCheckpoint(ctx context.Context) error {
 	return errors.Join(r.saveReport(late, &report), r.saveNow(late, true))
 }
 
-// digest tells audits of other extent apart.
+// digest returns a digest of the audit's scope.
 func (r *run) digest() string {
 	text := fmt.Sprintf("%q %q %v %v %v %v", r.o.ListingName, r.o.Prefix, r.o.SettleWindow, r.o.Outputs, r.o.Redrive, r.o.AllowRemovals)
 	for i := range r.units {
@@ -143,7 +143,7 @@ func (r *run) digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// resume goes on where an audit was broken off.
+// resume continues from a checkpoint.
 func (r *run) resume(p *checkpoint) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func (r *run) resume(p *checkpoint) {
 	r.cfg.Logger.Info("resuming an interrupted audit", "started", r.report.Started, "resumed", r.report.Resumed)
 }
 
-// save keeps the progress: at once if something was found, else now and then.
+// save writes a checkpoint: at once after repairs, otherwise every checkpointInterval.
 func (r *run) save(ctx context.Context, found bool) error {
 	if r.checkpoints == nil {
 		return nil
@@ -184,7 +184,7 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 	}
 	r.mu.Unlock()
 	err := r.checkpoints.write(ctx, &p)
-	if errors.Is(err, ledger.ErrInvalidRegister) { // of hundreds of pipelines, or with keys that are all very long
+	if errors.Is(err, ledger.ErrInvalidRegister) { // too large: hundreds of pipelines, or very long keys
 		r.checkpoints.lastWrite = time.Now()
 		r.cfg.Logger.Warn("the checkpoint of the audit is too large to save: an interrupted audit will start over", "error", err)
 		return nil
@@ -192,7 +192,7 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 	return err
 }
 
-// saveReport puts a report in front of those that the ledger keeps.
+// saveReport prepends a report to the stored reports, and drops the oldest ones.
 func (r *run) saveReport(ctx context.Context, report *Report) error {
 	k := &jsonRegister{Cell: ledger.Cell(r.registers, reportsRegister)}
 	var all []registerReport
@@ -208,8 +208,8 @@ func (r *run) saveReport(ctx context.Context, report *Report) error {
 	}
 }
 
-// Reports returns the reports of the last audits over this ledger, newest first. Dry
-// runs are not among them.
+// Reports returns the stored reports of the ledger's last audits, newest first. It
+// returns none for a ledger without registers.
 func (a *Auditor) Reports(ctx context.Context) (all []Report, err error) {
 	if a.registers == nil {
 		return nil, nil
@@ -223,7 +223,7 @@ func (a *Auditor) Reports(ctx context.Context) (all []Report, err error) {
 	return all, err
 }
 
-// observeOutcome tells how an audit ended.
+// observeOutcome reports the end of an audit to the observer.
 func (r *run) observeOutcome() {
 	for i := range r.report.Pipelines {
 		p := &r.report.Pipelines[i]

@@ -7,16 +7,15 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// How a listing and a HEAD contradict each other, in words.
+// Kinds of contradictions.
 const (
 	listedNotFound = "listed, but HEAD returns not found"
 	foundNotListed = "not listed, but HEAD finds it"
 )
 
-// findContradictions counts the candidates about which the listing and the looks
-// disagree, and still disagree when both are repeated. An object that was created or
-// removed between the two is no contradiction. A report that takes the listing's place
-// is old, and not compared, and neither is a listing that names versions.
+// findContradictions counts the candidates for which listing and HEAD disagree, also
+// after both are repeated. Objects that were created or removed between the two
+// requests do not count. Inventory reports and listings of versions are not compared.
 func (w *walk) findContradictions(ctx context.Context, open []candidate, looks []headResult) error {
 	if !w.AsOf.IsZero() || w.Pipeline.EachVersion {
 		return nil
@@ -49,8 +48,8 @@ func (w *walk) findContradictions(ctx context.Context, open []candidate, looks [
 	return nil
 }
 
-// contradicts reports whether a listing and a HEAD after it still disagree about an
-// object that was last modified before the settle window.
+// contradicts lists the object again, sends another HEAD request, and reports whether
+// they disagree. It ignores objects modified within the settle window.
 func (w *walk) contradicts(ctx context.Context, c *candidate) (bool, error) {
 	listed, err := w.listObject(ctx, c.key)
 	if err != nil || (listed != nil) != c.listed {
@@ -67,7 +66,7 @@ func (w *walk) contradicts(ctx context.Context, c *candidate) (bool, error) {
 	return modified.Before(w.settleCutoff(w.Now())), nil
 }
 
-// listObject returns the entry of one object in a new listing; nil: there is none.
+// listObject returns the entry of one object in a new listing, or nil.
 func (w *walk) listObject(ctx context.Context, key ledger.RowKey) (*bucket.Info, error) {
 	for info, err := range w.Listing.List(ctx, key.Bucket, key.Key, "") {
 		if err != nil && !info.Unlistable(err) {
@@ -76,7 +75,7 @@ func (w *walk) listObject(ctx context.Context, key ledger.RowKey) (*bucket.Info,
 		if info.Key == key.Key {
 			return &info, nil
 		}
-		return nil, nil // the first key with a prefix is the prefix itself
+		return nil, nil // the exact key comes first
 	}
 	return nil, nil
 }

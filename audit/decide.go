@@ -7,41 +7,40 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Finding says which notification never arrived.
+// Finding is the kind of a lost notification.
 type Finding uint8
 
-// The losses.
+// The findings.
 const (
 	None         Finding = iota
-	LostCreation         // of an object with no row, or with that of a removal
+	LostCreation         // the object has no row, or the row of a removal
 	LostOverwrite
 	LostRemoval
 )
 
-// String returns the loss's name, in words.
+// String returns the name of the finding, for example "lost creation".
 func (l Finding) String() string {
 	return [...]string{"none", "lost creation", "lost overwrite", "lost removal"}[l]
 }
 
-// Observation is what a look at an object has shown.
+// Observation is the state of an object, from a HEAD request or a listing.
 type Observation struct {
 	Exists   bool
-	Identity ledger.Identity // of an object that exists
+	Identity ledger.Identity // set if Exists
 }
 
-// Decide returns what was lost about the object of a row, and the row with Want
-// raised to what was seen. Where nothing was lost it is the row as it was, and
-// nothing is to be written.
+// Decide compares a row with an observation of its object. If a notification was lost,
+// it returns the finding and the row with Want raised to the observation. Otherwise it
+// returns None and the unchanged row, which the caller must not write.
 //
-// The row must have been loaded before the object was looked at. That of an
-// object without one is a Row with nothing but its key, as for
-// [ledger.Row.Observe]. The next row carries the nonce of the former one: it is
-// what the swap must expect, and a fresh one replaces it.
+// The caller must load the row before it observes the object. If the object has no row,
+// row has only a key, as for [ledger.Row.Observe]. The returned row has the nonce of
+// row. The caller's swap expects this nonce and writes a new one.
 //
-// settle is how late a notification may be. An object must be older than that.
-// One that is gone does not say since when: instead its row must have been quiet
-// for so long. So a removal is found early where its notification is only late,
-// which does no harm.
+// settle is the settle window. A finding about an existing object requires that the
+// object is older. The age of a removal is unknown, so its row must be unchanged for
+// this time instead. Decide may therefore report a removal whose notification is only
+// late, which is harmless.
 func Decide(row ledger.Row, seen Observation, settle time.Duration, now time.Time) (ledger.Row, Finding) {
 	loss := compare(&row, seen, now.Add(-settle))
 	switch loss {
@@ -53,18 +52,19 @@ func Decide(row ledger.Row, seen Observation, settle time.Duration, now time.Tim
 	return row, loss
 }
 
-// compare finds a loss about an object that was last touched before a time.
+// compare returns the finding about an object. It ignores objects and rows that changed
+// at or after before.
 func compare(row *ledger.Row, seen Observation, before time.Time) Finding {
 	known := row.Have
 	switch {
 	case row.Unreadable != nil:
 		return None
 	case row.Dead:
-		known = row.Want // which names what it died of
+		known = row.Want // the version that failed
 	case row.Held() || !row.Settled():
-		return None // somebody works on it, and will look
+		return None // a worker will read the object
 	}
-	created := known.Kind == event.Created // else removed, or never heard of
+	created := known.Kind == event.Created // otherwise removed, or unknown
 	switch {
 	case seen.Exists && !seen.Identity.ModTime.Before(before):
 		return None

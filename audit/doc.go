@@ -1,14 +1,12 @@
-// Package audit finds what notifications have lost, by comparing what is in a
-// bucket with what the ledger knows of it.
+// Package audit finds lost notifications by comparing a bucket with the ledger.
 //
-// [Decide] is the whole of the judgement, and pure: from a row and a look at
-// its object it tells what was lost, and raises Want to what was seen. Order
-// makes it safe. The row is loaded first, then the object is looked at, then
-// the next row is swapped in on that very row; where that is refused, the row
-// has moved on, and both are to be looked at again. An audit only ever raises:
-// to complete is for workers, who look for themselves.
+// [Decide] is a pure function: it compares a row with the result of a HEAD request and
+// raises Want if a notification was lost. The order of requests makes an audit safe. It
+// loads the row, then sends the HEAD request, then swaps the row if the row is
+// unchanged. After a conflict it repeats all three. An audit only raises Want: workers
+// read the object themselves and complete the row.
 //
-// What is younger than the settle window may still be on its way, and is left
-// alone. So is a row that somebody works on, and on a converged bucket an audit
-// changes nothing.
+// An audit ignores objects that changed within the settle window, because their
+// notification may still arrive, and rows that a worker is processing. It changes
+// nothing if nothing was lost.
 package audit

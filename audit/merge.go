@@ -13,24 +13,24 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// ErrListing says that a listing cannot be believed: its keys are out of order, or
-// come again. What it showed until then was repaired; nothing was taken for removed
-// on its word.
+// ErrListing is returned for a listing whose keys are out of order or repeated. Losses
+// found before are repaired. The listing has not caused removals.
 var ErrListing = errors.New("inconsistent listing")
 
-// merge reads objects and rows side by side, key by key.
+// merge reads a listing and the rows side by side, in key order.
 type merge struct {
 	nextInfo func() (bucket.Info, error, bool)
 	nextRow  func() (ledger.Row, error, bool)
-	info     *bucket.Info // ahead
-	row      *ledger.Row  // ahead
-	refused  error        // the store cannot list the object ahead
+	info     *bucket.Info // next entry of the listing; nil at the end
+	row      *ledger.Row  // next row; nil at the end
+	refused  error        // the store cannot list the object of info
 	started  bool
 	stop     func()
 
-	infos      []bucket.Info // of the key, until the next call of next
+	// Entries and rows of the current key, valid until the next call of next.
+	infos      []bucket.Info
 	rows       []ledger.Row
-	unlistable error // the store cannot list the key's object
+	unlistable error // the store cannot list the object of the current key
 }
 
 func (p *Pass) merge(ctx context.Context, prefix, after string) *merge {
@@ -45,7 +45,7 @@ func (p *Pass) merge(ctx context.Context, prefix, after string) *merge {
 	return m
 }
 
-// next goes on to the next key that has objects or rows.
+// next advances to the next key that has objects or rows.
 func (m *merge) next() (key string, ok bool, err error) {
 	if !m.started {
 		m.started = true
@@ -95,7 +95,7 @@ func (m *merge) readRow() error {
 	return err
 }
 
-// objects is the listing, as long as its keys rise.
+// objects returns the listing. It yields an error if the keys are out of order.
 func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
 	listing := p.Listing.List(ctx, p.Pipeline.Bucket, prefix, after)
 	return func(yield func(bucket.Info, error) bool) {
@@ -112,7 +112,7 @@ func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[buck
 			last, version = info.Key, info.VersionID
 		}
 		if err := ctx.Err(); err != nil {
-			yield(bucket.Info{}, context.Cause(ctx)) // an end that is none
+			yield(bucket.Info{}, context.Cause(ctx)) // the listing is incomplete
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (p *Pass) orderError(key, last, prefix string) error {
 		where, ErrListing, event.Quote(key), event.Quote(last))
 }
 
-// rows are those of the pipeline that it still matches.
+// rows returns the rows of the pipeline whose objects it still matches.
 func (p *Pass) rows(ctx context.Context, prefix, after string) iter.Seq2[ledger.Row, error] {
 	r := ledger.Range{Pipeline: p.Pipeline.Name, Bucket: p.Pipeline.Bucket, Prefix: prefix}
 	if after != "" {
@@ -133,7 +133,7 @@ func (p *Pass) rows(ctx context.Context, prefix, after string) iter.Seq2[ledger.
 	return func(yield func(ledger.Row, error) bool) {
 		for row, err := range scan {
 			if err == nil && (row.Key == after || !p.Pipeline.Match(row.Object())) {
-				continue // another version of after, or none of the pipeline's any more
+				continue // another version of after, or no longer matched
 			}
 			if !yield(row, err) || err != nil {
 				return

@@ -9,14 +9,14 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// What is found between objects and outputs, in words.
+// Kinds of output findings.
 const (
 	noOutput = "no output"
 	noInput  = "output without object"
 )
 
-// walkInputs goes through the rows of objects whose effect is committed, and finds
-// those whose output is missing.
+// walkInputs reads the rows of objects whose effect is committed and raises those whose
+// output is missing.
 func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
 	var rows []ledger.Row
@@ -46,13 +46,13 @@ func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit fu
 	return flush()
 }
 
-// settledLongEnough reports that a row is settled, and has been for long enough.
+// settledLongEnough reports whether a row of the given kind is settled and unchanged
+// since the settle window.
 func (p *Pass) settledLongEnough(row *ledger.Row, kind event.Kind) bool {
 	return row.Settled() && !row.Dead && !row.Held() && row.Have.Kind == kind && row.UpdatedAt.Before(p.Now().Add(-p.SettleWindow))
 }
 
-// missingOutputs looks for the outputs of rows, and has the objects done again whose output
-// is not there.
+// missingOutputs raises the rows whose output is missing.
 func (w *walk) missingOutputs(ctx context.Context, rows []ledger.Row) error {
 	there, err := w.listedOutputs(ctx, rows)
 	if err != nil {
@@ -67,11 +67,12 @@ func (w *walk) missingOutputs(ctx context.Context, rows []ledger.Row) error {
 	return w.raiseOutputFindings(ctx, open, noOutput)
 }
 
-// maxListedOutputs is how many objects between the first and the last of some outputs are
-// listed at most: a suffix sorts outputs otherwise than their objects.
+// maxListedOutputs bounds the listing for one chunk of rows. Outputs can be far apart,
+// because a suffix changes their order.
 const maxListedOutputs = 10 * chunk
 
-// listedOutputs returns which of the outputs of rows a listing shows.
+// listedOutputs returns the keys that a listing of the rows' outputs shows. Outputs
+// beyond maxListedOutputs are missing from the result.
 func (w *walk) listedOutputs(ctx context.Context, rows []ledger.Row) (map[string]bool, error) {
 	shown := make(map[string]bool, len(rows))
 	if len(rows) == 0 {
@@ -91,14 +92,14 @@ func (w *walk) listedOutputs(ctx context.Context, rows []ledger.Row) (map[string
 			return nil, err
 		}
 		if shown[info.Key] = true; info.Key >= last || n == maxListedOutputs {
-			break // what is not shown is looked at
+			break // raiseOutputFindings sends a HEAD request for the others
 		}
 		n++
 	}
 	return shown, nil
 }
 
-// keyBefore returns a key before one, with at most few keys between.
+// keyBefore returns a key before key, with few keys between the two.
 func keyBefore(key string) string {
 	if key == "" {
 		return ""
@@ -106,8 +107,8 @@ func keyBefore(key string) string {
 	return key[:wholeRunes(key, len(key)-1)]
 }
 
-// walkOutputs goes through the outputs, and finds those whose object is gone. To remove
-// them is a removal as any other: the first pass counts them.
+// walkOutputs lists the outputs and finds those whose object is gone. These count as
+// removals: the first pass only counts them.
 func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
 	var outputs []candidate
@@ -144,8 +145,8 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 	return flush()
 }
 
-// orphanOutputs finds the outputs of objects that the ledger knows as removed, or not at
-// all, and has the workers look.
+// orphanOutputs raises a removal for outputs whose object is removed in the ledger, or
+// has no row.
 func (w *walk) orphanOutputs(ctx context.Context, outputs []candidate) error {
 	rows, err := w.load(ctx, outputs)
 	if err != nil {
@@ -160,23 +161,23 @@ func (w *walk) orphanOutputs(ctx context.Context, outputs []candidate) error {
 	return w.raiseOutputFindings(ctx, open, noInput)
 }
 
-// Where an output says whose it is.
+// Metadata of outputs.
 const (
 	metaPipeline = "pawl-pipeline"
 	metaObject   = "pawl-object"
 )
 
-// owns reports that an output was written for the object of a row. One that was put
-// there by others is theirs: a copy has the metadata of what was copied, but another
-// place. What an older Pawl wrote names no object, and counts if a row does.
+// owns reports whether an output was written for the row's object. A user's copy of an
+// output has the metadata of another object. Outputs of older versions of Pawl name no
+// object: owns accepts them if the row exists.
 func owns(row *ledger.Row, output *bucket.Info) bool {
 	object, named := output.Metadata[metaObject]
 	return output.Metadata[metaPipeline] == row.Pipeline &&
 		(object == row.Digest() || !named && !row.Nonce.IsZero())
 }
 
-// raiseOutputFindings has the workers compare objects with their outputs, where a look at both
-// confirms what was found.
+// raiseOutputFindings sends HEAD requests for the candidates and their outputs, and
+// raises the rows of confirmed findings.
 func (w *walk) raiseOutputFindings(ctx context.Context, open []candidate, what string) error {
 	rows, err := w.load(ctx, open)
 	if err != nil {
@@ -211,12 +212,12 @@ func (w *walk) raiseOutputFindings(ctx context.Context, open []candidate, what s
 	return w.writeOutputs(ctx, changes, what)
 }
 
-// confirms reports whether a look at an object and its output confirms what was found,
-// and whether this pass may raise it. It counts what it leaves alone.
+// confirms reports whether the HEAD requests confirm a finding that this pass may
+// raise. It counts the findings that it rejects.
 func (w *walk) confirms(row *ledger.Row, object *headResult, output *bucket.Info, what string) bool {
 	switch {
 	case object.inaccessible:
-		if w.Brake == nil { // else the first pass has counted it
+		if w.Brake == nil { // the first pass counts it
 			w.counts.Inaccessible++
 		}
 		return false
@@ -234,8 +235,8 @@ func (w *walk) confirms(row *ledger.Row, object *headResult, output *bucket.Info
 	return true
 }
 
-// writeOutputs swaps, and counts. A row that has changed meanwhile is somebody's at
-// work: it is not at rest.
+// writeOutputs swaps the rows and counts the findings. It skips rows that changed
+// meanwhile, because a worker processes them.
 func (w *walk) writeOutputs(ctx context.Context, changes []ledger.Change, what string) error {
 	if len(changes) == 0 || !w.mayRaise(len(changes)) {
 		return nil

@@ -10,74 +10,75 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Listing says which objects there are: a [bucket.Store], or a report of what a
-// bucket held. Keys come in byte order. An error ends it.
+// Listing lists the objects of a bucket. A [bucket.Store] or an inventory report
+// implements it. Keys are in byte order. The listing ends after an error.
 //
-// It need not be new: it only says where to look. Where it tells of a version id,
-// it tells of all versions of that object, one after the other.
+// A listing may be old, because an audit verifies its findings with HEAD requests. If an
+// entry has a version id, the listing has all versions of that object in sequence.
 type Listing interface {
 	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[bucket.Info, error]
 }
 
-// Pipeline is what an audit needs to know of one.
+// Pipeline describes a pipeline to an audit.
 type Pipeline struct {
 	Name, Bucket, Prefix string
-	// Match selects among the objects below Prefix.
+	// Match reports whether the pipeline processes an object below Prefix.
 	Match func(event.Object) bool
-	// EachVersion: each version of an object has a row.
+	// EachVersion is set if each version of an object has a row.
 	EachVersion bool
-	// Output is where an object's output goes. Nil: there is none.
+	// Output is the location of outputs, or nil.
 	Output *Output
 }
 
-// Output says where a pipeline's outputs are.
+// Output is the location of a pipeline's outputs.
 type Output struct {
 	Bucket, Prefix string
 	// Of returns the output of an object.
 	Of func(ledger.RowKey) event.Object
-	// Source returns whose output an object is; false: nobody's.
+	// Source returns the row key for an output's key. It returns false if the key is not
+	// one of the pipeline's outputs.
 	Source func(key string) (ledger.RowKey, bool)
 }
 
-// Pass compares objects with the rows of one pipeline, in the order of their keys,
-// and repairs what was lost. [Auditor.Run] shares out a bucket among many; each
-// works with no more than its functions, so that a simulation can have its own.
+// Pass compares objects with the rows of one pipeline, in key order, and raises the
+// losses. [Auditor.Run] runs several in parallel. A Pass reads clock, nonces and
+// watermark through functions, so that simulations can replace them.
 type Pass struct {
 	Pipeline *Pipeline
 	Listing  Listing
-	AsOf     time.Time    // of the truth, if that is old: what has changed since waits for the next
-	Objects  bucket.Store // looks at single objects
+	AsOf     time.Time    // time of the listing, if it is old; later changes are ignored
+	Objects  bucket.Store // for HEAD requests
 	Ledger   *ledger.Ledger
 	// SettleWindow is how late a notification may be.
 	SettleWindow time.Duration
-	// PurgeWatermark, when set, returns how far purges have gone: an object without a row
-	// that was changed before is passed over. It is asked after a row is found missing.
+	// PurgeWatermark, if set, returns the purge watermark. An audit ignores objects
+	// without a row that are older. It is called after the rows were loaded.
 	PurgeWatermark func(ctx context.Context) (time.Time, error)
-	// Brake is set in the second pass, which raises removals and nothing else. The first
-	// pass counts them, and raises all other losses.
+	// Brake is set in the second pass, which raises only removals. The first pass counts
+	// removals and raises all other losses.
 	Brake *Brake
-	// Redrive gives dead and failed rows fresh attempts. DryRun writes nothing.
+	// Redrive resets the attempts of dead and failed rows. DryRun writes nothing.
 	Redrive, DryRun bool
 	Now             func() time.Time
 	Nonce           func() ledger.Nonce
-	// Each calls do with 0 to n-1, in any order and at once.
+	// Each calls do with 0 to n-1, in any order and possibly in parallel.
 	Each func(n int, do func(i int))
-	// Found, when set, is told of each loss.
+	// Found, if set, receives each finding.
 	Found func(key ledger.RowKey, what string, repaired bool)
-	// Contradiction, when set, is told of each object whose listing contradicts a HEAD.
+	// Contradiction, if set, receives each object for which listing and HEAD disagree.
 	Contradiction func(key ledger.RowKey, what string)
-	// Unlistable, when set, is told of each object or output that the store cannot list.
+	// Unlistable, if set, receives each object or output that the store cannot list.
 	Unlistable func(ref event.Object, err error)
 }
 
-// chunk is how many keys are compared before what they showed is repaired.
+// chunk is the number of keys that are compared between two repairs.
 const chunk = 1000
 
-// Walk audits the keys of a span below a prefix. Whenever all that was found up to a
-// key is repaired, commit is told what that came to.
+// Walk audits the keys of a span below a prefix. After each chunk it repairs the losses
+// and calls commit with the counts.
 //
-// On an error what was compared since is forgotten: a listing that breaks off, or
-// repeats itself, shows nothing.
+// After an error it discards the current chunk, because an incomplete or inconsistent
+// listing proves nothing.
 func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
 	if err := w.readWatermark(ctx); err != nil {
@@ -109,7 +110,7 @@ func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Co
 	}
 }
 
-// commit hands over the counts, and begins new ones.
+// commit passes the counts to the caller and resets them.
 func (w *walk) commit(commit func(*Counts) error) error {
 	counts := w.counts
 	if w.Brake != nil {
@@ -119,24 +120,24 @@ func (w *walk) commit(commit func(*Counts) error) error {
 	return commit(&counts)
 }
 
-// walk is a Pass under way, between two commits.
+// walk is the state of a Pass between two commits.
 type walk struct {
 	*Pass
 	counts     Counts
 	candidates []candidate
-	watermark  time.Time // as it was read last
+	watermark  time.Time // last value read
 }
 
-// candidate is a row that has to be looked into.
+// candidate is a row whose object needs a HEAD request.
 type candidate struct {
 	key ledger.RowKey
-	// resolveVersion: which version it is the look has to tell.
+	// resolveVersion is set if the version id is unknown: HEAD returns the latest.
 	resolveVersion bool
 	listed         bool
 }
 
-// compare finds candidates. It costs no request, and may be wrong: a listing is old,
-// and says less than a look.
+// compare finds candidates without requests. Candidates can be wrong, because a listing
+// is old and has less detail than HEAD.
 func (w *walk) compare(infos []bucket.Info, rows []ledger.Row) {
 	now := w.Now()
 	for i := range rows {
@@ -166,8 +167,7 @@ func (w *walk) compare(infos []bucket.Info, rows []ledger.Row) {
 	w.consider(&row, Observation{}, now)
 }
 
-// compareUnlistable takes the rows of an object that the store cannot list: it is there, and
-// nothing else is known of it.
+// compareUnlistable counts an object that exists but that the store cannot list.
 func (w *walk) compareUnlistable(key string, rows []ledger.Row, err error) {
 	now := w.Now()
 	for i := range rows {
@@ -179,7 +179,8 @@ func (w *walk) compareUnlistable(key string, rows []ledger.Row, err error) {
 	}
 }
 
-// recordUnlistable counts and names an object that the store cannot list, in the first pass.
+// recordUnlistable counts and reports an object that the store cannot list, in the first
+// pass only.
 func (w *walk) recordUnlistable(ref event.Object, err error) {
 	if w.Brake != nil {
 		return
@@ -198,8 +199,7 @@ func (w *walk) key(key, version string) ledger.RowKey {
 	return ledger.RowKey{Pipeline: w.Pipeline.Name, Bucket: w.Pipeline.Bucket, Key: key, VersionID: version}
 }
 
-// consider makes a row a candidate if a listing shows a loss, or if it is to be
-// redriven.
+// consider makes a row a candidate if the listing shows a loss, or if Redrive applies.
 func (w *walk) consider(row *ledger.Row, seen Observation, now time.Time) {
 	loss := compare(row, seen, w.settleCutoff(now))
 	switch {
@@ -209,7 +209,7 @@ func (w *walk) consider(row *ledger.Row, seen Observation, now time.Time) {
 	case loss == LostRemoval && w.Brake.exhausted():
 		w.counts.Withheld++
 	case loss != LostRemoval && w.Brake != nil:
-		// The first pass has looked into it. What is listed is not removed, whatever HEAD says.
+		// The first pass handled it. A listed object is not removed, even if HEAD does not find it.
 	case loss != None, w.needsRedrive(row, now):
 		w.candidates = append(w.candidates, candidate{key: row.RowKey, listed: seen.Exists})
 	case compare(row, seen, farFuture) != None:
@@ -217,7 +217,7 @@ func (w *walk) consider(row *ledger.Row, seen Observation, now time.Time) {
 	}
 }
 
-// readWatermark learns how far purges have gone.
+// readWatermark reads the purge watermark.
 func (w *walk) readWatermark(ctx context.Context) (err error) {
 	if w.PurgeWatermark != nil {
 		w.watermark, err = w.PurgeWatermark(ctx)
@@ -225,7 +225,8 @@ func (w *walk) readWatermark(ctx context.Context) (err error) {
 	return err
 }
 
-// possiblyPurged reports that the row of an object may have been purged, and counts that.
+// possiblyPurged reports whether the missing row of an object may have been purged, and
+// counts such rows.
 func (w *walk) possiblyPurged(row *ledger.Row, seen Observation) bool {
 	if !row.Nonce.IsZero() || !seen.Exists || !seen.Identity.ModTime.Before(w.watermark) {
 		return false
@@ -234,7 +235,8 @@ func (w *walk) possiblyPurged(row *ledger.Row, seen Observation) bool {
 	return true
 }
 
-// settleCutoff is before when something must have changed to be judged.
+// settleCutoff returns the start of the settle window, or AsOf if that is earlier. Later
+// changes are ignored.
 func (w *walk) settleCutoff(now time.Time) time.Time {
 	before := now.Add(-w.SettleWindow)
 	if !w.AsOf.IsZero() && w.AsOf.Before(before) {
@@ -243,7 +245,7 @@ func (w *walk) settleCutoff(now time.Time) time.Time {
 	return before
 }
 
-// farFuture is later than whatever happens.
+// farFuture is later than all times in rows and listings.
 var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (w *walk) needsRedrive(row *ledger.Row, now time.Time) bool {
@@ -254,8 +256,8 @@ func (w *walk) needsRedrive(row *ledger.Row, now time.Time) bool {
 	return state == ledger.StateDead || state == ledger.StateFailed
 }
 
-// listedObservation is what a listing shows of the object of a row. It does not tell the
-// metadata, and so does not contradict what the row says of them.
+// listedObservation returns the observation from a listing entry. Listings have no
+// metadata, so it copies the row's.
 func listedObservation(info *bucket.Info, row *ledger.Row) Observation {
 	known := &row.Have
 	if row.Dead {
@@ -267,7 +269,7 @@ func listedObservation(info *bucket.Info, row *ledger.Row) Observation {
 	}}
 }
 
-// currentVersion is the version that a row stands for: what is done, or what it wants.
+// currentVersion returns Have of a settled row, otherwise Want.
 func currentVersion(row *ledger.Row) *ledger.Version {
 	if row.Settled() && !row.Dead {
 		return &row.Have
@@ -275,15 +277,15 @@ func currentVersion(row *ledger.Row) *ledger.Version {
 	return &row.Want
 }
 
-// compareVersions compares the versions of one object. A listing that does not name
-// them shows the latest one, and nothing of the others.
+// compareVersions compares the versions of one object. A listing without version ids
+// shows only the latest version.
 func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.Time) {
 	all := len(infos) > 0 && infos[0].VersionID != ""
 	shown := make(map[string]*bucket.Info, len(infos))
 	for i := range infos {
 		shown[infos[i].VersionID] = &infos[i]
 	}
-	known := false // the latest version
+	known := false // the latest version has a row
 	for i := range rows {
 		row := &rows[i]
 		info := shown[row.VersionID]

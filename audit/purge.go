@@ -10,11 +10,11 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Purged counts what Purge did, in rows.
+// Purged counts rows of a purge.
 type Purged struct {
-	Examined int `json:"examined"` // rows that were looked at
-	Dropped  int `json:"dropped"`  // with dryRun: that would be
-	Changed  int `json:"changed"`  // left alone, since they changed meanwhile
+	Examined int `json:"examined"` // rows scanned
+	Dropped  int `json:"dropped"`  // rows dropped, or, in a dry run, rows that would be dropped
+	Changed  int `json:"changed"`  // rows skipped, because they changed meanwhile
 }
 
 // Plus returns the sum of two counts.
@@ -22,18 +22,18 @@ func (p Purged) Plus(q Purged) Purged {
 	return Purged{p.Examined + q.Examined, p.Dropped + q.Dropped, p.Changed + q.Changed}
 }
 
-// purgePage is how many rows are dropped at a time.
+// purgePage is the number of rows in one swap.
 const purgePage = 500
 
-// Purge drops the rows of a pipeline that [ledger.Row.Forget] gives up under p. It
-// works beside workers: a row that changes meanwhile stays. An event of an object
-// that comes after its row is gone counts as the first ever; so p.RowRetention must
-// exceed the largest delay of a notification.
+// Purge drops the rows of a pipeline that [ledger.Row.Forget] permits under p. Workers
+// may run meanwhile: Purge skips rows that change. An event that arrives after its row
+// was dropped counts as new, so p.RowRetention must exceed the largest delay of a
+// notification.
 //
-// Before it drops rows of objects that exist, it has the ledger remember how
-// far it goes, for audits; the ledger must have registers for that.
+// Before it drops rows of existing objects, Purge raises the purge watermark, which
+// requires a ledger with registers.
 //
-// Purge calls tell, unless it is nil, after each page. With dryRun it only counts.
+// Purge calls tell, if it is set, after each page. With dryRun it only counts.
 func Purge(ctx context.Context, s ledger.Store, pipeline string, p *ledger.Policy, dryRun bool, tell func(Purged)) (done Purged, err error) {
 	l, now := ledger.New(s), time.Now().UTC()
 	raised := false
@@ -78,9 +78,8 @@ func (p *Purged) count(dropped bool) {
 	}
 }
 
-// purgeable returns the next page of deletions, and whether objects that exist are
-// among them. The last page is not full. The scan has ended before anything is
-// written.
+// purgeable returns the next page of deletions, and whether rows of existing objects are
+// among them. Only the last page is not full. The scan ends before any write.
 func purgeable(ctx context.Context, s ledger.Store, r ledger.Range, p *ledger.Policy, now time.Time, done *Purged) (page []ledger.Change, exist bool, err error) {
 	for row, err := range s.Scan(ctx, r) {
 		if err != nil {
@@ -99,21 +98,20 @@ func purgeable(ctx context.Context, s ledger.Store, r ledger.Range, p *ledger.Po
 	return page, exist, nil
 }
 
-// watermarkRegister and a pipeline's name make the name of the register that keeps its
-// horizon.
+// watermarkRegister, followed by the pipeline's name, is the name of the register with
+// the pipeline's purge watermark.
 const watermarkRegister = "audit/horizon/"
 
-// readPurgeWatermark returns how far purges of a pipeline's rows have gone: those of objects
-// that were changed before may be gone although the objects exist. The zero time says
-// that none is. It is read after a row is found missing: it is raised before rows go.
+// readPurgeWatermark returns the purge watermark of a pipeline: rows of existing objects
+// that are older may have been dropped. The zero time means that none was. Callers read
+// it after they have loaded rows, because a purge raises it before it drops rows.
 func readPurgeWatermark(ctx context.Context, r ledger.Registers, pipeline string) (at time.Time, err error) {
 	k := &jsonRegister{Cell: ledger.Cell(r, watermarkRegister+pipeline)}
 	err = k.read(ctx, &at)
 	return at, err
 }
 
-// raisePurgeWatermark has the ledger remember that rows go that settled before a time. It
-// only ever rises.
+// raisePurgeWatermark raises the purge watermark to a time. It never lowers it.
 func raisePurgeWatermark(ctx context.Context, s ledger.Store, pipeline string, to time.Time) error {
 	r, ok := s.(ledger.Registers)
 	if !ok {

@@ -11,13 +11,13 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// maxRounds is how often a row is compared again that changes all the time: somebody
-// works on it, and it settles without an audit.
+// maxRounds bounds the comparisons of a row that keeps changing. Workers process such a
+// row, so it settles without the audit.
 const maxRounds = 10
 
-// repair looks into the candidates, and forgets them. Rows are loaded, then objects
-// are looked at, then what that shows is swapped in on those very rows. Where a row
-// has changed meanwhile, both are compared again.
+// repair verifies the candidates, raises the losses and clears the list. It loads the
+// rows, then sends HEAD requests, then swaps the rows that are unchanged. It repeats all
+// three for rows that changed meanwhile.
 func (w *walk) repair(ctx context.Context) error {
 	open := w.candidates
 	w.candidates = w.candidates[:0]
@@ -33,7 +33,7 @@ func (w *walk) repair(ctx context.Context) error {
 	return nil
 }
 
-// round returns the candidates that have to be compared again.
+// round runs one comparison and returns the candidates whose row changed meanwhile.
 func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, err error) {
 	if open, err = w.resolveVersions(ctx, open); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	if err != nil {
 		return nil, err
 	}
-	if err := w.readWatermark(ctx); err != nil { // after the rows: a purge may go on beside this
+	if err := w.readWatermark(ctx); err != nil { // after the rows, because a purge may run
 		return nil, err
 	}
 	var changes []ledger.Change
@@ -71,7 +71,7 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	return again, w.findContradictions(ctx, open, looks)
 }
 
-// decide returns the row that this pass writes. Nil: it writes none.
+// decide returns the row that this pass writes, or nil.
 func (w *walk) decide(row *ledger.Row, seen Observation, now time.Time) (*ledger.Row, Finding) {
 	if w.possiblyPurged(row, seen) {
 		return nil, None
@@ -91,7 +91,8 @@ func (w *walk) decide(row *ledger.Row, seen Observation, now time.Time) (*ledger
 	return &next, loss
 }
 
-// write swaps, and counts what was found.
+// write swaps the rows and counts the findings. It returns the candidates whose row
+// changed meanwhile.
 func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Finding) (again []candidate, err error) {
 	if len(changes) == 0 || !w.mayRaise(len(changes)) {
 		return nil, nil
@@ -115,7 +116,7 @@ func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Find
 	return again, err
 }
 
-// mayRaise reports whether this pass may raise so many rows. If not, it counts them as
+// mayRaise reports whether this pass may raise n rows. If not, it counts them as
 // withheld.
 func (w *walk) mayRaise(n int) bool {
 	if w.Brake == nil || w.Brake.reserve(n) {
@@ -125,7 +126,7 @@ func (w *walk) mayRaise(n int) bool {
 	return false
 }
 
-// notRaised tells the brake that rows were not raised after all.
+// notRaised returns the brake's reservation of n rows that were not raised.
 func (w *walk) notRaised(n int) {
 	if w.Brake != nil {
 		w.Brake.unreserve(n)
@@ -139,19 +140,19 @@ func (w *walk) recordFinding(key ledger.RowKey, loss Finding) {
 	}
 }
 
-// headResult is what a look at an object has shown.
+// headResult is the result of a HEAD request.
 type headResult struct {
 	Observation
-	inaccessible bool // the store does not let us
+	inaccessible bool // the store denies access or rejects the name
 	err          error
 }
 
-// maxHeadFailures is how many looks may fail together without being a failure of the store.
+// maxHeadFailures is the largest batch in which every request may fail without an error.
 const maxHeadFailures = 8
 
-// headAll looks at the objects, all at once. An object that the store cannot tell of
-// stops no other: it counts as unseen. Where many fail and none succeeds, the store
-// has failed.
+// headAll sends HEAD requests for the candidates in parallel. It marks single objects
+// that the store cannot serve as inaccessible. If all of more than maxHeadFailures
+// requests fail, it returns an error, because the store is unavailable.
 func (w *walk) headAll(ctx context.Context, open []candidate) ([]headResult, error) {
 	all := make([]headResult, len(open))
 	w.Each(len(open), func(i int) { all[i] = w.head(ctx, open[i].key.Object()) })
@@ -175,15 +176,14 @@ func (w *walk) head(ctx context.Context, ref event.Object) headResult {
 	case errors.Is(err, bucket.ErrNotFound):
 		return headResult{}
 	case errors.Is(err, bucket.ErrDenied) && !errors.Is(err, bucket.ErrCredentials), errors.Is(err, bucket.ErrInvalid):
-		return headResult{inaccessible: true} // the object's own trouble
+		return headResult{inaccessible: true} // concerns this object only
 	case err != nil:
 		return headResult{err: err}
 	}
 	return headResult{Observation: Observation{Exists: true, Identity: worker.Identify(&info)}}
 }
 
-// load returns the row of each candidate; that of an object without one has nothing
-// but its key.
+// load returns the rows of the candidates. A missing row has only its key.
 func (w *walk) load(ctx context.Context, open []candidate) ([]ledger.Row, error) {
 	keys, at := make([]ledger.RowKey, len(open)), make(map[ledger.RowKey]int, len(open))
 	rows := make([]ledger.Row, len(open))
@@ -198,8 +198,8 @@ func (w *walk) load(ctx context.Context, open []candidate) ([]ledger.Row, error)
 	return rows, err
 }
 
-// resolveVersions gives candidates of whose version nothing is known the id of the latest.
-// Those that are gone have none.
+// resolveVersions sets the version id of candidates without one to the latest version.
+// It drops candidates whose object is gone.
 func (w *walk) resolveVersions(ctx context.Context, open []candidate) (named []candidate, err error) {
 	var nameless []candidate
 	for _, c := range open {

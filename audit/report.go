@@ -10,45 +10,45 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Counts is what an audit came to.
+// Counts are the results of an audit.
 type Counts struct {
-	Listed    int64 `json:"listed"`    // objects
-	Rows      int64 `json:"rows"`      // of the ledger
-	Inspected int64 `json:"inspected"` // requests for single objects
+	Listed    int64 `json:"listed"`    // objects listed
+	Rows      int64 `json:"rows"`      // rows read
+	Inspected int64 `json:"inspected"` // HEAD requests
 
 	LostCreations  int64 `json:"lost_creations"`
 	LostOverwrites int64 `json:"lost_overwrites"`
 	LostRemovals   int64 `json:"lost_removals"`
-	// With Outputs: objects whose output is missing, and outputs whose object is.
+	// With Outputs: objects without output, and outputs without object.
 	NoOutput int64 `json:"no_output"`
 	NoInput  int64 `json:"no_input"`
-	Repaired int64 `json:"repaired"` // of all these
+	Repaired int64 `json:"repaired"` // losses raised for repair
 
-	Created   int64 `json:"created"`   // rows that say that their object exists
-	Removable int64 `json:"removable"` // removals that the first pass counted; the second confirms them
-	Withheld  int64 `json:"withheld"`  // removals that were too many to be raised
+	Created   int64 `json:"created"`   // rows with a created Have
+	Removable int64 `json:"removable"` // removals that the first pass found
+	Withheld  int64 `json:"withheld"`  // removals beyond the limit
 
-	TooRecent      int64 `json:"too_recent"`      // differ, and are too young to tell
-	PossiblyPurged int64 `json:"possibly_purged"` // have no row, and a purge may have dropped it
-	Dead           int64 `json:"dead"`            // rows that will not be tried again
-	Failed         int64 `json:"failed"`          // rows that back off
-	Redriven       int64 `json:"redriven"`        // of these two
-	Unreadable     int64 `json:"unreadable"`      // rows
-	Inaccessible   int64 `json:"inaccessible"`    // objects that the store does not let us look at, or cannot list
-	Foreign        int64 `json:"foreign"`         // objects among the outputs that are not the pipeline's
-	// Contradicted counts objects that are listed while HEAD does not find them, or the reverse.
+	TooRecent      int64 `json:"too_recent"`      // objects that differ but changed within the settle window
+	PossiblyPurged int64 `json:"possibly_purged"` // objects without a row, older than the purge watermark
+	Dead           int64 `json:"dead"`            // dead rows
+	Failed         int64 `json:"failed"`          // failed rows
+	Redriven       int64 `json:"redriven"`        // dead and failed rows that were redriven
+	Unreadable     int64 `json:"unreadable"`      // unreadable rows
+	Inaccessible   int64 `json:"inaccessible"`    // objects that the store denies, rejects, or cannot list
+	Foreign        int64 `json:"foreign"`         // objects among the outputs that the pipeline did not write
+	// Contradicted counts objects for which listing and HEAD disagree.
 	Contradicted int64 `json:"contradicted"`
 }
 
-// Lost is how many notifications were lost.
+// Lost returns the number of lost notifications.
 func (c *Counts) Lost() int64 { return c.LostCreations + c.LostOverwrites + c.LostRemovals }
 
-// Found is how much was not as it should be: exit code 3.
+// Found returns the number of findings. If it is not 0, pawl audit exits with 3.
 func (c *Counts) Found() int64 {
 	return c.Lost() + c.NoOutput + c.NoInput + c.Withheld + c.Contradicted
 }
 
-// addRow takes note of a row.
+// addRow counts a row by its state.
 func (c *Counts) addRow(row *ledger.Row, now time.Time) {
 	c.Rows++
 	if row.Have.Kind == event.Created {
@@ -64,7 +64,7 @@ func (c *Counts) addRow(row *ledger.Row, now time.Time) {
 	}
 }
 
-// addFinding takes note of a loss, or of a row that was redriven for none.
+// addFinding counts a finding. With None it counts a redriven row.
 func (c *Counts) addFinding(l Finding, repaired bool) {
 	switch l {
 	case LostCreation:
@@ -84,7 +84,7 @@ func (c *Counts) addFinding(l Finding, repaired bool) {
 	}
 }
 
-// Add adds what another part of an audit came to.
+// Add adds the counts of o.
 func (c *Counts) Add(o *Counts) {
 	into, from := c.fields(), o.fields()
 	for i := range into {
@@ -99,40 +99,40 @@ func (c *Counts) fields() [21]*int64 {
 	}
 }
 
-// Report is an audit, done or under way.
+// Report is the report of a running or finished audit.
 type Report struct {
 	Started      time.Time `json:"started"`
 	Ended        time.Time `json:"ended,omitzero"`
-	By           string    `json:"by,omitzero"`     // the process
-	Listing      string    `json:"listing"`         // where the objects were listed
-	Prefix       string    `json:"prefix,omitzero"` // of keys, if not all
+	By           string    `json:"by,omitzero"`     // owner name of the process
+	Listing      string    `json:"listing"`         // source of the listing: "list", or a name of an inventory
+	Prefix       string    `json:"prefix,omitzero"` // of the audited keys
 	SettleWindow string    `json:"settle"`
 	DryRun       bool      `json:"dry_run,omitzero"`
 	Outputs      bool      `json:"outputs,omitzero"`
-	// Resumed is how often it went on after its process had ended. What was found in
-	// the moment before that is repaired, and may be missing from the counts.
+	// Resumed is the number of interruptions. Losses found just before an interruption
+	// are repaired, but may be missing from the counts.
 	Resumed   int              `json:"resumed,omitzero"`
-	Ranges    int              `json:"ranges"` // into which the keys were split
+	Ranges    int              `json:"ranges"` // number of key ranges
 	Pipelines []PipelineReport `json:"pipelines"`
-	// Examples are some of what was found. The ledger does not keep them.
+	// Examples are the first findings, at most 20. They are not stored.
 	Examples []Example `json:"examples,omitempty"`
 }
 
-// PipelineReport is what an audit of one pipeline came to.
+// PipelineReport has the counts of one pipeline.
 type PipelineReport struct {
 	Name string `json:"name"`
 	Counts
 }
 
-// Example is a loss.
+// Example is one finding.
 type Example struct {
 	What     string `json:"what"`
 	Pipeline string `json:"pipeline"`
-	Object   string `json:"object"`           // as event.Object prints it
-	Output   string `json:"output,omitempty"` // of an output without its object: what is removed
+	Object   string `json:"object"`           // from event.Object.String
+	Output   string `json:"output,omitempty"` // set if an output has no object: the output to remove
 }
 
-// Total sums up the pipelines.
+// Total returns the sum of all pipelines.
 func (r *Report) Total() (all Counts) {
 	for i := range r.Pipelines {
 		all.Add(&r.Pipelines[i].Counts)
@@ -140,7 +140,8 @@ func (r *Report) Total() (all Counts) {
 	return all
 }
 
-// Log writes a line of the log: a warning if something was lost.
+// Log logs the report: as a warning if it has findings, as an error if removals were
+// withheld.
 func (r *Report) Log(to *slog.Logger) {
 	total := r.Total()
 	level, message := slog.LevelInfo, "audit complete: no losses"

@@ -12,27 +12,23 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// Schedule says how often all is audited.
+// Schedule configures regular audits.
 type Schedule struct {
 	Every   time.Duration
 	Options Options // of each audit
-	// After, when set, follows each audit, under the same lease.
+	// After, if set, runs after each audit under the same lease.
 	After func(ctx context.Context) error
 }
 
 const (
-	// maxPollInterval is how often workers look at when the last audit was, at least.
-	maxPollInterval = time.Minute
-	// pauseAfterRun is between an audit, or one of another worker that is under way, and the
-	// next look.
-	pauseAfterRun = 10 * time.Second
-	// retryDelay is how soon an audit that failed is gone on with.
-	retryDelay = 5 * time.Minute
+	maxPollInterval = time.Minute      // between reads of the last audit's time
+	pauseAfterRun   = 10 * time.Second // after an audit, or if another process runs one
+	retryDelay      = 5 * time.Minute  // after a failed audit
 )
 
-// RunSchedule audits as a schedule says until ctx ends. Of all workers over a ledger one
-// does it at a time, and the others see in the ledger that it is done. What fails is
-// logged, and tried again.
+// RunSchedule runs audits on a schedule until ctx ends. If several workers share a
+// ledger, one of them runs each audit, and the others read its report from the ledger.
+// RunSchedule logs errors and retries.
 func (a *Auditor) RunSchedule(ctx context.Context, s Schedule) {
 	last := time.Time{} // of this process, for a ledger without registers
 	for {
@@ -54,8 +50,8 @@ func (a *Auditor) RunSchedule(ctx context.Context, s Schedule) {
 	}
 }
 
-// RunIfDue audits if the schedule says that an audit is due and no other worker is at it. It
-// continues an audit that was interrupted.
+// RunIfDue runs an audit if one is due and no other worker runs one. It resumes an
+// interrupted audit.
 func (a *Auditor) RunIfDue(ctx context.Context, s Schedule) error {
 	last := time.Time{}
 	wait, err := a.untilDue(ctx, s.Every, last)
@@ -65,7 +61,8 @@ func (a *Auditor) RunIfDue(ctx context.Context, s Schedule) error {
 	return a.runUnlessHeld(ctx, &s, &last)
 }
 
-// runUnlessHeld audits unless another worker has, or is about to.
+// runUnlessHeld runs an audit and After. It does nothing if another worker runs an audit
+// or has finished one meanwhile.
 func (a *Auditor) runUnlessHeld(ctx context.Context, s *Schedule, last *time.Time) error {
 	work := func(ctx context.Context) error {
 		if wait, err := a.untilDue(ctx, s.Every, *last); err != nil || wait > 0 {
@@ -91,13 +88,13 @@ func (a *Auditor) runUnlessHeld(ctx context.Context, s *Schedule, last *time.Tim
 	}
 	err := a.withLease(ctx, false, work)
 	if errors.Is(err, lock.ErrHeld) {
-		return nil // the others see what it does in the ledger
+		return nil // the holder stores its report
 	}
 	return err
 }
 
-// untilDue is how long the next audit can wait yet. It counts from when the last one
-// began, which was long ago if it was broken off.
+// untilDue returns the time until the next audit is due, counted from the start of the
+// last one. last is the start of this process's last audit.
 func (a *Auditor) untilDue(ctx context.Context, every time.Duration, last time.Time) (time.Duration, error) {
 	all, err := a.Reports(ctx)
 	if err != nil {
@@ -116,7 +113,8 @@ func (a *Auditor) untilDue(ctx context.Context, every time.Duration, last time.T
 	return every - age, nil
 }
 
-// coversEverything reports that an audit left out nothing of what this one audits.
+// coversEverything reports whether an audit covered all pipelines and keys of this
+// auditor.
 func (a *Auditor) coversEverything(r *Report) bool {
 	for i := range a.cfg.Pipelines {
 		if !slices.ContainsFunc(r.Pipelines, func(p PipelineReport) bool { return p.Name == a.cfg.Pipelines[i].Name }) {

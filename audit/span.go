@@ -8,28 +8,28 @@ import (
 
 // Span is a range of keys. It can be split while it is walked.
 type Span struct {
-	after string // all up to here is done, and repaired
-	end   string // the last key that belongs to it, be there one or not; empty: none
+	after string // keys up to here are repaired
+	end   string // upper bound, inclusive; empty means no bound
 
 	mu            sync.Mutex
 	pos           string     // the last key compared
-	sinceSplit    int        // keys compared since somebody tried to split it
-	splitPending  bool       // it was split, and nobody knows yet whether that brought something
-	splitWasEmpty bool       // the last split has brought nothing
-	step          int        // of the next split
-	narrowing     bool       // what is looked for is nearer than the last leap
-	queue         *spanQueue // nil: it is not shared
-	// parent is what it was split off, until its first key.
+	sinceSplit    int        // keys compared since the last attempt to split
+	splitPending  bool       // a split has not yielded a key or ended yet
+	splitWasEmpty bool       // the last split yielded no key
+	step          int        // bytes by which the next split advances; 0 halves the range
+	narrowing     bool       // the last step was too large
+	queue         *spanQueue // nil for a single span
+	// parent is the span that this one was split from. It is nil after the first key.
 	parent *Span
 }
 
-// NewSpan returns the span of all keys after one.
+// NewSpan returns the span of all keys after the given key.
 func NewSpan(after string) *Span { return &Span{after: after, pos: after} }
 
-// Done is up to where all is done.
+// Done returns the last key that is repaired.
 func (s *Span) Done() string { return s.after }
 
-// advance reports that a key belongs to the span, and will be done.
+// advance records that a key is compared. It returns false if the key is beyond the end.
 func (s *Span) advance(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Span) advance(key string) bool {
 	return true
 }
 
-// bounds are what is left of a span: the keys after one, up to another.
+// bounds are the remaining keys of a span. The format is stored.
 type bounds struct {
 	After []byte `json:"after,omitzero"`
 	End   []byte `json:"end,omitzero"`
@@ -60,10 +60,10 @@ func (s *Span) bounds() bounds {
 	return bounds{[]byte(s.after), []byte(s.end)}
 }
 
-// commit notes that all that was compared is repaired.
+// commit records that all compared keys are repaired.
 func (s *Span) commit() { s.after = s.pos }
 
-// splitResult hears whether what was split off has a key.
+// splitResult records whether the split-off span has a key, and adjusts the step.
 func (s *Span) splitResult(fruitful bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,23 +80,23 @@ func (s *Span) splitResult(fruitful bool) {
 	}
 }
 
-// finished hears that the span is walked.
+// finished reports an empty span to its parent.
 func (s *Span) finished() {
 	if s.parent != nil {
 		s.parent.splitResult(false)
 	}
 }
 
-// split gives away the keys beyond one in the middle of what may be left. Nil: it has
-// not run for long enough, or there is nothing to give.
+// split returns a new span with the keys beyond a key in the middle of the remaining
+// range. It returns nil if the span has not run long enough or cannot be split.
 //
-// Keys often have long beginnings in common: where a split has brought nothing, the
-// next one leaps further, until a leap was too long. Then leaps shrink.
+// Keys often share long prefixes. After an empty split the next one uses a larger step,
+// until a step is too large. Then steps shrink.
 func (s *Span) split(prefix string) *Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.splitPending || !s.splitWasEmpty && s.sinceSplit < chunk {
-		return nil // it may be at its end
+		return nil // too early: the span may be about to end
 	}
 	mid := keyBetween(s.pos, s.end, len(prefix), s.step)
 	s.sinceSplit = 0
@@ -111,10 +111,9 @@ func (s *Span) split(prefix string) *Span {
 	return rest
 }
 
-// keyBetween returns a key between two, the last of which may be missing, in the
-// alphabet that keys are mostly written in. Without a leap it halves the range of the
-// first character in which they differ; with one it assumes that all keys share so
-// many bytes more with the first. Empty: there is none.
+// keyBetween returns a key between pos and end, or "" if there is none. An empty end
+// means no bound. Without a step it halves the range of the first character that
+// differs. With a step it assumes that all keys share step more bytes with pos.
 func keyBetween(pos, end string, shared, leap int) string {
 	for end != "" && shared < min(len(pos), len(end)) && pos[shared] == end[shared] {
 		shared++
@@ -133,10 +132,10 @@ func keyBetween(pos, end string, shared, leap int) string {
 	return mid
 }
 
-// alphabetWindow is within how many characters of another alphabet the next are looked for.
+// alphabetWindow is the range searched after a character beyond ASCII.
 const alphabetWindow = 1024
 
-// midpointKey halves the range of one character.
+// midpointKey returns a key that halves the range of one character.
 func midpointKey(pos, end string, shared int) string {
 	for {
 		low, size := rune(' '-1), 0
@@ -151,21 +150,21 @@ func midpointKey(pos, end string, shared int) string {
 			high = min(low+alphabetWindow, utf8.MaxRune)
 		}
 		mid := low + (high-low)/2
-		if mid >= 0xD800 && mid < 0xE000 { // no character
+		if mid >= 0xD800 && mid < 0xE000 { // surrogates are not characters
 			mid = 0xE000
 		}
 		switch {
 		case mid > low && mid < high:
 			return pos[:shared] + string(mid)
 		case size == 0:
-			return "" // end is pos and the least of characters
+			return "" // end is pos plus the smallest character
 		}
 		shared += size
-		end = "" // what begins like pos is below it
+		end = "" // keys with pos as prefix are below end
 	}
 }
 
-// wholeRunes returns the largest number, up to n, of bytes that are whole characters.
+// wholeRunes returns the largest length up to n that does not split a character of s.
 func wholeRunes(s string, n int) int {
 	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) {
 		n--
@@ -173,7 +172,8 @@ func wholeRunes(s string, n int) int {
 	return n
 }
 
-// intersectPrefixes returns the prefix of what has both; false: nothing has.
+// intersectPrefixes returns the prefix of all keys that have both prefixes. It returns
+// false if there are none.
 func intersectPrefixes(a, b string) (string, bool) {
 	switch {
 	case strings.HasPrefix(a, b):

@@ -7,23 +7,23 @@ import (
 	"sync/atomic"
 )
 
-// spanQueue shares out the keys below a prefix among workers. One that runs out of work
-// takes half of the range that has run for longest.
+// spanQueue distributes the keys below a prefix among goroutines. A goroutine without
+// work takes half of the remaining keys of an active span.
 type spanQueue struct {
 	prefix string
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	waiting []*Span // for a worker
+	waiting []*Span // not started
 	active  []*Span
-	splits  int // since they were counted last
+	splits  int // since the last newSplits
 
-	pages       atomic.Int64 // listed so far, about
-	emptySplits atomic.Int64 // splits that have brought nothing, or not yet
+	pages       atomic.Int64 // approximate number of pages listed
+	emptySplits atomic.Int64 // splits that have yielded no key so far
 }
 
-// spare and spareShare bound the requests in vain: so many, and such a share of the
-// pages.
+// freeSplits and pagesPerSplit bound the empty splits, each of which costs a request:
+// 24, and one more per 10 pages.
 const (
 	freeSplits    = 24
 	pagesPerSplit = 10
@@ -38,7 +38,7 @@ func newSpanQueue(prefix string, spans ...*Span) *spanQueue {
 	return h
 }
 
-// next returns a span to walk, or nil when nothing is left, or ctx has ended.
+// next returns a span to walk. It returns nil if all spans are finished or ctx ended.
 func (h *spanQueue) next(ctx context.Context) *Span {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,8 +60,8 @@ func (h *spanQueue) next(ctx context.Context) *Span {
 	return nil
 }
 
-// split takes half of what is left of an active span, if one is long enough and
-// requests are to spare.
+// split returns half of the remaining keys of an active span. It returns nil if no span
+// is long enough, or if there are too many empty splits.
 func (h *spanQueue) split() *Span {
 	if h.emptySplits.Load() >= freeSplits+h.pages.Load()/pagesPerSplit {
 		return nil
@@ -77,13 +77,14 @@ func (h *spanQueue) split() *Span {
 	return nil
 }
 
-// pageDone hears that a span has gone on by as many keys as a page holds.
+// pageDone counts a page of keys and wakes a waiting goroutine, because the span may now
+// be long enough to split.
 func (h *spanQueue) pageDone() {
 	h.pages.Add(1)
 	h.changed.Signal()
 }
 
-// finish drops a span that is done with.
+// finish removes a finished span.
 func (h *spanQueue) finish(s *Span) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,14 +99,14 @@ func (h *spanQueue) wakeAll() {
 	h.changed.Broadcast()
 }
 
-// commit notes that all that was compared of a span is repaired.
+// commit records that all compared keys of a span are repaired.
 func (h *spanQueue) commit(s *Span) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.commit()
 }
 
-// newSplits returns how many ranges there are more than when it was called last.
+// newSplits returns the number of splits since its last call.
 func (h *spanQueue) newSplits() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +114,7 @@ func (h *spanQueue) newSplits() (n int) {
 	return n
 }
 
-// remaining is what is not done.
+// remaining returns the key ranges that are not repaired yet.
 func (h *spanQueue) remaining() (spans []bounds) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
