@@ -60,7 +60,6 @@ func (r *AuditReport) Differences() int64 {
 	return n
 }
 
-// audit is the state of a running audit.
 type audit struct {
 	*Service
 	options AuditOptions

@@ -48,7 +48,6 @@ func newAuditedService(t *testing.T) *auditedService {
 	return x
 }
 
-// uploadUnnoticed uploads a file without a notification.
 func (x *auditedService) uploadUnnoticed() files.File {
 	x.t.Helper()
 	f, _, err := x.Upload(x.t.Context(), "e", "", files.Promise{Size: 5, ContentType: "text/plain", SHA256: sha256.Sum256([]byte("hello"))})

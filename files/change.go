@@ -67,7 +67,6 @@ func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 	}
 }
 
-// item is a change in the form of records.
 type item struct {
 	id         string
 	nonce      store.Nonce
@@ -179,8 +178,7 @@ func (x *Index) dropKey(ctx context.Context, it *item, k store.Key) error {
 
 const (
 	// callTimeout bounds a call of the store. The client cannot cancel it.
-	callTimeout = 30 * time.Second
-	// retryInterval is the time between two attempts.
+	callTimeout   = 30 * time.Second
 	retryInterval = 200 * time.Millisecond
 )
 

@@ -148,7 +148,6 @@ func (x *Index) Scan(ctx context.Context) iter.Seq2[File, error] {
 	}
 }
 
-// sleep waits between two attempts.
 func (x *Index) sleep(ctx context.Context, d time.Duration) error { return x.await(ctx, nil, d) }
 
 func (x *Index) await(ctx context.Context, wake <-chan struct{}, d time.Duration) error {

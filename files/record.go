@@ -67,16 +67,12 @@ type fileBody struct {
 	Unknown     jsontext.Value `json:",embed"`
 }
 
-// digest is a SHA-256, encoded as hexadecimal digits.
 type digest [32]byte
 
-// AppendText implements [encoding.TextAppender].
 func (d digest) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b, d[:]), nil }
 
-// MarshalText implements [encoding.TextMarshaler].
 func (d digest) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
-// UnmarshalText implements [encoding.TextUnmarshaler].
 func (d *digest) UnmarshalText(text []byte) error {
 	if len(text) != hex.EncodedLen(len(d)) {
 		return errors.New("a SHA-256 has 64 digits")

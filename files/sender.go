@@ -75,7 +75,6 @@ func (x *Index) enqueue(entity string, it *item) *sender {
 	return s
 }
 
-// evictIdle makes room for another entity.
 func (x *Index) evictIdle() {
 	if len(x.senders) < maxSenders {
 		return
@@ -153,7 +152,6 @@ func (x *Index) step(ctx context.Context, s *sender) error {
 	return x.sendBatch(ctx, s, batch)
 }
 
-// loadUsage loads the usage of the sender's entity.
 func (x *Index) loadUsage(ctx context.Context, s *sender) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
@@ -251,7 +249,7 @@ func (it *item) finish(err error) {
 	it.notify()
 }
 
-// answer answers items. An error for a new file is ambiguous unless the store rejected the
+// answer finishes items. An error for a new file is ambiguous unless the store rejected the
 // batch.
 func (x *Index) answer(items []*item, err error) {
 	x.mu.Lock()

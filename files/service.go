@@ -317,7 +317,6 @@ func (s *Service) UploadBytes(ctx context.Context, entity, idempotency string, p
 	return File{}, errors.Join(ErrInterrupted, failed, err, s.expireFailedUpload(context.WithoutCancel(ctx), f.ID))
 }
 
-// expireFailedUpload expires the row of an interrupted upload.
 func (s *Service) expireFailedUpload(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -97,7 +97,6 @@ func TestUnreachableObjectIsRescheduled(t *testing.T) {
 	})
 }
 
-// downStore is an index that accepts no changes.
 type downStore struct{ store.Store }
 
 func (downStore) Apply(context.Context, []store.Change) ([]store.Outcome, error) {

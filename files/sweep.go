@@ -129,7 +129,6 @@ func (w *Sweeper) reconcileRecord(ctx context.Context, f *store.Record) (failed,
 	return true, false
 }
 
-// backingOff reports whether a file is still backing off.
 func (w *Sweeper) backingOff(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

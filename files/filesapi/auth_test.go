@@ -94,7 +94,6 @@ func TestBearerIsCaseInsensitive(t *testing.T) {
 	}
 }
 
-// unreadBody is a body that must not be read.
 type unreadBody struct{ *testing.T }
 
 func (u unreadBody) Read([]byte) (int, error) {

@@ -46,7 +46,6 @@ func (c *counter) drain() []string {
 	return sent
 }
 
-// fastClock is a store whose clock is ahead.
 type fastClock struct {
 	files.Objects
 	by time.Duration

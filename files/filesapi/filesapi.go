@@ -48,7 +48,6 @@ type Config struct {
 	Logger *slog.Logger // logs each operation and its problems
 }
 
-// server is the handler's state.
 type server struct {
 	Config
 	schema *graphql.Schema
@@ -60,7 +59,6 @@ type server struct {
 	spooled   int64      // bytes on disk that are reserved for bodies
 }
 
-// maxSubjects bounds the subjects whose limits are remembered.
 const maxSubjects = 10_000
 
 // New returns the handler.
@@ -118,7 +116,6 @@ func unknownPath() *problem {
 	return newProblem(http.StatusNotFound, "no such path: see /openapi.yaml")
 }
 
-// document serves a public document.
 func document(contentType string, text []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -143,7 +140,6 @@ func (s *server) notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Req
 	newProblem(http.StatusMethodNotAllowed, "this path supports "+strings.Join(allowed, ", ")).write(w)
 }
 
-// request is an HTTP request with its operation.
 type request struct {
 	*http.Request
 	*operation

@@ -37,13 +37,12 @@ var secret = bytes.Repeat([]byte("k"), 32)
 // testAPI is an API over a real store. It validates every request and response against
 // openapi.yaml.
 type testAPI struct {
-	t     *testing.T
-	url   string
-	rules validator.Validator
-	doc   *v3.Document
-	log   *bytes.Buffer
-	files *files.Service
-	// records is the store of the index.
+	t       *testing.T
+	url     string
+	rules   validator.Validator
+	doc     *v3.Document
+	log     *bytes.Buffer
+	files   *files.Service
 	records store.Store
 }
 
@@ -95,12 +94,10 @@ func serve(t *testing.T, change func(*filesapi.Config)) *testAPI {
 	return x
 }
 
-// limit returns a limit of this number of small files.
 func limit(n int64) func(string) files.Usage {
 	return func(string) files.Usage { return files.Usage{Bytes: n * files.MinCharge, Open: 100} }
 }
 
-// token returns a token with scopes.
 func token(t testing.TB, scope string, change ...func(jwt.Token) error) string {
 	t.Helper()
 	made, err := jwt.NewBuilder().Subject("ann").Expiration(time.Now().Add(time.Hour)).Claim("scope", scope).Build()
@@ -426,7 +423,6 @@ func testRate(t *testing.T) {
 	}
 }
 
-// brokenStore is a store that always fails.
 type brokenStore struct{ store.Store }
 
 func (brokenStore) Load(context.Context, []store.Key) ([]store.Record, error) {

@@ -151,7 +151,6 @@ func (p *problem) Extensions() map[string]any {
 	return map[string]any{"status": p.Status, "title": p.Title}
 }
 
-// root resolves queries and mutations.
 type root struct{ s *server }
 
 type idArgs struct{ FileID graphql.ID }
@@ -265,7 +264,6 @@ func headersOf(signed files.SignedRequest) (headers []header) {
 // size is the GraphQL scalar Size.
 type size int64
 
-// ImplementsGraphQLType implements decode.Unmarshaler.
 func (size) ImplementsGraphQLType(name string) bool { return name == "Size" }
 
 // UnmarshalGraphQL implements decode.Unmarshaler. Literals are integers, and variables are

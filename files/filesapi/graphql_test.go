@@ -26,7 +26,6 @@ func (x *testAPI) query(token, text string, variables map[string]any) (map[strin
 	return data, errs
 }
 
-// lookup returns the value at a path.
 func lookup(data map[string]any, path ...string) any {
 	var v any = data
 	for _, name := range path {

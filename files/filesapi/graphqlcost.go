@@ -112,7 +112,6 @@ type estimate struct {
 	unreadable atomic.Bool
 }
 
-// operationEstimate counts the selected fields of one operation.
 type operationEstimate struct {
 	items  int64 // maximum number of returned items; 0: none
 	fields atomic.Int64

@@ -32,7 +32,6 @@ type longURLs struct {
 	signed atomic.Int32
 }
 
-// SignGet implements files.Objects.
 func (o *longURLs) SignGet(context.Context, *files.File, time.Duration) (string, error) {
 	o.signed.Add(1)
 	return "https://store.example/" + strings.Repeat("x", o.length), nil

@@ -24,7 +24,6 @@ type fileNode struct {
 	DownloadURL *string
 }
 
-// sampleFile returns the file that an estimate uses.
 func sampleFile() *fileNode { return &fileNode{State: "PENDING"} }
 
 // node converts a file. If sign is set, it signs a download URL.
@@ -89,7 +88,6 @@ func (n *entityNode) Files(ctx context.Context, args listArgs) (c *connection, e
 	return c, err
 }
 
-// connection is a page of files.
 type connection struct {
 	Edges    []edge
 	PageInfo *pageInfo

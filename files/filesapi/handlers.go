@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// fileJSON is a file in a response.
 type fileJSON struct {
 	ID          string    `json:"fileId"`
 	Entity      string    `json:"entity"`
@@ -139,7 +138,6 @@ func (s *server) fileHandler(do func(context.Context, *operation, string) (files
 	}
 }
 
-// listJSON is a page of files.
 type listJSON struct {
 	Files []*fileJSON `json:"files"`
 	Next  string      `json:"next,omitempty"` // cursor of the next page
@@ -182,7 +180,6 @@ func (s *server) list(q *request) (*answer, error) {
 	return &answer{http.StatusOK, out}, nil
 }
 
-// deletedJSON is the response of a deletion.
 type deletedJSON struct {
 	Deleted int `json:"deleted"`
 	// More is true if the client must repeat the request.

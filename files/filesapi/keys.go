@@ -77,7 +77,6 @@ func checkKeysURL(at string) error {
 	return fmt.Errorf("filesapi: key set %s: the URL must use https, or http on this machine", u.Redacted())
 }
 
-// readKeys parses a response and returns the usable keys.
 func readKeys(_ context.Context, resp *http.Response) (jwk.Set, error) {
 	text, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxKeySetSize))
 	if err != nil {

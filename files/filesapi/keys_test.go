@@ -77,7 +77,6 @@ func (s *issuer) set(serve http.HandlerFunc) {
 
 const keysURL = "https://issuer.example/keys"
 
-// public returns the public key of a private key.
 func public(private any, fields ...any) jwk.Key {
 	key := must(jwk.PublicKeyOf(must(jwk.Import(private))))
 	for i := 0; i < len(fields); i += 2 {
@@ -88,7 +87,6 @@ func public(private any, fields ...any) jwk.Key {
 	return key
 }
 
-// signed returns a signed token.
 func signed(alg jwa.SignatureAlgorithm, key any, kid string) string {
 	headers := jws.NewHeaders()
 	if err := headers.Set(jws.KeyIDKey, kid); err != nil {

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limit is the state of one subject's limits.
 type limit struct {
 	rate    *rate.Limiter
 	streams atomic.Int32
@@ -129,7 +128,6 @@ type body struct {
 	until   time.Time
 }
 
-// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.until = b.until.Add(time.Duration(n) * time.Second / minBodyRate)

@@ -36,7 +36,6 @@ func (s *server) run(ctx context.Context, o *operation, do func() (status int, e
 	return p
 }
 
-// checkEntity rejects invalid entity names.
 func checkEntity(entity string) error {
 	if !entityPattern.MatchString(entity) {
 		return newProblem(http.StatusBadRequest, "an entity must have 1 to 128 letters, digits, dots, dashes and underscores, and must not start with a dot")
@@ -145,7 +144,6 @@ func (s *server) beginUpload(ctx context.Context, o *operation, u *uploadJSON, k
 	return f, signed, err
 }
 
-// page is a page of a list.
 type page struct {
 	files []files.File
 	more  bool
@@ -171,7 +169,6 @@ func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor str
 	return page{found[:min(limit, len(found))], len(found) > limit}, err
 }
 
-// downloadURLLife is the lifetime of a download URL.
 const downloadURLLife = 5 * time.Minute
 
 // downloadURL returns a download URL if the file is indexed and the subject may read it, and ""

@@ -112,7 +112,6 @@ func (r *recorder) Stat(ctx context.Context, key string) (files.ObjectInfo, erro
 	return r.Objects.Stat(ctx, key)
 }
 
-// record starts recording the calls of the service.
 func (x *testAPI) record() *recorder {
 	r := &recorder{Store: x.records, Objects: x.files.Objects}
 	x.files.Index, x.files.Objects = files.NewIndex(r), r

@@ -22,7 +22,6 @@ type problem struct {
 
 func (p *problem) Error() string { return p.Title + ": " + p.Detail }
 
-// newProblem returns an error for the client.
 func newProblem(status int, detail string) *problem {
 	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }

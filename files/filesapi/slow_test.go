@@ -65,8 +65,8 @@ func testSlow(t *testing.T) {
 	}
 }
 
-// sendSlowly sends a body in chunks to an API whose index rejects writes. If every is above 0
-// or the chunks stop, one byte is missing.
+// sendSlowly sends a body in chunks to an API whose index rejects writes. With chunks of one byte,
+// the last byte of the body is missing.
 func sendSlowly(t *testing.T, dir, token, path, contentType string, chunks, chunk int, every time.Duration) *http.Response {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	service := &files.Service{Index: files.NewIndex(readOnly{memory.New()}), Objects: noObjects{}, Times: files.DefaultTimes()}
@@ -110,7 +110,6 @@ func sendSlowly(t *testing.T, dir, token, path, contentType string, chunks, chun
 // noObjects is a store whose Sign takes 20 s, and that supports nothing else.
 type noObjects struct{ files.Objects }
 
-// Sign implements files.Objects.
 func (noObjects) Sign(ctx context.Context, _ *files.File, _ time.Time) (files.SignedRequest, error) {
 	select {
 	case <-time.After(20 * time.Second):
@@ -119,7 +118,6 @@ func (noObjects) Sign(ctx context.Context, _ *files.File, _ time.Time) (files.Si
 	return files.SignedRequest{}, ctx.Err()
 }
 
-// readOnly is a store that rejects writes.
 type readOnly struct{ store.Store }
 
 func (readOnly) Apply(context.Context, []store.Change) ([]store.Outcome, error) {

@@ -30,12 +30,10 @@ type memoryObjects struct {
 	objects map[string]files.ObjectInfo
 }
 
-// Sign implements files.Objects.
 func (o *memoryObjects) Sign(context.Context, *files.File, time.Time) (files.SignedRequest, error) {
 	return files.SignedRequest{URL: "https://store.example/"}, nil
 }
 
-// Put implements files.Objects.
 func (o *memoryObjects) Put(_ context.Context, f *files.File, body io.ReadSeeker) error {
 	sum := sha256.New()
 	n, err := io.Copy(sum, body)
@@ -45,7 +43,6 @@ func (o *memoryObjects) Put(_ context.Context, f *files.File, body io.ReadSeeker
 	return err
 }
 
-// Stat implements files.Objects.
 func (o *memoryObjects) Stat(_ context.Context, key string) (files.ObjectInfo, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

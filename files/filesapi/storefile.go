@@ -72,7 +72,6 @@ func (s *server) tooLong() error {
 	return newProblem(http.StatusRequestEntityTooLarge, "the file is too large")
 }
 
-// fileType returns the content type of the uploaded file.
 func (q *request) fileType() (string, error) {
 	contentType := q.Header.Get("Content-Type")
 	if media, _, _ := mime.ParseMediaType(contentType); media == "multipart/form-data" {

@@ -28,7 +28,6 @@ type urlScope struct {
 	key    atomic.Pointer[signingKey]
 }
 
-// signingKey is a signing key for one day.
 type signingKey struct {
 	day, access, secret string
 	key                 []byte
@@ -79,7 +78,6 @@ func (b *Bucket) disposition(f *files.File) string {
 	return "attachment"
 }
 
-// presignGet signs a URL with the SDK.
 func (b *Bucket) presignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
 	in := &s3.GetObjectInput{Bucket: &b.name, Key: &f.Key}
 	if d := b.disposition(f); d != "" {

@@ -26,7 +26,6 @@ var emptyHeaders = []string{
 
 const copySource = "x-amz-copy-source"
 
-// signEmpty makes a client sign headers as empty.
 func signEmpty(names []string) func(*s3.Options) {
 	hold := func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
 		if r, ok := in.Request.(*smithyhttp.Request); ok {

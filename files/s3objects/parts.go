@@ -108,7 +108,6 @@ func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
 	return nil
 }
 
-// listParts returns the uploaded parts.
 func (b *Bucket) listParts(ctx context.Context, f *files.File) (parts []types.CompletedPart, err error) {
 	for pages := s3.NewListPartsPaginator(b.client, &s3.ListPartsInput{Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)

@@ -55,7 +55,6 @@ func (s *Server) list(ctx context.Context) iter.Seq2[files.Listed, error] {
 	}
 }
 
-// auditDaily audits every day until ctx ends.
 func (s *Server) auditDaily(ctx context.Context) {
 	orphans := files.Orphans{}
 	next := time.NewTimer(firstAuditDelay)

@@ -72,7 +72,6 @@ func scanAll(b *testing.B, s *Store, space string, want int) {
 	}
 }
 
-// auditAll audits the first n rows of the table.
 func auditAll(b *testing.B, s *Store, n int) {
 	b.Helper()
 	a, err := audit.New(audit.Config{
@@ -89,7 +88,6 @@ func auditAll(b *testing.B, s *Store, n int) {
 	}
 }
 
-// fillTable writes n rows in parallel, with BatchWriteItem.
 func fillTable(b *testing.B, s *Store, n int) {
 	b.Helper()
 	const batch, writers = 25, 4
@@ -136,7 +134,6 @@ func readObject(i int) bucket.Info {
 	return bucket.Info{Key: fmt.Sprintf("in/2026/%08d.jpg", i), ETag: fmt.Sprintf("%032x", i), ModTime: readNow, Size: int64(i)}
 }
 
-// readRow returns the record of row i of n.
 func readRow(i, n int) (*store.Record, error) {
 	o := readObject(i)
 	v := ledger.Version{Generation: 1, Kind: event.Created, Identity: ledger.Identity{ETag: o.ETag, ModTime: o.ModTime, Meta: "0123456789abcdef", Size: o.Size}}

@@ -52,7 +52,6 @@ var permanentAdvice = map[string]string{
 	"KMSNotFoundException":                "is encrypted with a key that is gone",
 }
 
-// refusedOnly reports whether only failed conditions canceled a transaction.
 func refusedOnly(e *types.TransactionCanceledException) bool {
 	refused := false
 	for _, r := range e.CancellationReasons {

@@ -54,7 +54,6 @@ func escape(space string) string {
 	return b.String()[:maxPartSpace] + "~" + hex.EncodeToString(hash[:])
 }
 
-// part returns the hash key of a shard.
 func part(space string, shard int) string { return escape(space) + "#" + strconv.Itoa(shard) }
 
 // shards returns the number of hash keys of a space.
@@ -67,7 +66,6 @@ func (s *Store) shards(space string) int {
 	return 1
 }
 
-// shard returns the shard of a record.
 func (s *Store) shard(k store.Key) int {
 	n := s.shards(k.Space)
 	if n == 1 {
@@ -134,12 +132,10 @@ func textOf(i item, name string) string {
 	return ""
 }
 
-// key returns the primary key of a record's item.
 func (s *Store) key(k store.Key) item {
 	return item{attrPart: text(part(k.Space, s.shard(k))), attrSort: bytes(sortKey(k.Name))}
 }
 
-// item returns the item of a record.
 func (s *Store) item(r *store.Record) item {
 	i := s.key(r.Key)
 	i[attrNonce], i[attrBody] = bytes(r.Nonce[:]), text(r.Body)
@@ -152,7 +148,6 @@ func (s *Store) item(r *store.Record) item {
 	return i
 }
 
-// record returns the record in an item of a space.
 func (s *Store) record(space string, i item) (store.Record, error) {
 	sort, nonce := bytesOf(i, attrSort), bytesOf(i, attrNonce)
 	body, hasBody := i[attrBody].(*types.AttributeValueMemberS)

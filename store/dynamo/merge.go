@@ -28,7 +28,6 @@ type span struct {
 	page        int    // items in the first page of a shard
 }
 
-// shard is the reader of one shard.
 type shard struct {
 	in   *dynamodb.QueryInput
 	page []item

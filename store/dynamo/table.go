@@ -43,7 +43,6 @@ func transport(t *http.Transport) {
 // is lost.
 type readOnlyBody struct{ client aws.HTTPClient }
 
-// Do implements [aws.HTTPClient].
 func (c readOnlyBody) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = struct{ io.ReadCloser }{r.Body}

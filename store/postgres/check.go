@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// oldestServer is the oldest supported version, PostgreSQL 13.
 const oldestServer = 130000
 
 const serverSQL = `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),

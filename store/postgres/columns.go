@@ -64,7 +64,6 @@ func timestamp(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: time.UnixMilli(t.UnixMilli()), Valid: !t.IsZero()}
 }
 
-// record returns the record in a row.
 func record(rows pgx.CollectableRow) (r store.Record, err error) {
 	var space, name pgtype.DriverBytes
 	var due pgtype.Timestamptz

@@ -91,7 +91,7 @@ func testDeadlock(t *testing.T, s *Store) {
 		applied <- err
 	}()
 	var waits bool
-	for !waits { // for b, while it holds a
+	for !waits { // until it waits for b with a locked
 		err := s.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND $1 = ANY (pg_blocking_pids(pid)))`,
 			tx.Conn().PgConn().PID()).Scan(&waits)
 		if err != nil {

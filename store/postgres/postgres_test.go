@@ -37,14 +37,12 @@ func (s *Store) must(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// newRecord returns a record with a new nonce.
 func newRecord(space, name string) store.Record {
 	r := store.Record{Key: store.Key{Space: space, Name: name}, Body: "body"}
 	_, _ = rand.Read(r.Nonce[:])
 	return r
 }
 
-// insertion returns the change that inserts a record.
 func insertion(r store.Record) store.Change { return store.Change{Key: r.Key, Next: &r} }
 
 // replacement returns the change that gives a record a new nonce.
@@ -53,7 +51,6 @@ func replacement(was store.Record) store.Change {
 	return store.Change{Key: was.Key, Expect: was.Nonce, Next: &next}
 }
 
-// insertAll inserts records.
 func (s *Store) insertAll(t testing.TB, records ...store.Record) {
 	t.Helper()
 	var changes []store.Change

@@ -1,6 +1,5 @@
 package postgres
 
-// statements contains the statements for one schema.
 type statements struct {
 	insert, update, remove, load, due, scan, lock, put string
 }

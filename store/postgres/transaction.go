@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// transaction is a [store.Tx].
 type transaction struct {
 	s      *Store
 	tx     pgx.Tx
@@ -25,7 +24,6 @@ type transaction struct {
 // after an error.
 func (s *Store) In(tx pgx.Tx) store.Tx { return &transaction{s, tx, map[store.Key]store.Nonce{}} }
 
-// Lock implements [store.Tx].
 func (t *transaction) Lock(ctx context.Context, k store.Key) (*store.Record, error) {
 	var isolation string
 	if err := t.tx.QueryRow(ctx, isolationSQL).Scan(&isolation); err != nil {
@@ -46,7 +44,6 @@ func (t *transaction) Lock(ctx context.Context, k store.Key) (*store.Record, err
 	return &found[0], nil
 }
 
-// Put implements [store.Tx].
 func (t *transaction) Put(ctx context.Context, r store.Record) error {
 	was, locked := t.locked[r.Key]
 	if !locked {

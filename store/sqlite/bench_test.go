@@ -14,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// benchBatch is the number of records of one transaction.
 const benchBatch = 500
 
 // BenchmarkSwap alternates between Swaps like those of a ledger and plain upserts of the same

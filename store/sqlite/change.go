@@ -34,7 +34,6 @@ func (s *Store) prepareStatements(conn *sqlite.Conn) (err error) {
 	return nil
 }
 
-// run runs a statement without a result.
 func run(stmt *sqlite.Stmt) error {
 	if _, err := stmt.Step(); err != nil {
 		return err
@@ -50,7 +49,6 @@ func (w *writer) rollbackIfOpen() error {
 	return run(w.rollback)
 }
 
-// execute executes requests in the open transaction.
 func (w *writer) execute(batch []*request) (err error) {
 	for _, r := range batch {
 		r.out = make([]store.Outcome, len(r.changes))
@@ -113,7 +111,6 @@ func (w *writer) apply(r *request) error {
 	return run(w.keep)
 }
 
-// refuse marks all changes that the current records refuse.
 func (w *writer) refuse(r *request) error {
 	for i := range r.changes {
 		c := &r.changes[i]

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 )
 
-// recordIdentity records the identity of the opened file.
 func (s *Store) recordIdentity() (err error) {
 	s.file, err = os.Stat(s.path)
 	return err

@@ -114,7 +114,6 @@ func filled(t *testing.T, path string) {
 	}
 }
 
-// records returns n insertions.
 func records(n int) []store.Change {
 	changes := make([]store.Change, n)
 	for i := range changes {
@@ -150,7 +149,6 @@ func truncated(t *testing.T, path string) {
 	}
 }
 
-// script creates a database with SQL.
 func script(sql string) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		t.Helper()

@@ -61,7 +61,6 @@ func child(t *testing.T, role, path string) (*exec.Cmd, *bufio.Scanner, io.Close
 	return cmd, bufio.NewScanner(out), in
 }
 
-// lockElsewhere locks the file in another process.
 func lockElsewhere(t *testing.T, path string) (unlock func()) {
 	t.Helper()
 	cmd, out, in := child(t, "lock", path)

@@ -41,7 +41,6 @@ func write(t *testing.T, s *Store, sql string) {
 	}
 }
 
-// count returns the number of records.
 func count(t *testing.T, s *Store) (n int) {
 	t.Helper()
 	for _, err := range s.Scan(t.Context(), store.Range{Space: "s"}) {

@@ -38,7 +38,6 @@ func (t tx) Lock(ctx context.Context, k store.Key) (*store.Record, error) {
 	return r, nil
 }
 
-// Put implements [store.Tx].
 func (t tx) Put(ctx context.Context, r store.Record) error {
 	c := store.Change{Key: r.Key, Next: &r}
 	if err := traits.Check(&c); err != nil {

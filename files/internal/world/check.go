@@ -24,7 +24,6 @@ var allowedTransitions = map[files.State][]files.State{
 	files.Expired: {0},
 }
 
-// checkChange checks a change of a row.
 func (w *World) checkChange(t *fileModel, next *files.File) {
 	from, to := t.row.State, next.State
 	if from != to && !slices.Contains(allowedTransitions[from], to) {
@@ -61,7 +60,6 @@ func (w *World) checkKey(t *fileModel) {
 	}
 }
 
-// minKeyLife is the minimum lifetime of an idempotency key.
 const minKeyLife = 24 * time.Hour
 
 // checkObserved checks that the new state was true of the object at some time since the row was
@@ -173,8 +171,8 @@ func (w *World) checkRecords(entity string) {
 }
 
 // checkUsageIsSwapped checks that a change that deletes an idempotency key also writes the
-// usage, and that no change deletes the usage. Otherwise a new file whose creation had no
-// answer could land after a later request of the same client was answered.
+// usage, and that no change deletes the usage. Otherwise the creation of a file, whose answer
+// was lost, could land after a later request of the same client was answered.
 func (w *World) checkUsageIsSwapped(changes []store.Change) {
 	dropped, swapped := false, false
 	for i := range changes {

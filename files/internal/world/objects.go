@@ -12,7 +12,6 @@ import (
 // listPage is the number of objects in one page of a listing.
 const listPage = 2
 
-// list lists the bucket page by page.
 func (t *thread) list(yield func(files.Listed, error) bool) {
 	after, more := "", true
 	for more {
@@ -46,12 +45,10 @@ func (b *objects) Sign(_ context.Context, f *files.File, until time.Time) (files
 	return files.SignedRequest{URL: f.Key, Until: until}, nil
 }
 
-// SignGet implements [files.Objects].
 func (b *objects) SignGet(context.Context, *files.File, time.Duration) (string, error) {
 	return "", nil
 }
 
-// Stat implements [files.Objects].
 func (b *objects) Stat(_ context.Context, key string) (seen files.ObjectInfo, err error) {
 	w := b.w
 	err = (*thread)(b).request(func() error {
@@ -61,7 +58,6 @@ func (b *objects) Stat(_ context.Context, key string) (seen files.ObjectInfo, er
 	return seen, err
 }
 
-// Remove implements [files.Objects].
 func (b *objects) Remove(_ context.Context, key string) error {
 	w := b.w
 	return (*thread)(b).request(func() error {

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// upload is an open multipart upload.
 type upload struct {
 	key, id    string
 	promise    files.Promise
@@ -99,7 +98,6 @@ func (b *objects) Begin(_ context.Context, f *files.File) (id string, err error)
 	return id, err
 }
 
-// SignPart implements [files.Multipart].
 func (b *objects) SignPart(_ context.Context, f *files.File, _ int, _ [32]byte, until time.Time) (files.SignedRequest, error) {
 	if (*thread)(b).dead() {
 		return files.SignedRequest{}, errDead
@@ -107,7 +105,6 @@ func (b *objects) SignPart(_ context.Context, f *files.File, _ int, _ [32]byte, 
 	return files.SignedRequest{URL: f.UploadID, Until: until}, nil
 }
 
-// Complete implements [files.Multipart].
 func (b *objects) Complete(_ context.Context, f *files.File) error {
 	t, w, id := (*thread)(b), b.w, f.UploadID
 	whole := false
@@ -125,7 +122,6 @@ func (b *objects) Complete(_ context.Context, f *files.File) error {
 	})
 }
 
-// Abort implements [files.Multipart].
 func (b *objects) Abort(_ context.Context, _, uploadID string) error {
 	return (*thread)(b).request(func() error {
 		b.w.endUpload(uploadID)

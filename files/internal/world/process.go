@@ -29,10 +29,8 @@ type recordStore struct{ *process }
 
 var _ store.Store = recordStore{}
 
-// fileSpace is the space of the file records.
 const fileSpace = "file"
 
-// Traits implements [store.Store].
 func (r recordStore) Traits() store.Traits { return r.w.records.Traits() }
 
 // Apply implements [store.Store]. It checks the rows after every change.
@@ -52,7 +50,6 @@ func (r recordStore) Apply(ctx context.Context, changes []store.Change) (out []s
 // Swap is not used.
 func (r recordStore) Swap(context.Context, []store.Change) ([]store.Outcome, error) { return nil, nil }
 
-// Load implements [store.Store].
 func (r recordStore) Load(ctx context.Context, keys []store.Key) (found []store.Record, err error) {
 	err = threadOf(ctx).request(func() (err error) {
 		found, err = r.w.records.Load(ctx, keys)
@@ -61,7 +58,6 @@ func (r recordStore) Load(ctx context.Context, keys []store.Key) (found []store.
 	return found, err
 }
 
-// Due implements [store.Store].
 func (r recordStore) Due(ctx context.Context, in store.DueRange) (found []store.Record, err error) {
 	err = threadOf(ctx).request(func() (err error) {
 		found, err = r.w.records.Due(ctx, in)
@@ -90,7 +86,6 @@ func (r recordStore) Scan(ctx context.Context, in store.Range) iter.Seq2[store.R
 	}
 }
 
-// Close implements [store.Store].
 func (r recordStore) Close() error { return nil }
 
 func (w *World) scan(in store.Range) (all []store.Record) {
@@ -137,7 +132,6 @@ func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
 	return nil
 }
 
-// wakeUp resumes threads whose wait has ended.
 func (w *World) wakeUp() {
 	waiting := w.waiting[:0]
 	for _, t := range w.waiting {

@@ -11,10 +11,8 @@ import (
 // Simulation simulates worlds of package files.
 var Simulation = simkit.Simulation[*threads]{Threads: newThreads, RunWorld: runWorld}
 
-// faultWindow is the time during which faults happen.
 const faultWindow = 8 * time.Hour
 
-// runWorld runs one world.
 func runWorld(threads *threads, kernel *simkit.World) {
 	w := &World{
 		World: kernel, threads: threads, records: memory.New(), usage: map[string][]usageAt{},
@@ -76,7 +74,6 @@ func (w *World) quiesce() {
 	w.checkQuiescent(true)
 }
 
-// nextDue returns the time of the earliest timer.
 func (w *World) nextDue() (at time.Duration, found bool) {
 	for _, t := range w.models {
 		if look := t.row.DueAt; !look.IsZero() && (!found || look.Sub(epoch) < at) {

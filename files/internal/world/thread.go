@@ -14,7 +14,6 @@ var (
 	errNoAnswer = errors.New("no answer")
 )
 
-// thread serves one request of a process.
 type thread struct {
 	simkit.Thread
 	*process
@@ -85,7 +84,6 @@ func (t *thread) received(err error) error {
 	return err
 }
 
-// requestFaults are the possible faults of a request.
 var requestFaults = []simkit.Fault{
 	simkit.CrashBefore, simkit.CrashAfter, simkit.Lost, simkit.Unsent, simkit.Late, simkit.FreezeBefore, simkit.FreezeAfter,
 }

@@ -51,7 +51,6 @@ type user struct {
 
 func (u *user) entity() string { return fmt.Sprintf("e%d", u.n%2) }
 
-// upload starts the upload. It makes up to tries attempts.
 func (u *user) upload(tries int) {
 	u.w.spawn(u.w.Tape.Choose(nodes), func(t *thread) {
 		var f files.File

@@ -57,7 +57,6 @@ type World struct {
 	lastAudit files.AuditReport // of the last audit
 }
 
-// fileModel is the expected state of a file.
 type fileModel struct {
 	id             string
 	key            string     // idempotency key
@@ -91,7 +90,6 @@ func (w *World) newID() string {
 	return fmt.Sprintf("%08d-0000-7000-8000-000000000000", w.ids)
 }
 
-// runEvents runs events until none is planned.
 func (w *World) runEvents() {
 	for w.Step() {
 		w.wakeUp()
@@ -157,7 +155,6 @@ func (w *World) head(key string) files.ObjectInfo {
 	return files.ObjectInfo{Found: ok, Size: p.Size, SHA256: p.SHA256, Parts: p.Parts(), Date: epoch.Add(w.Now).Truncate(time.Second)}
 }
 
-// page returns the page of a listing after a key.
 func (w *World) page(after string) (page []files.Listed) {
 	for _, key := range slices.Sorted(maps.Keys(w.objects)) {
 		if key > after && len(page) < listPage {
@@ -167,7 +164,6 @@ func (w *World) page(after string) (page []files.Listed) {
 	return page
 }
 
-// audit runs an audit on a node.
 func (w *World) audit(node int) {
 	w.spawn(node, func(t *thread) {
 		r, err := t.files.Audit(t.ctx, t.list, files.AuditOptions{Limit: 100})
@@ -178,7 +174,6 @@ func (w *World) audit(node int) {
 	})
 }
 
-// storeObject stores an object if the key has none.
 func (w *World) storeObject(key string, p files.Promise) bool {
 	if _, exists := w.objects[key]; exists {
 		return false
