@@ -138,7 +138,7 @@ func (p *Pipeline) inputOf(output string) (ledger.RowKey, bool) {
 // for a lost or a new one.
 func (c *Config) validateAudit() (errs []error) {
 	if least := max(c.Audit.SettleWindow, c.Audit.MaxDelay); c.Audit.RowRetention <= least {
-		errs = append(errs, fmt.Errorf("the audit's retain is %s: it must exceed settle and max_delay, here %s, or an event that comes late would find no trace of the removal",
+		errs = append(errs, fmt.Errorf("audit.row_retention is %s: it must exceed audit.settle_window and audit.max_delay, here %s, because a late event must find the row of the removal",
 			c.Audit.RowRetention, least))
 	}
 	if c.Audit.Every == 0 {
@@ -161,7 +161,7 @@ func (c *Config) validateAudit() (errs []error) {
 func (c *Config) validateSettle(settle time.Duration) error {
 	for i := range c.Pipelines {
 		if c.Pipelines[i].Order == EventOrder && settle <= c.Audit.MaxDelay {
-			return fmt.Errorf("pipeline %s goes by event order, so an audit must leave alone what may still be on its way: settle is %s, and must exceed max_delay, %s",
+			return fmt.Errorf("pipeline %s is in event order, so an audit must ignore changes whose notification may still arrive: audit.settle_window is %s, want more than audit.max_delay, %s",
 				event.Quote(c.Pipelines[i].Name), settle, c.Audit.MaxDelay)
 		}
 	}

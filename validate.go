@@ -103,15 +103,15 @@ func (c *Config) validateBounds() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s is %s: at least %s", name, got, low))
 		}
 	}
-	atLeast("the lease's ttl", c.Lease.TTL, time.Second)
-	atLeast("the lease's skew", c.Lease.Skew, 0)
+	atLeast("lease.ttl", c.Lease.TTL, time.Second)
+	atLeast("lease.skew", c.Lease.Skew, 0)
 	atLeast("lease.late_write_window", c.Lease.LateWriteWindow, 0)
 	atLeast("the first back-off", c.Retry.Base, time.Millisecond)
 	atLeast("the longest back-off", c.Retry.Max, c.Retry.Base)
 	atLeast("the longest outage", c.Retry.Outage, 0)
 	atLeast("shutdown_timeout", c.ShutdownTimeout, 0)
 	if c.Audit.Every != 0 {
-		atLeast("the time between two audits", c.Audit.Every, time.Second)
+		atLeast("the interval of audits", c.Audit.Every, time.Second)
 	}
 	atLeast("audit.settle_window", c.Audit.SettleWindow, 0)
 	atLeast("audit.max_delay", c.Audit.MaxDelay, 0)
@@ -123,7 +123,7 @@ func (c *Config) validateBounds() (errs []error) {
 	positive("the number of attempts", int64(c.Retry.Attempts))
 	positive("the concurrency", int64(c.Concurrency))
 	positive("max_backlog_events", int64(c.MaxBacklogEvents))
-	positive("the number of bytes at a time", c.MaxBytes)
+	positive("the maximum number of bytes", c.MaxBytes)
 	return errs
 }
 

@@ -134,19 +134,19 @@ func TestInvalidConfig(t *testing.T) {
 			"sweep_interval is 1s, and NoSweep is set: set only one of them"},
 		{"nothing to do", func(c *pawl.Config) { c.NoSweep = true }, "NoSweep needs a source"},
 
-		{"audits too often", func(c *pawl.Config) { c.Audit.Every = time.Millisecond }, "the time between two audits is 1ms: at least 1s"},
+		{"audits too often", func(c *pawl.Config) { c.Audit.Every = time.Millisecond }, "the interval of audits is 1ms: at least 1s"},
 		{"settle", func(c *pawl.Config) { c.Audit.SettleWindow = -1 }, "audit.settle_window is -1ns: at least 0s"},
 		{"max delay", func(c *pawl.Config) { c.Audit.MaxDelay = -1 }, "audit.max_delay is -1ns: at least 0s"},
 		{"forgets before it settles", func(c *pawl.Config) { c.Audit = pawl.Audit{SettleWindow: 48 * time.Hour, RowRetention: 48 * time.Hour} },
-			"the audit's retain is 48h0m0s: it must exceed settle and max_delay, here 48h0m0s, or an event that comes late would find no trace of the removal"},
+			"audit.row_retention is 48h0m0s: it must exceed audit.settle_window and audit.max_delay, here 48h0m0s, because a late event must find the row of the removal"},
 		{"forgets before all have come", func(c *pawl.Config) { c.Audit.RowRetention = time.Hour },
-			"the audit's retain is 1h0m0s: it must exceed settle and max_delay, here 24h0m0s, or an event that comes late would find no trace of the removal"},
+			"audit.row_retention is 1h0m0s: it must exceed audit.settle_window and audit.max_delay, here 24h0m0s, because a late event must find the row of the removal"},
 		{"audits and never sweeps", func(c *pawl.Config) { c.Audit.Every = time.Hour; neverSweeps(c) },
 			"scheduled audits need sweeps: the objects that an audit finds have no message that starts an attempt"},
 		{"audits ahead of events", func(c *pawl.Config) {
 			byEvent(declared{dialect: event.AWS})(c)
 			c.Audit = pawl.Audit{Every: time.Hour, SettleWindow: 12 * time.Hour, MaxDelay: 12 * time.Hour}
-		}, "pipeline up goes by event order, so an audit must leave alone what may still be on its way: settle is 12h0m0s, and must exceed max_delay, 12h0m0s"},
+		}, "pipeline up is in event order, so an audit must ignore changes whose notification may still arrive: audit.settle_window is 12h0m0s, want more than audit.max_delay, 12h0m0s"},
 
 		{"event order without a dialect", byEvent(silent{}), "pipeline up: event order needs sources that declare their dialect"},
 		{"event order of any dialect", byEvent(declared{dialect: event.Detect, trust: true}),
@@ -154,8 +154,8 @@ func TestInvalidConfig(t *testing.T) {
 		{"event order of an untrusted dialect", byEvent(declared{dialect: event.AWS}, declared{dialect: event.MinIO}),
 			`pipeline up: event order needs a dialect with trusted sequencers, and a source has "minio"` + noDialect},
 
-		{"ttl", func(c *pawl.Config) { c.Lease.TTL = time.Second - 1 }, "the lease's ttl is 999.999999ms: at least 1s"},
-		{"skew", func(c *pawl.Config) { c.Lease.Skew = -1 }, "the lease's skew is -1ns: at least 0s"},
+		{"ttl", func(c *pawl.Config) { c.Lease.TTL = time.Second - 1 }, "lease.ttl is 999.999999ms: at least 1s"},
+		{"skew", func(c *pawl.Config) { c.Lease.Skew = -1 }, "lease.skew is -1ns: at least 0s"},
 		{"horizon", func(c *pawl.Config) { c.Lease.LateWriteWindow = -1 }, "lease.late_write_window is -1ns: at least 0s"},
 		{"base", func(c *pawl.Config) { c.Retry.Base = 1 }, "the first back-off is 1ns: at least 1ms"},
 		{"max", func(c *pawl.Config) { c.Retry.Base, c.Retry.Max = time.Hour, time.Minute }, "the longest back-off is 1m0s: at least 1h0m0s"},
@@ -164,7 +164,7 @@ func TestInvalidConfig(t *testing.T) {
 		{"attempts", func(c *pawl.Config) { c.Retry.Attempts = -1 }, "the number of attempts is -1: at least 1"},
 		{"concurrency", func(c *pawl.Config) { c.Concurrency = -1 }, "the concurrency is -1: at least 1"},
 		{"backlog", func(c *pawl.Config) { c.MaxBacklogEvents = -1 }, "max_backlog_events is -1: at least 1"},
-		{"max bytes", func(c *pawl.Config) { c.MaxBytes = -1 }, "the number of bytes at a time is -1: at least 1"},
+		{"max bytes", func(c *pawl.Config) { c.MaxBytes = -1 }, "the maximum number of bytes is -1: at least 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := valid()

@@ -157,7 +157,7 @@ func TestUnreadableRow(t *testing.T) {
 	if err != nil || len(due) != 2 || due[0].Unreadable == nil || due[1].Unreadable != nil {
 		t.Errorf("%+v, %v", due, err)
 	}
-	// It can be replaced by whoever knows its nonce.
+	// A swap that knows its nonce can replace it.
 	next := &ledger.Row{RowKey: due[0].RowKey, Nonce: store.NewNonce(), UpdatedAt: epoch}
 	if out := swap(t, ledger.New(s), ledger.Change{Key: next.RowKey, Row: next}); out[0].Current == nil || out[0].Current.Unreadable == nil {
 		t.Errorf("%+v, want a refusal by the unreadable row", out[0])
