@@ -33,7 +33,8 @@ func TestAcquireReturnsHolderWhenContextEnds(t *testing.T) {
 	})
 }
 
-// TestAcquireReturnsHolderWhenReadTimesOut: it is told who holds the lock all the same.
+// TestAcquireReturnsHolderWhenReadTimesOut checks that the error names the holder although the
+// context ended during a read.
 func TestAcquireReturnsHolderWhenReadTimesOut(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		l := b.mustAcquire(b.mutex(Config{Owner: "ann"}).Acquire(b.Context()))
@@ -61,8 +62,8 @@ func TestTryAcquire(t *testing.T) {
 	})
 }
 
-// TestTakeoverRequiresWatchingLease: a lease may be renewed between two looks
-// that are far apart.
+// TestTakeoverRequiresWatchingLease checks that a process takes a lease over only after it has
+// watched it, because the lease may have been renewed between two distant reads.
 func TestTakeoverRequiresWatchingLease(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		b.acquireWithoutRenewal(b.mutex(Config{TTL: ttl}))
@@ -78,7 +79,7 @@ func TestTakeoverRequiresWatchingLease(t *testing.T) {
 	})
 }
 
-// TestTakeoverWaitsForHolderTTL, and not that of those who wait.
+// TestTakeoverWaitsForHolderTTL checks that the TTL of the holder counts, not that of the waiter.
 func TestTakeoverWaitsForHolderTTL(t *testing.T) {
 	for _, c := range []struct{ holder, waiter time.Duration }{{time.Minute, time.Second}, {time.Second, time.Minute}} {
 		onBoth(t, func(b *bubble) {
@@ -146,7 +147,7 @@ func TestInvalidConfigs(t *testing.T) {
 	}
 }
 
-// TestLongestNames: what JSON makes longest must still be read.
+// TestLongestNames checks that the longest JSON of a lease can be read.
 func TestLongestNames(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl, ID: strings.Repeat("<", MaxID), Owner: strings.Repeat("<", MaxText), Reason: strings.Repeat("\x00", MaxText)})

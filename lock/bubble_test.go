@@ -17,12 +17,12 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// bubble is a store in memory in virtual time, and those who use it. The test
-// fails if it ends before all of its goroutines did.
+// bubble is a store in memory, in virtual time. The test fails if it ends before all of its
+// goroutines.
 type bubble struct {
 	*testing.T
 	store *membucket.Store
-	lock  string // names the lock "k"
+	lock  string // the name of the lock "k"
 }
 
 func inBubble(t *testing.T, do func(b *bubble)) {
@@ -32,13 +32,13 @@ func inBubble(t *testing.T, do func(b *bubble)) {
 	})
 }
 
-// The names of the lock "k".
+// Names of the lock "k".
 const (
 	onObject   = "s3://b/k"
 	onRegister = "register:k"
 )
 
-// onBoth is inBubble twice: with the lock on an object, and on a register.
+// onBoth runs a test in two bubbles: with the lock on an object, and on a register.
 func onBoth(t *testing.T, do func(b *bubble)) {
 	t.Helper()
 	for _, lock := range []string{onObject, onRegister} {
@@ -52,7 +52,7 @@ func onBoth(t *testing.T, do func(b *bubble)) {
 	}
 }
 
-// user is one process: its calls are counted, and can fail.
+// user is one process. Its calls are counted, and can fail.
 type user struct {
 	*bubble
 	calls  *buckettest.Faults
@@ -65,7 +65,7 @@ func (b *bubble) user() *user {
 	return &user{b, calls, Proved(calls, "b"), map[buckettest.Op]int{}}
 }
 
-// mutex is the lock "k".
+// mutex returns the lock "k".
 func (u *user) mutex(c Config) *Mutex {
 	u.Helper()
 	if u.lock == onRegister {
@@ -100,7 +100,7 @@ func (u *user) rw(c Config) *RWMutex {
 	return m
 }
 
-// takes checks which requests were made since it was asked last.
+// wantRequests checks the requests since the previous call.
 func (u *user) wantRequests(want string) {
 	u.Helper()
 	var made []string
@@ -116,7 +116,7 @@ func (u *user) wantRequests(want string) {
 	}
 }
 
-// got is a lease that one must get.
+// mustAcquire returns the lease, or fails the test.
 func (b *bubble) mustAcquire(l *Lease, err error) *Lease {
 	b.Helper()
 	if err != nil {
@@ -124,13 +124,13 @@ func (b *bubble) mustAcquire(l *Lease, err error) *Lease {
 	}
 	b.Cleanup(func() {
 		if b.Failed() {
-			l.stop() // or the test fails for that as well
+			l.stop() // otherwise the test also fails because of the renewals
 		}
 	})
 	return l
 }
 
-// done checks that nothing went wrong.
+// noError fails the test if err is not nil.
 func (b *bubble) noError(err error) {
 	b.Helper()
 	if err != nil {
@@ -138,7 +138,7 @@ func (b *bubble) noError(err error) {
 	}
 }
 
-// refused checks an error, and what it says.
+// wantError checks the kind of an error, and that its text contains says.
 func (b *bubble) wantError(err, kind error, says ...string) {
 	b.Helper()
 	if !errors.Is(err, kind) {
@@ -151,10 +151,10 @@ func (b *bubble) wantError(err, kind error, says ...string) {
 	}
 }
 
-// sleep lets virtual time pass.
+// sleep waits in virtual time.
 func sleep(d time.Duration) { <-time.After(d) }
 
-// stopped takes a lock and never renews it, like a process that stands still.
+// acquireWithoutRenewal acquires a lock and never renews it, like a paused process.
 func (b *bubble) acquireWithoutRenewal(m *Mutex) *heldLease {
 	b.Helper()
 	h, err := m.acquire(b.Context(), true, m.tryAcquire)
@@ -162,14 +162,14 @@ func (b *bubble) acquireWithoutRenewal(m *Mutex) *heldLease {
 	return h
 }
 
-// stoppedSlot is stopped for a semaphore of n.
+// acquireSlotWithoutRenewal is acquireWithoutRenewal for a semaphore of n.
 func (b *bubble) acquireSlotWithoutRenewal(n int) (*heldLease, error) {
 	b.Helper()
 	s := b.user().semaphore(n, Config{TTL: ttl}).slots
 	return s.acquire(b.Context(), true, s.tryAcquire)
 }
 
-// content is what is stored at a key, or nothing.
+// content returns the object at a key, or an empty string.
 func (b *bubble) content(key string) string {
 	b.Helper()
 	_, body, err := b.store.Get(b.Context(), event.Object{Bucket: "b", Key: key})
@@ -182,7 +182,7 @@ func (b *bubble) content(key string) string {
 	return string(all)
 }
 
-// put stores something at a key, whatever is there.
+// put stores an object without a condition.
 func (b *bubble) put(key, content string, metadata map[string]string) {
 	b.Helper()
 	_, err := b.store.Put(b.Context(), event.Object{Bucket: "b", Key: key}, bucket.Object{
@@ -196,7 +196,7 @@ func (b *bubble) remove(key string) {
 	b.noError(b.store.Delete(b.Context(), event.Object{Bucket: "b", Key: key}, bucket.Condition{}))
 }
 
-// keys are all there are, in order.
+// keys returns the keys of all objects, in order.
 func (b *bubble) keys() (keys []string) {
 	b.Helper()
 	for info, err := range b.store.List(b.Context(), "b", "", "") {
@@ -206,20 +206,20 @@ func (b *bubble) keys() (keys []string) {
 	return keys
 }
 
-// within bounds how long one waits.
+// withTimeout returns a context that ends after d.
 func (b *bubble) withTimeout(d time.Duration) context.Context {
 	ctx, stop := context.WithTimeout(b.Context(), d)
 	b.Cleanup(stop)
 	return ctx
 }
 
-// silent is a read that is not answered.
+// noAnswer is a read without an answer.
 func noAnswer(ctx context.Context, _ func(context.Context) error) error {
 	<-ctx.Done()
 	return fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err())
 }
 
-// waiting is somebody who waits for a lock.
+// backgroundAcquire is an acquisition in the background.
 type backgroundAcquire struct {
 	done  chan struct{}
 	lease *Lease
@@ -227,7 +227,7 @@ type backgroundAcquire struct {
 	after time.Duration
 }
 
-// begins lets somebody acquire a lock in the background.
+// acquireInBackground starts an acquisition in the background.
 func acquireInBackground(ctx context.Context, acquire func(context.Context) (*Lease, error)) *backgroundAcquire {
 	w, began := &backgroundAcquire{done: make(chan struct{})}, time.Now()
 	go func() {
@@ -238,14 +238,14 @@ func acquireInBackground(ctx context.Context, acquire func(context.Context) (*Le
 	return w
 }
 
-// enters waits until the one who waits has got the lock.
+// wait waits until the lock is acquired.
 func (w *backgroundAcquire) wait(b *bubble) *Lease {
 	b.Helper()
 	<-w.done
 	return b.mustAcquire(w.lease, w.err)
 }
 
-// outside checks that the one who waits is waiting still.
+// stillWaiting checks that the acquisition has not ended.
 func (w *backgroundAcquire) stillWaiting(b *bubble) {
 	b.Helper()
 	synctest.Wait()
@@ -256,7 +256,7 @@ func (w *backgroundAcquire) stillWaiting(b *bubble) {
 	}
 }
 
-// about checks how long something took.
+// wantDuration checks that a duration is between least and most.
 func (b *bubble) wantDuration(took, least, most time.Duration) {
 	b.Helper()
 	if took < least || took > most {

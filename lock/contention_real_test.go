@@ -26,13 +26,12 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// counter is a proxy before a real server, which counts requests, and lets the
-// answers of some be lost.
+// countingProxy is a proxy in front of a real server. It counts requests, and loses some answers.
 type countingProxy struct {
 	url      string
 	requests atomic.Int64
 	puts     atomic.Int64
-	// drop is how many PUTs there are to each whose answer is lost. 0: none.
+	// one of drop PUTs loses its answer; 0: none
 	drop int64
 }
 
@@ -45,7 +44,7 @@ func newCountingProxy(t *testing.T, server *servertest.Server, drop int64) *coun
 	c := &countingProxy{drop: drop}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
-		r.Out.Host = r.In.Host // which is signed
+		r.Out.Host = r.In.Host // the signature covers it
 	}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,7 +54,7 @@ func newCountingProxy(t *testing.T, server *servertest.Server, drop int64) *coun
 		c.requests.Add(1)
 		if r.Method == http.MethodPut && c.drop > 0 && c.puts.Add(1)%c.drop == 0 {
 			proxy.ServeHTTP(discardWriter{http.Header{}}, r)
-			panic(http.ErrAbortHandler) // which breaks the connection
+			panic(http.ErrAbortHandler) // breaks the connection
 		}
 		proxy.ServeHTTP(w, r)
 	})}
@@ -69,7 +68,7 @@ func newCountingProxy(t *testing.T, server *servertest.Server, drop int64) *coun
 	return c
 }
 
-// nowhere is where an answer goes that is lost.
+// discardWriter discards an answer.
 type discardWriter struct{ header http.Header }
 
 func (n discardWriter) Header() http.Header       { return n.header }
@@ -89,10 +88,10 @@ func (c *countingProxy) store(t *testing.T, server *servertest.Server) bucket.St
 
 const contenders = 64
 
-// TestContention lets 64 contenders hold one lock for 10 ms each: sharing a Mutex,
-// as the goroutines of one process do; each with a Mutex and connections of its
-// own, as processes do; and by the busy loop of a lock object that is created and
-// deleted. A file that only one can create watches all three.
+// TestContention lets 64 contenders hold one lock for 10 ms each, in three ways. They share a
+// Mutex, like goroutines of one process. Each has its own Mutex and connections, like processes. Or
+// they use the busy loop of a lock object that is created and deleted. A file that only one
+// contender can create checks the exclusion.
 func TestContention(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		name := server.NewBucket(t)
@@ -122,8 +121,8 @@ func TestContention(t *testing.T) {
 		if together > 1.5 {
 			t.Errorf("%.1f requests a hand-over by those who share a Mutex, want 1", together)
 		}
-		// Each takes and gives back, sees others be faster now and then, and looks
-		// about once a second while it waits.
+		// Each contender acquires and releases the lock, sometimes finds others faster, and reads
+		// the lease about once a second while it waits.
 		if most := 8 + took.Seconds(); apart > most {
 			t.Errorf("%.1f requests a hand-over by those who do not, want at most %.1f", apart, most)
 		}
@@ -133,8 +132,7 @@ func TestContention(t *testing.T) {
 	})
 }
 
-// perHandOver returns how many requests are made for each contender, and how long
-// all of them take.
+// perHandOver returns the number of requests for each contender, and the total time.
 func (c *countingProxy) perHandOver(t *testing.T, who string, contend func(i int, critical func()) error) (float64, time.Duration) {
 	t.Helper()
 	c.requests.Store(0)
@@ -144,8 +142,8 @@ func (c *countingProxy) perHandOver(t *testing.T, who string, contend func(i int
 	return n, took
 }
 
-// each runs all contenders at once. Whoever is in the critical section creates a
-// file that must not be there, stays for 10 ms, and removes it.
+// runContenders runs all contenders at once. In the critical section, each creates a file that must
+// not exist, waits for 10 ms, and removes the file.
 func runContenders(t *testing.T, contend func(i int, critical func()) error) time.Duration {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "held")
@@ -183,9 +181,8 @@ func withLease(ctx context.Context, m *lock.Mutex, critical func()) error {
 	return l.Release(ctx)
 }
 
-// loop is the published lock: create the object if it is absent, again and again,
-// and delete it afterwards. Its requests are signed beforehand, so that the store
-// sets the pace, and not the client.
+// busyLoop is a published lock: create an absent object in a loop, and delete it afterwards. Its
+// requests are signed in advance, so that the store limits the rate, not the client.
 type busyLoop struct {
 	client      http.Client
 	put, remove string
@@ -239,13 +236,13 @@ func (l *busyLoop) send(ctx context.Context, method, to string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, _ = io.Copy(io.Discard, answer.Body) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, answer.Body) // so that the connection can be reused
 	return answer.StatusCode, answer.Body.Close()
 }
 
-// TestDroppedAnswers loses the answer of every third PUT, with the connection.
-// Nobody may be told that somebody else holds what is one's own, no update may be
-// lost or applied twice, and the lock must still exclude.
+// TestDroppedAnswers loses the answer of every third PUT, and its connection. No process may report
+// its own lock as held by another, no update may be lost or applied twice, and the lock must
+// exclude.
 func TestDroppedAnswers(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		c := newCountingProxy(t, server, 3)

@@ -6,9 +6,8 @@ import (
 	"unsafe"
 )
 
-// TestElapsedUsesFasterClock: where the clocks differ, the one that has gone on by more counts. The
-// monotonic one stands still while the machine sleeps, and the wall clock is put
-// back.
+// TestElapsedUsesFasterClock checks that the clock that advanced further counts. The monotonic
+// clock stops while the machine sleeps, and the wall clock can be set back.
 func TestElapsedUsesFasterClock(t *testing.T) {
 	since := time.Now()
 	for _, c := range []struct {
@@ -28,8 +27,8 @@ func TestElapsedUsesFasterClock(t *testing.T) {
 	}
 }
 
-// readings returns a time whose clocks have gone on since then by different amounts.
-// Package time has no way to make one, but for a machine that sleeps.
+// timeWithClocks returns a time whose two clocks have advanced by different amounts since then.
+// Package time can make such a time only on a machine that sleeps.
 func timeWithClocks(since time.Time, monotonic, wall time.Duration) time.Time {
 	now := since.Add(wall)
 	ext := (*int64)(unsafe.Add(unsafe.Pointer(&now), unsafe.Sizeof(uint64(0))))

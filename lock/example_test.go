@@ -10,8 +10,7 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// Example does something while it holds a lock, and updates an object under its
-// token.
+// Example runs code while it holds a lock, and updates an object under the lock's token.
 func Example() {
 	ctx := context.Background()
 	store := membucket.New(time.Now, []string{"state"}) // or s3bucket.New

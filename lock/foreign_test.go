@@ -12,13 +12,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// leaseText is a lease as it stands in the store.
+// leaseText returns the stored form of a lease.
 func leaseText(changes ...string) string {
 	text := `{"format":"pawl-lock/1","state":"released","token":7,"nonce":"0123456789abcdef","ttl_ms":30000,"since":"2026-01-01T00:00:00Z"}`
 	return strings.NewReplacer(changes...).Replace(text)
 }
 
-// notLeases are contents that must not be touched.
+// invalidLeases are contents that must not be changed.
 var invalidLeases = map[string]struct {
 	content string
 	kind    error
@@ -76,7 +76,7 @@ func TestForeignObjectsAreNotChanged(t *testing.T) {
 	}
 }
 
-// tries are all the ways to a lock.
+// operations are all operations on a lock.
 func operations(b *bubble) map[string]func(*user) error {
 	ctx, c := b.Context(), Config{}
 	without := func(_ any, err error) error { return err }
@@ -94,7 +94,7 @@ func operations(b *bubble) map[string]func(*user) error {
 	}
 }
 
-// TestForeignObjectAmongReaders: a gate that is fine, and something else among its readers.
+// TestForeignObjectAmongReaders puts other objects among the readers of a valid lock.
 func TestForeignObjectAmongReaders(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k.readers/0003", "mine", nil)
@@ -108,7 +108,7 @@ func TestForeignObjectAmongReaders(t *testing.T) {
 		if rec, err := b.user().bucket.Show(b.Context(), "k"); err != nil || rec.State != Released {
 			b.Errorf("left behind: %+v, %v", rec, err)
 		}
-		b.remove("k.readers/0003") // what has no slot's name is nobody's
+		b.remove("k.readers/0003") // objects without the name of a slot are ignored
 		b.noError(b.mustAcquire(m.RLock(b.Context())).Release(b.Context()))
 		b.noError(b.mustAcquire(m.Lock(b.Context())).Release(b.Context()))
 	})
@@ -187,7 +187,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// careless is a store that ignores preconditions.
+// ignoresConditions is a store that ignores preconditions.
 type ignoresConditions struct {
 	bucket.Store
 	absent, match bool

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// FuzzDecode checks that what is no lease is told from one, and that a lease,
-// whoever wrote it, is written back as it was, and goes on.
+// FuzzDecode checks that decode rejects contents that are not leases, and that a lease from any
+// source is encoded again unchanged and can be continued.
 func FuzzDecode(f *testing.F) {
 	for _, c := range invalidLeases {
 		f.Add([]byte(c.content))
@@ -45,7 +45,7 @@ func FuzzDecode(f *testing.F) {
 			rec.renewed("nonce-nonce"), rec.released("nonce-nonce", epoch), rec.forced("nonce-nonce", epoch), rec.acquired(&holder, "nonce-nonce", epoch),
 		} {
 			if next.Token < 1 {
-				continue // it has come to the end of all numbers
+				continue // the token overflows
 			}
 			wantRoundTrip(t, &next)
 			if next.Before[0] != rec.Nonce || len(next.Before) > maxBefore || len(next.Before) > len(rec.Before)+1 {
@@ -55,8 +55,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// comesBack checks that what is written is read as it was, and is written again
-// as it stands.
+// wantRoundTrip checks that a record can be decoded and encoded again unchanged.
 func wantRoundTrip(t *testing.T, rec *Record) {
 	t.Helper()
 	body := rec.encode()
@@ -69,8 +68,8 @@ func wantRoundTrip(t *testing.T, rec *Record) {
 	}
 }
 
-// FuzzLineage checks that metadata from outside break nothing: an update adds its
-// id, keeps at most maxIDs, lowers no fence, and finds itself again.
+// FuzzLineage checks that foreign metadata break nothing: an update adds its id, keeps at most
+// maxIDs, lowers no fence, and recognizes its own id.
 func FuzzLineage(f *testing.F) {
 	ids := strings.TrimSuffix(strings.Repeat("0123456789abcdef,", maxIDs), ",")
 	for _, seed := range [][3]string{

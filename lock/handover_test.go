@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// TestGoroutinesTakeTurns: its goroutines go in order, and hand the lock on with one
-// request for each.
+// TestGoroutinesTakeTurns checks that the goroutines of one process acquire the lock in order, with
+// one request each.
 func TestGoroutinesTakeTurns(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -43,7 +43,7 @@ func TestGoroutinesTakeTurns(t *testing.T) {
 		for range waiters {
 			b.noError(<-ended)
 		}
-		u.wantRequests(fmt.Sprintf("%d Put", waiters+1)) // and the release
+		u.wantRequests(fmt.Sprintf("%d Put", waiters+1)) // including the release
 		if diff := cmp.Diff([]int{0, 1, 2, 3, 4}, order); diff != "" {
 			b.Errorf("order of entry (-want +got):\n%s", diff)
 		}
@@ -54,7 +54,7 @@ func TestGoroutinesTakeTurns(t *testing.T) {
 	})
 }
 
-// TestProcessYieldsToOthers: after 20 s those of other processes have a chance.
+// TestProcessYieldsToOthers checks that other processes can acquire the lock after 20 s.
 func TestProcessYieldsToOthers(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
@@ -88,7 +88,7 @@ func TestProcessYieldsToOthers(t *testing.T) {
 	})
 }
 
-// TestHandOversAreBounded: a long TTL does not keep other processes out, because the
+// TestHandOversAreBounded checks that a long TTL does not keep other processes out, because the
 // goroutines of one process hand the lock on at most maxHandOvers times.
 func TestHandOversAreBounded(t *testing.T) {
 	onBoth(t, func(b *bubble) {
@@ -120,7 +120,8 @@ func TestHandOversAreBounded(t *testing.T) {
 	})
 }
 
-// TestRepeatedAcquireYieldsToOthers has the lock for no longer, either.
+// TestRepeatedAcquireYieldsToOthers checks the same bound for one goroutine that acquires the lock
+// repeatedly.
 func TestRepeatedAcquireYieldsToOthers(t *testing.T) {
 	for name, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
 		"Acquire": func(u *user) func(context.Context) (*Lease, error) { return u.mutex(Config{TTL: ttl}).Acquire },
@@ -158,8 +159,8 @@ func TestRepeatedAcquireYieldsToOthers(t *testing.T) {
 	}
 }
 
-// TestHandOverWhileYielding leaves the lock to one who would let others go first: with it in
-// hand nobody else could.
+// TestHandOverWhileYielding hands the lock to a goroutine that should wait for other processes. It
+// must not wait, because it holds the lock.
 func TestHandOverWhileYielding(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: time.Hour})
@@ -176,7 +177,7 @@ func TestHandOverWhileYielding(t *testing.T) {
 	})
 }
 
-// TestSoleUserWaitsLittle loses little time to letting others in who are not there.
+// TestSoleUserWaitsLittle checks that waiting for other processes costs a single user little time.
 func TestSoleUserWaitsLittle(t *testing.T) {
 	for _, ttl := range []time.Duration{MinTTL, ttl, time.Minute} {
 		onBoth(t, func(b *bubble) {
@@ -195,7 +196,7 @@ func TestSoleUserWaitsLittle(t *testing.T) {
 	}
 }
 
-// TestCanceledAcquireDoesNotCountAsTenure does not count as a stay: the next one enters at once.
+// TestCanceledAcquireDoesNotCountAsTenure checks that the next acquisition succeeds at once.
 func TestCanceledAcquireDoesNotCountAsTenure(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -214,7 +215,8 @@ func TestCanceledAcquireDoesNotCountAsTenure(t *testing.T) {
 	})
 }
 
-// TestCanceledTurnKeepsTenure gives up what was handed on: it makes no new stay of the old one.
+// TestCanceledTurnKeepsTenure cancels a turn that inherited the lock. The lock is released, and no
+// new tenure begins.
 func TestCanceledTurnKeepsTenure(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -238,7 +240,7 @@ func TestCanceledTurnKeepsTenure(t *testing.T) {
 	})
 }
 
-// TestCanceledTurnReleasesLock leaves the lock to others.
+// TestCanceledTurnReleasesLock checks that other processes can acquire the lock.
 func TestCanceledTurnReleasesLock(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -250,7 +252,7 @@ func TestCanceledTurnReleasesLock(t *testing.T) {
 		_, err = m.TryAcquire(b.Context())
 		b.wantError(err, ErrHeld)
 
-		// The lock is left to one who gives up in the same moment.
+		// The lock is handed to a goroutine that is canceled at the same moment.
 		ctx, cancel := context.WithCancel(b.Context())
 		w := acquireInBackground(ctx, m.Acquire)
 		synctest.Wait()
@@ -266,8 +268,8 @@ func TestCanceledTurnReleasesLock(t *testing.T) {
 	})
 }
 
-// TestCanceledYieldReturnsHeldError waits until others had their chance, and is told who holds
-// the lock if it gives up meanwhile.
+// TestCanceledYieldReturnsHeldError checks that a goroutine that is canceled while it waits for
+// other processes returns a HeldError.
 func TestCanceledYieldReturnsHeldError(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
@@ -282,8 +284,8 @@ func TestCanceledYieldReturnsHeldError(t *testing.T) {
 	})
 }
 
-// TestUnclearRenewalIsNotHandedOver: whose renewal has an unknown outcome does not hand the lock
-// on as it is, for who gives up in the same moment could not release it.
+// TestUnclearRenewalIsNotHandedOver checks that a lease with an unclear renewal is released
+// instead, because a canceled goroutine could not release it.
 func TestUnclearRenewalIsNotHandedOver(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -310,15 +312,16 @@ func TestUnclearRenewalIsNotHandedOver(t *testing.T) {
 	})
 }
 
-// TestExpiredLeaseIsNotHandedOver: the store is asked whose it is.
+// TestExpiredLeaseIsNotHandedOver checks that an expired lease is released at the store, which
+// reports the loss.
 func TestExpiredLeaseIsNotHandedOver(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
 		h, err := m.enter(b.Context(), true)
 		b.noError(err)
 		next := acquireInBackground(b.Context(), m.Acquire)
-		other := b.mustAcquire(b.mutex(Config{TTL: time.Minute}).Acquire(b.Context())) // who has waited for the TTL
-		m.tenure.since = time.Now()                                                    // as if this process had not had it for long
+		other := b.mustAcquire(b.mutex(Config{TTL: time.Minute}).Acquire(b.Context())) // after waiting for the TTL
+		m.tenure.since = time.Now()                                                    // so that the tenure is still short
 		b.wantError(m.release(b.Context(), h, nil), ErrLost)
 		next.stillWaiting(b)
 		b.noError(other.Release(b.Context()))
@@ -326,7 +329,8 @@ func TestExpiredLeaseIsNotHandedOver(t *testing.T) {
 	})
 }
 
-// TestIgnoredNoncesAreForgotten: what never landed is forgotten with the next lock that one gets.
+// TestIgnoredNoncesAreForgotten checks that the next acquisition clears the nonces of writes that
+// never landed.
 func TestIgnoredNoncesAreForgotten(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

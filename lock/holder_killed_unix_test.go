@@ -21,17 +21,16 @@ import (
 )
 
 const (
-	// killTTL leaves a second between the first write of a lease and its renewal: a
-	// process that is stopped in the middle of a write keeps the file locked.
+	// killTTL leaves a second between the first write of a lease and its renewal: a process that is
+	// stopped in the middle of a write keeps the file locked.
 	killTTL = 3 * time.Second
-	// killMargin is what a machine with other things to do may need, and the two
-	// seconds between two looks of one who waits.
+	// killMargin allows for a busy machine, and for the two seconds between two reads of a waiter.
 	killMargin = 4 * time.Second
-	// holderEnv names the ledger to a process of the tests' own, which holds a lock.
+	// holderEnv names the ledger to the helper process, which holds a lock.
 	holderEnv = "PAWL_TEST_LOCK_LEDGER"
 )
 
-// onSQLite is the lock on a register of a SQLite ledger.
+// sqliteMutex returns the lock on a register of a SQLite ledger.
 func sqliteMutex(t *testing.T, path string) *lock.Mutex {
 	t.Helper()
 	records, err := sqlite.Open(t.Context(), path)
@@ -47,12 +46,12 @@ func sqliteMutex(t *testing.T, path string) *lock.Mutex {
 	return m
 }
 
-// TestHelperHoldsRegister is what the other process does: it says when it holds the
-// lock, and when it has lost it.
+// TestHelperHoldsRegister is the helper process. It prints a line when it holds the lock, and when
+// it has lost it.
 func TestHelperHoldsRegister(t *testing.T) {
 	path := os.Getenv(holderEnv)
 	if path == "" {
-		return // it is no other process
+		return // not the helper process
 	}
 	l, err := sqliteMutex(t, path).Acquire(t.Context())
 	if err != nil {
@@ -63,7 +62,7 @@ func TestHelperHoldsRegister(t *testing.T) {
 	fmt.Printf("context: %t, release: %t\n", errors.Is(context.Cause(l.Context()), lock.ErrLost), errors.Is(l.Release(t.Context()), lock.ErrLost))
 }
 
-// other is a process that holds the lock.
+// holderProcess is a process that holds the lock.
 type holderProcess struct {
 	*exec.Cmd
 	output *bufio.Scanner
@@ -83,7 +82,7 @@ func startHolder(t *testing.T, path string) *holderProcess {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = o.Process.Kill() // which has ended, if all went well
+		_ = o.Process.Kill() // if it has not ended
 		_ = o.Wait()
 	})
 	if line := o.line(); !strings.HasPrefix(line, "holds ") {
@@ -99,7 +98,7 @@ func (o *holderProcess) line() string {
 	return o.output.Text()
 }
 
-// next takes the lock from a process that does not answer any more.
+// acquireAfter acquires the lock of a process that no longer answers.
 func (o *holderProcess) acquireAfter(t *testing.T, path string) *lock.Lease {
 	t.Helper()
 	began := time.Now()
@@ -116,7 +115,7 @@ func (o *holderProcess) acquireAfter(t *testing.T, path string) *lock.Lease {
 	return l
 }
 
-// TestRegisterHolderKilled: the lease of a process that is gone runs out.
+// TestRegisterHolderKilled checks that the lease of a killed process expires.
 func TestRegisterHolderKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
@@ -129,8 +128,8 @@ func TestRegisterHolderKilled(t *testing.T) {
 	}
 }
 
-// TestRegisterHolderStopped: a process that stood still for longer than its lease
-// learns that it has lost it, and changes nothing for the next one.
+// TestRegisterHolderStopped checks that a process that was stopped for longer than its lease
+// reports the loss, and does not affect the next holder.
 func TestRegisterHolderStopped(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// leading is a term of office.
+// leadership is one term of a leader.
 type leadership struct {
 	name  string
 	token int64
@@ -20,8 +20,8 @@ type leadership struct {
 	done  chan error
 }
 
-// candidate lets somebody stand for leader. Each term is told, and lasts until
-// its context ends or it is told what to return.
+// candidate runs Lead in the background. It sends each leadership to terms. A leadership lasts
+// until its context ends, or until it receives the error to return.
 func (b *bubble) candidate(ctx context.Context, who string, m *Mutex, terms chan<- *leadership) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -61,8 +61,8 @@ func TestLead(t *testing.T) {
 		<-first.ctx.Done()
 		b.wantError(context.Cause(first.ctx), ErrLost)
 
-		// Whoever leads is done with it, and the other takes over. What the work
-		// returns is returned as it is.
+		// The leader's work ends, and the other candidate takes over. Lead returns the error of the
+		// work unchanged.
 		why := errors.New("broken")
 		second.done <- why
 		third := <-terms
@@ -81,7 +81,7 @@ func TestLead(t *testing.T) {
 	})
 }
 
-// end ends a term, by the candidate's context or by its work.
+// finish ends a leadership, by the candidate's context or by the end of its work.
 func (l *leadership) finish(b *bubble, ended <-chan error) {
 	b.Helper()
 	select {
@@ -109,7 +109,7 @@ func TestLeaderIsReplacedAfterCrash(t *testing.T) {
 	})
 }
 
-// TestLeaderWaitsAgainAfterLoss: who has lost the lease waits for it again.
+// TestLeaderWaitsAgainAfterLoss checks that a leader that lost its lease waits for it again.
 func TestLeaderWaitsAgainAfterLoss(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -131,15 +131,14 @@ func TestLeaderWaitsAgainAfterLoss(t *testing.T) {
 	})
 }
 
-// TestLeadResumesAfterOutage: a store that gave no answer for long is no reason to have
-// no leader any more.
+// TestLeadResumesAfterOutage checks that a leader is elected after a long outage of the store.
 func TestLeadResumesAfterOutage(t *testing.T) {
 	for _, kind := range []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict} {
 		t.Run(kind.Error(), func(t *testing.T) { inBubble(t, func(b *bubble) { b.testOutage(kind) }) })
 	}
 }
 
-// outage is one in which every write is answered by an error of a kind.
+// testOutage simulates an outage in which every write fails with kind.
 func (b *bubble) testOutage(kind error) {
 	b.Helper()
 	terms := make(chan *leadership)
@@ -155,7 +154,7 @@ func (b *bubble) testOutage(kind error) {
 			return kind
 		}
 		u.calls.Next(buckettest.Put, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
-		if kind == bucket.ErrUnavailable { // which no write is told
+		if kind == bucket.ErrUnavailable { // which writes do not return
 			u.calls.Next(buckettest.Get, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
 		}
 		ended = append(ended, b.candidate(ctx, who, u.mutex(Config{TTL: ttl}), terms))
@@ -178,7 +177,7 @@ func (b *bubble) testOutage(kind error) {
 	}
 }
 
-// TestPanicReleasesLeadership: the next one leads at once.
+// TestPanicReleasesLeadership checks that another process leads at once.
 func TestPanicReleasesLeadership(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		func() {
@@ -187,14 +186,14 @@ func TestPanicReleasesLeadership(t *testing.T) {
 					b.Error("the panic is gone")
 				}
 			}()
-			_ = b.mutex(Config{TTL: ttl}).Lead(b.Context(), func(context.Context, int64) error { panic("work") }) // it does not return
+			_ = b.mutex(Config{TTL: ttl}).Lead(b.Context(), func(context.Context, int64) error { panic("work") }) // it panics
 		}()
 		b.noError(b.mustAcquire(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
 	})
 }
 
-// TestLeadEndsWithoutAnswers: one who is asked to end does not wait for a store that
-// says nothing.
+// TestLeadEndsWithoutAnswers checks that a canceled Lead does not wait for a store that does not
+// answer.
 func TestLeadEndsWithoutAnswers(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -212,7 +211,7 @@ func TestLeadEndsWithoutAnswers(t *testing.T) {
 	})
 }
 
-// TestLeadReturnsPermanentError by the store, for good.
+// TestLeadReturnsPermanentError checks that a permanent error of the store ends Lead.
 func TestLeadReturnsPermanentError(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

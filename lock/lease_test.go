@@ -14,18 +14,17 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// ttl is that of most locks in these tests.
+// ttl is the TTL of most locks in these tests.
 const ttl = 10 * time.Second
 
-// down lets every write from now on get lost, and says when the last one landed
-// before.
+// loseWrites loses all writes from now on.
 func (u *user) loseWrites() {
 	for range 10_000 {
 		u.calls.Next(buckettest.Put, buckettest.Lost)
 	}
 }
 
-// ends waits until a lease's context does, and returns when and why.
+// waitForEnd waits until the lease's context ends, and returns the time and the cause.
 func (l *Lease) waitForEnd() (time.Time, error) {
 	<-l.Context().Done()
 	return time.Now(), context.Cause(l.Context())
@@ -56,8 +55,8 @@ func TestLeaseIsRenewed(t *testing.T) {
 	})
 }
 
-// TestLeaseEndsWhenWritesAreLost checks that a lease whose renewals get lost ends on
-// time, and that nobody enters before that, nor long after.
+// TestLeaseEndsWhenWritesAreLost checks that a lease without successful renewals ends on time, and
+// that the next process acquires the lock soon after that, and not earlier.
 func TestLeaseEndsWhenWritesAreLost(t *testing.T) {
 	for _, ttl := range []time.Duration{MinTTL, ttl, time.Minute, time.Hour} {
 		onBoth(t, func(b *bubble) {
@@ -85,7 +84,7 @@ func TestLeaseEndsWhenWritesAreLost(t *testing.T) {
 	}
 }
 
-// TestLeaseEndsWhenRenewalFails: its renewals are denied, or get no answer.
+// TestLeaseEndsWhenRenewalFails checks renewals that are denied or get no answer.
 func TestLeaseEndsWhenRenewalFails(t *testing.T) {
 	for kind, fault := range map[error]buckettest.Fault{
 		bucket.ErrDenied: buckettest.Answer(bucket.ErrDenied), bucket.ErrUnavailable: noAnswer,
@@ -107,7 +106,7 @@ func TestLeaseEndsWhenRenewalFails(t *testing.T) {
 	}
 }
 
-// sleeper is the clock of a machine that has slept: its timers have not run on.
+// suspendedClock is the clock of a machine that has slept: its timers stopped meanwhile.
 type suspendedClock struct {
 	realClock
 	slept *atomic.Int64
@@ -115,8 +114,8 @@ type suspendedClock struct {
 
 func (s suspendedClock) Now() time.Time { return time.Now().Add(time.Duration(s.slept.Load())) }
 
-// TestLeaseEndsAfterSuspend: the lease is over when the machine wakes, and not when
-// the renewal under way has had its time.
+// TestLeaseEndsAfterSuspend checks that the lease ends when the machine wakes, not when the pending
+// renewal times out.
 func TestLeaseEndsAfterSuspend(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -197,13 +196,13 @@ func TestLockStaysHeldAfterContextEnds(t *testing.T) {
 		}
 		w := acquireInBackground(b.Context(), b.mutex(Config{TTL: ttl}).Acquire)
 		sleep(5 * ttl)
-		w.stillWaiting(b) // until its release it is held
+		w.stillWaiting(b) // the lock is held until Release
 		b.noError(l.Release(b.Context()))
 		b.noError(w.wait(b).Release(b.Context()))
 	})
 }
 
-// TestUnansweredReleaseKeepsOthersOut: the lock is one's own until the lease is over.
+// TestUnansweredReleaseKeepsOthersOut checks that other processes wait until the lease expires.
 func TestUnansweredReleaseKeepsOthersOut(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -221,8 +220,8 @@ func TestUnansweredReleaseKeepsOthersOut(t *testing.T) {
 	})
 }
 
-// TestReleaseDuringRenewal: the renewal is cut off, and lands all the same, or
-// not, or lands when the release is under way.
+// TestReleaseDuringRenewal interrupts a renewal. The renewal lands before the release, during it,
+// or never.
 func TestReleaseDuringRenewal(t *testing.T) {
 	for _, landing := range []string{"at once", "never", "during the release"} {
 		t.Run(landing, func(t *testing.T) {
@@ -253,8 +252,8 @@ func TestReleaseDuringRenewal(t *testing.T) {
 	}
 }
 
-// TestRenewalLandsDuringRead: the look is on its way back when the first copy
-// lands, and so the second is refused. The lease runs since before the look.
+// TestRenewalLandsDuringRead lets the first copy of a renewal land after a read that did not see
+// it, so that the second copy is refused. The lease must count from before that read.
 func TestRenewalLandsDuringRead(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

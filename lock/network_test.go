@@ -17,24 +17,24 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// register is one object of the simulated store.
+// storedObject is one object of the simulated store.
 type storedObject struct {
 	exists bool
 	body   []byte
 	meta   map[string]string
-	token  int64  // the highest that a lease had
-	fence  int64  // the highest that an update had
-	last   Record // of the lease
+	token  int64  // highest token of a lease
+	fence  int64  // highest fence of an update
+	last   Record // the last lease
 }
 
-// etag is of the bytes alone, as that of a store.
+// etag depends on the bytes only, like that of a store.
 func (r *storedObject) etag() string {
 	h := fnv.New64a()
 	h.Write(r.body)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// network is the store, as a process sees it.
+// network is the store as one process sees it.
 type network struct{ *proc }
 
 // Get implements [bucket.Store].
@@ -121,12 +121,12 @@ func (n *network) Delete(ctx context.Context, ref event.Object, c bucket.Conditi
 	return err
 }
 
-// changeFaults are the faults of a request that changes something.
+// changeFaults are the faults of a request that changes an object.
 var changeFaults = []simkit.Fault{
 	simkit.Unsent, simkit.Lost, simkit.Late, simkit.Repeated, simkit.Twice, simkit.Conflict, simkit.SlowAnswer, simkit.SlowRequest, simkit.LandsAndConflicts,
 }
 
-// change sends a request that changes something, and waits for the answer.
+// change sends a request that changes an object, and waits for the answer.
 func (n *network) change(ctx context.Context, what string, do func() (string, error)) (string, error) {
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, ctx.Err())
@@ -172,7 +172,7 @@ func (n *network) change(ctx context.Context, what string, do func() (string, er
 		back = n.Tape.UpTo(2 * n.plan.ttl)
 	}
 	n.wait(back)
-	if ctx.Err() != nil && n.Tape.Chance(500) { // the call is cut off before its answer
+	if ctx.Err() != nil && n.Tape.Chance(500) { // the call is canceled before its answer
 		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, ctx.Err())
 	}
 	return first, firstErr
@@ -182,7 +182,7 @@ func (n *network) faulty() bool { return !n.calm && n.Tape.Chance(n.plan.faults)
 
 func (n *network) shortDelay() time.Duration { return n.Tape.UpTo(50 * time.Millisecond) }
 
-// way is how long the answer to a read takes.
+// readDelay draws the delay of the answer to a read.
 func (n *network) readDelay() time.Duration {
 	if n.faulty() && n.Tape.Chance(300) {
 		return n.Tape.UpTo(2 * n.plan.ttl)
@@ -190,7 +190,7 @@ func (n *network) readDelay() time.Duration {
 	return n.shortDelay()
 }
 
-// silence is how long a time-out takes, or a connection to break.
+// timeoutDelay draws the time until a time-out or a broken connection.
 func (n *network) timeoutDelay() time.Duration {
 	return simkit.Pick(n.Tape, n.shortDelay(), n.plan.ttl/4, callTimeout)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// bare is a store that tells no ETags, or behind a proxy that takes them away.
+// withoutETags is a store without ETags, or a store behind a proxy that removes them.
 type withoutETags struct {
 	bucket.Store
 	reads, writes bool
@@ -31,8 +31,8 @@ func (s withoutETags) Put(ctx context.Context, ref event.Object, o bucket.Object
 	return etag, err
 }
 
-// TestReadsWithoutETags: a write on the condition of no ETag would be one without a
-// condition.
+// TestReadsWithoutETags checks that nothing is written: a write conditioned on an empty ETag would
+// be unconditional.
 func TestReadsWithoutETags(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.noError(b.mustAcquire(b.mutex(Config{}).Acquire(b.Context())).Release(b.Context()))
@@ -51,7 +51,7 @@ func TestReadsWithoutETags(t *testing.T) {
 	})
 }
 
-// TestWritesWithoutETags: what was written tells a read.
+// TestWritesWithoutETags checks that a missing ETag of a write is replaced by that of a read.
 func TestWritesWithoutETags(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		m, err := Proved(withoutETags{b.store, false, true}, "b").Mutex("k", Config{TTL: ttl})

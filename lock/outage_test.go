@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// TestReleaseAfterContextEnds releases with a context that has ended, as a deferred
-// release does.
+// TestReleaseAfterContextEnds releases with a context that has ended, as a deferred release does.
 func TestReleaseAfterContextEnds(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		ctx, end := context.WithCancel(b.Context())
@@ -25,8 +24,7 @@ func TestReleaseAfterContextEnds(t *testing.T) {
 	})
 }
 
-// TestFailingWritesTimeOut checks that one gives up after a minute although reads
-// work, and does not try for ever.
+// TestFailingWritesTimeOut checks that writes are retried for a minute only, although reads work.
 func TestFailingWritesTimeOut(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -46,8 +44,8 @@ func TestFailingWritesTimeOut(t *testing.T) {
 	})
 }
 
-// TestUnchangedUpdateRaisesFence checks that an update that changes nothing still keeps older
-// holders out.
+// TestUnchangedUpdateRaisesFence checks that an update without a change still rejects earlier
+// holders.
 func TestUnchangedUpdateRaisesFence(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -67,8 +65,8 @@ func TestUnchangedUpdateRaisesFence(t *testing.T) {
 	})
 }
 
-// TestAcquireReturnsStoreErrorAfterTimeout: what the store said is told, and not that the last call
-// was cut off.
+// TestAcquireReturnsStoreErrorAfterTimeout checks that the error names the store's error, not only
+// the canceled last call.
 func TestAcquireReturnsStoreErrorAfterTimeout(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -83,8 +81,8 @@ func TestAcquireReturnsStoreErrorAfterTimeout(t *testing.T) {
 	})
 }
 
-// TestWriterReleasesLeaseInOutage: one who shuts the gate, and then cannot look for readers,
-// opens it again.
+// TestWriterReleasesLeaseInOutage checks that a writer that cannot list the readers releases the
+// writer lease.
 func TestWriterReleasesLeaseInOutage(t *testing.T) {
 	away := buckettest.Answer(bucket.ErrUnavailable)
 	for name, c := range map[string]struct {
@@ -92,7 +90,7 @@ func TestWriterReleasesLeaseInOutage(t *testing.T) {
 		fault   buckettest.Fault
 	}{
 		"Lock, away": {(*RWMutex).Lock, away}, "TryLock, away": {(*RWMutex).TryLock, away},
-		// Each time the lease of the gate is over before the listing.
+		// Each time, the writer lease expires before the listing.
 		"Lock, silent": {(*RWMutex).Lock, noAnswer}, "TryLock, silent": {(*RWMutex).TryLock, noAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +107,7 @@ func TestWriterReleasesLeaseInOutage(t *testing.T) {
 	}
 }
 
-// TestListingSlowerThanLease: the gate is not shut again and again for it.
+// TestListingSlowerThanLease checks that the writer lease is not acquired without end.
 func TestListingSlowerThanLease(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -129,8 +127,8 @@ func TestListingSlowerThanLease(t *testing.T) {
 	})
 }
 
-// TestCanceledPutReturnsHolder: who was seen to hold the lock is told, also where the waiting
-// ended as one was about to enter.
+// TestCanceledPutReturnsHolder checks that the error names the last seen holder, although the wait
+// ended during the PUT.
 func TestCanceledPutReturnsHolder(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		l := b.mustAcquire(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
@@ -149,7 +147,7 @@ func TestCanceledPutReturnsHolder(t *testing.T) {
 	})
 }
 
-// TestUnansweredListingsTimeOut are waited for as long as other requests.
+// TestUnansweredListingsTimeOut checks that listings time out like other requests.
 func TestUnansweredListingsTimeOut(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -161,8 +159,8 @@ func TestUnansweredListingsTimeOut(t *testing.T) {
 	})
 }
 
-// TestAnswersSlowerThanLease: what cannot be held is not tried for ever, and
-// not left behind.
+// TestAnswersSlowerThanLease checks that attempts end after maxLateAnswers, and that the lease is
+// released.
 func TestAnswersSlowerThanLease(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

@@ -4,10 +4,10 @@ package lock
 
 import "time"
 
-// worldCount is how many worlds are played under the race detector, which would take
-// ten times as long, and a megabyte of memory for each: they have one thread.
+// worldCount is the number of worlds under the race detector. There, worlds take ten times as long,
+// and a megabyte of memory each. They have one thread, so the detector finds nothing in them.
 const worldCount = 200
 
 // soleUserTime is shorter under the race detector, because one goroutine uses the lock. tools/test
-// plays the full time without it.
+// runs the full time without it.
 const soleUserTime = time.Minute

@@ -4,8 +4,8 @@ package lock
 
 import "time"
 
-// worldCount is how many worlds are played.
+// worldCount is the number of simulated worlds.
 const worldCount = 20_000
 
-// soleUserTime is how long TestSoleUserWaitsLittle uses its lock, in virtual time.
+// soleUserTime is the virtual time for which TestSoleUserWaitsLittle uses its lock.
 const soleUserTime = 10 * time.Minute

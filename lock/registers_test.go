@@ -16,9 +16,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// registers are those of a ledger that has a store's troubles: lost, late and
-// doubled requests and answers. A refusal that a ledger does not know, and its
-// errors without a kind, are unclear.
+// storeRegisters are the registers of a ledger with the faults of a store: lost, late and doubled
+// requests and answers. Store errors without an equivalent in a ledger are unclear.
 type storeRegisters struct{ bucket.Store }
 
 var errLedger = errors.New("the ledger is not answering")
@@ -66,7 +65,7 @@ func (r *storeRegisters) ListRegisters(context.Context, string) iter.Seq2[ledger
 	panic("nobody needs it")
 }
 
-// TestOnRegister shares a lock between two who have nothing but a ledger.
+// TestOnRegister shares a lock between two processes that share only a ledger.
 func TestOnRegister(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		all := &storeRegisters{b.store}
@@ -96,7 +95,7 @@ func TestOnRegister(t *testing.T) {
 	})
 }
 
-// TestOnRegisterRejectsInvalid what no lock on a register can be.
+// TestOnRegisterRejectsInvalid checks invalid names and configurations.
 func TestOnRegisterRejectsInvalid(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -113,8 +112,8 @@ func TestOnRegisterRejectsInvalid(t *testing.T) {
 	}
 }
 
-// TestObserve: a listing of the register watches the lease, also after this Mutex has held
-// it: TryAcquire needs no second TTL.
+// TestObserve checks that listings of the register watch the lease, also after this Mutex held it:
+// TryAcquire needs no second TTL.
 func TestObserve(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		all := &storeRegisters{b.store}

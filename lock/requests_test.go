@@ -9,18 +9,18 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// What each operation costs. The store bills by request.
+// These tests check the number of requests of each operation, because stores bill by request.
 
 func TestRequestsOfAMutex(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
 		m := u.mutex(Config{})
 		l := b.mustAcquire(m.Acquire(b.Context()))
-		u.wantRequests("1 Get, 1 Put") // nobody has ever held it
+		u.wantRequests("1 Get, 1 Put") // the lock was never held
 		b.noError(l.Release(b.Context()))
 		u.wantRequests("1 Put")
 		l = b.mustAcquire(m.Acquire(b.Context()))
-		u.wantRequests("1 Put") // the same Mutex has held it last
+		u.wantRequests("1 Put") // the same Mutex held it last
 		sleep(30*time.Second/renewAfter + time.Millisecond)
 		u.wantRequests("1 Put") // one renewal
 		sleep(10 * 30 * time.Second / renewAfter)
@@ -30,7 +30,7 @@ func TestRequestsOfAMutex(t *testing.T) {
 
 		other := b.user()
 		l = b.mustAcquire(other.mutex(Config{}).Acquire(b.Context()))
-		other.wantRequests("1 Get, 1 Put") // it is free
+		other.wantRequests("1 Get, 1 Put") // the lock is free
 		_, err := other.bucket.ForceRelease(b.Context(), "k", l.Token())
 		b.noError(err)
 		other.wantRequests("1 Get, 1 Put")
@@ -38,10 +38,10 @@ func TestRequestsOfAMutex(t *testing.T) {
 		b.noError(err)
 		other.wantRequests("1 Get")
 		b.wantError(l.Release(b.Context()), ErrLost)
-		other.wantRequests("1 Get, 1 Put") // refused, and looked at
+		other.wantRequests("1 Get, 1 Put") // refused, and read again
 
 		l = b.mustAcquire(m.Acquire(b.Context()))
-		u.wantRequests("1 Get, 2 Put") // what it held last is not there any more
+		u.wantRequests("1 Get, 2 Put") // the cached version is outdated
 		b.noError(l.Release(b.Context()))
 	})
 }
@@ -109,20 +109,20 @@ func TestRequestsOfASemaphore(t *testing.T) {
 		u := b.user()
 		s := u.semaphore(3, Config{})
 		l := b.mustAcquire(s.Acquire(b.Context()))
-		u.wantRequests("1 List, 1 Put") // nobody has ever held it
+		u.wantRequests("1 List, 1 Put") // the semaphore was never held
 		b.noError(l.Release(b.Context()))
 		u.wantRequests("1 Put")
 		l = b.mustAcquire(s.Acquire(b.Context()))
 		u.wantRequests("1 List, 1 Get, 1 Put")
 		second := b.mustAcquire(s.Acquire(b.Context()))
-		u.wantRequests("1 List, 1 Put") // what it has written itself it need not read
+		u.wantRequests("1 List, 1 Put") // its own writes need no read
 		b.noError(second.Release(b.Context()))
 		b.noError(l.Release(b.Context()))
 		u.wantRequests("2 Put")
 
 		other := b.user()
 		l = b.mustAcquire(other.semaphore(3, Config{}).Acquire(b.Context()))
-		other.wantRequests("1 List, 2 Get, 1 Put") // a GET for each slot that it has not seen
+		other.wantRequests("1 List, 2 Get, 1 Put") // a GET for each slot that it has not read
 		b.noError(l.Release(b.Context()))
 	})
 }
@@ -132,7 +132,7 @@ func TestRequestsOfAnRWMutex(t *testing.T) {
 		u := b.user()
 		m := u.rw(Config{})
 		r := b.mustAcquire(m.RLock(b.Context()))
-		u.wantRequests("1 List, 2 Get, 1 Put") // nobody has ever held it
+		u.wantRequests("1 List, 2 Get, 1 Put") // the lock was never held
 		b.noError(r.Release(b.Context()))
 		u.wantRequests("1 Put")
 		r = b.mustAcquire(m.RLock(b.Context()))
@@ -145,7 +145,7 @@ func TestRequestsOfAnRWMutex(t *testing.T) {
 		b.noError(w.Release(b.Context()))
 		u.wantRequests("1 Put")
 		w = b.mustAcquire(m.Lock(b.Context()))
-		u.wantRequests("1 List, 1 Put") // the same RWMutex has held it last, and has seen the readers
+		u.wantRequests("1 List, 1 Put") // the same RWMutex held it last, and has read the readers
 		b.noError(w.Release(b.Context()))
 
 		other := b.user()

@@ -21,7 +21,7 @@ func TestWriterExcludesReaders(t *testing.T) {
 		w := acquireInBackground(b.Context(), b.user().rw(Config{TTL: ttl, Owner: "bob"}).Lock)
 		sleep(5 * ttl)
 		w.stillWaiting(b)
-		// A writer that waits keeps new readers out, and other writers.
+		// A waiting writer keeps new readers and other writers out.
 		for _, try := range []func(context.Context) (*Lease, error){b.user().rw(Config{TTL: ttl}).TryRLock, b.user().rw(Config{TTL: ttl}).TryLock} {
 			_, err = try(b.Context())
 			b.wantError(err, ErrHeld, "bob")
@@ -48,7 +48,8 @@ func TestWriterExcludesReaders(t *testing.T) {
 	})
 }
 
-// TestExpiredReadersAndWritersAreReplaced do not block for ever.
+// TestExpiredReadersAndWritersAreReplaced checks that abandoned readers and writers block only
+// until they expire.
 func TestExpiredReadersAndWritersAreReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -69,7 +70,7 @@ func TestExpiredReadersAndWritersAreReplaced(t *testing.T) {
 				w := acquireInBackground(b.Context(), func(ctx context.Context) (*Lease, error) { return c.acquire(m, ctx) })
 				l := w.wait(b)
 				b.wantDuration(w.after, ttl+ttl*clockTolerance/100, ttl+ttl*clockTolerance/100+2*time.Second)
-				// Its lease cannot be renewed any more.
+				// Its lease can no longer be renewed.
 				b.wantError(h.renew(b.Context(), ttl), ErrLost)
 				b.noError(l.Release(b.Context()))
 			})
@@ -77,7 +78,8 @@ func TestExpiredReadersAndWritersAreReplaced(t *testing.T) {
 	}
 }
 
-// TestCanceledWriterReleasesLease opens the gate again, and is told who reads.
+// TestCanceledWriterReleasesLease checks that a canceled writer releases the writer lease, and that
+// its error names a reader.
 func TestCanceledWriterReleasesLease(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		r := b.mustAcquire(b.user().rw(Config{TTL: ttl, Owner: "ann"}).RLock(b.Context()))
@@ -95,7 +97,7 @@ func TestCanceledWriterReleasesLease(t *testing.T) {
 	})
 }
 
-// TestCanceledReaderReturnsWriter is told who writes.
+// TestCanceledReaderReturnsWriter checks that the error of a canceled reader names the writer.
 func TestCanceledReaderReturnsWriter(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		w := b.mustAcquire(b.user().rw(Config{TTL: ttl, Owner: "bob", Reason: "nightly load"}).Lock(b.Context()))
@@ -113,7 +115,8 @@ func TestCanceledReaderReturnsWriter(t *testing.T) {
 	})
 }
 
-// TestWriterLosesLeaseWhileWaiting while it waits for a reader, and begins again.
+// TestWriterLosesLeaseWhileWaiting checks that a writer that loses the writer lease while it waits
+// for a reader starts again.
 func TestWriterLosesLeaseWhileWaiting(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		r := b.mustAcquire(b.user().rw(Config{TTL: ttl}).RLock(b.Context()))
@@ -135,7 +138,8 @@ func TestWriterLosesLeaseWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestWriterRetriesRenewalWhileWaiting while it waits for a reader tries until it can.
+// TestWriterRetriesRenewalWhileWaiting checks that a writer that waits for a reader retries failed
+// renewals.
 func TestWriterRetriesRenewalWhileWaiting(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		r := b.mustAcquire(b.user().rw(Config{TTL: ttl}).RLock(b.Context()))
@@ -156,8 +160,8 @@ func TestWriterRetriesRenewalWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestSuspendedReaderCannotRenew lets a reader stand still while a writer enters,
-// and then renew its lease.
+// TestSuspendedReaderCannotRenew pauses a reader while a writer acquires the lock. The reader
+// cannot renew its lease afterwards.
 func TestSuspendedReaderCannotRenew(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		m := b.user().rw(Config{TTL: ttl})
@@ -169,7 +173,8 @@ func TestSuspendedReaderCannotRenew(t *testing.T) {
 	})
 }
 
-// TestWriterLeaseExpiresDuringListing while it lists the readers: another has entered by then.
+// TestWriterLeaseExpiresDuringListing checks that a slow writer does not hold the lock together
+// with another writer.
 func TestWriterLeaseExpiresDuringListing(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -189,7 +194,8 @@ func TestWriterLeaseExpiresDuringListing(t *testing.T) {
 	})
 }
 
-// TestWriterRenewsBetweenReads between the readers that it looks at, who are many.
+// TestWriterRenewsBetweenReads checks that a writer renews the writer lease while it reads the
+// leases of many readers.
 func TestWriterRenewsBetweenReads(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		before := b.mustAcquire(b.user().rw(Config{TTL: ttl}).Lock(b.Context()))
@@ -202,7 +208,7 @@ func TestWriterRenewsBetweenReads(t *testing.T) {
 			b.noError(r.Release(b.Context()))
 		}
 		u := b.user()
-		u.calls.Next(buckettest.Get, buckettest.Pass) // of the gate
+		u.calls.Next(buckettest.Get, buckettest.Pass) // of the writer lease
 		for range readers {
 			u.calls.Next(buckettest.Get, buckettest.Between(func() { sleep(time.Second) }))
 		}

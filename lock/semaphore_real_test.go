@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestKindsOnRealServers lets several contend, each with connections of its own,
-// for a semaphore, and for a lock for readers and writers.
+// TestKindsOnRealServers runs contention for a semaphore and for an RWMutex. Each contender has its
+// own connections.
 func TestKindsOnRealServers(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		c := newCountingProxy(t, server, 0)
@@ -34,7 +34,7 @@ func TestKindsOnRealServers(t *testing.T) {
 					if now > limit {
 						t.Errorf("%d at a time, want at most %d", now, limit)
 					}
-					<-time.After(10 * time.Millisecond) // or they would hardly meet
+					<-time.After(10 * time.Millisecond) // otherwise they would rarely overlap
 					inside.Add(-weight)
 					if err := l.Release(context.WithoutCancel(t.Context())); err != nil {
 						t.Error(err)

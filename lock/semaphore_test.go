@@ -36,7 +36,8 @@ func TestSemaphoreLimit(t *testing.T) {
 	})
 }
 
-// TestDifferentLimitsExclude exclude each other, however often one tries.
+// TestDifferentLimitsExclude checks that semaphores of different limits exclude each other, also
+// after repeated attempts.
 func TestDifferentLimitsExclude(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		l := b.mustAcquire(b.user().semaphore(2, Config{Owner: "ann"}).Acquire(b.Context()))
@@ -60,8 +61,8 @@ func TestDifferentLimitsExclude(t *testing.T) {
 	})
 }
 
-// TestExpiredSlotOfOtherLimit: the limit was changed after a crash. It does
-// not matter whether the slot is one that the new limit has.
+// TestExpiredSlotOfOtherLimit changes the limit after a crash. The expired slots may be inside or
+// outside the new limit.
 func TestExpiredSlotOfOtherLimit(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		var left []*heldLease
@@ -79,7 +80,8 @@ func TestExpiredSlotOfOtherLimit(t *testing.T) {
 	})
 }
 
-// TestConcurrentTryAcquire: whoever tries gets a slot, as long as there are enough.
+// TestConcurrentTryAcquire checks that all concurrent attempts succeed while there are enough
+// slots.
 func TestConcurrentTryAcquire(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		const users, n = 40, 100
@@ -101,7 +103,7 @@ func TestConcurrentTryAcquire(t *testing.T) {
 				if waiting.Add(-1) == 0 {
 					close(tried)
 				}
-				<-tried // so that nobody gets what another gave back
+				<-tried // so that no contender acquires a released slot
 				if err == nil {
 					err = l.Release(b.Context())
 				}
@@ -114,7 +116,7 @@ func TestConcurrentTryAcquire(t *testing.T) {
 	})
 }
 
-// TestSemaphoreWaitsForOutage waits until it is over.
+// TestSemaphoreWaitsForOutage checks that acquisitions succeed after an outage.
 func TestSemaphoreWaitsForOutage(t *testing.T) {
 	for name, acquire := range map[string]func(u *user) func(context.Context) (*Lease, error){
 		"semaphore": func(u *user) func(context.Context) (*Lease, error) { return u.semaphore(1, Config{}).Acquire },
@@ -138,8 +140,8 @@ func TestSemaphoreWaitsForOutage(t *testing.T) {
 	}
 }
 
-// TestSlotOfOtherLimitIsTakenOver: the slot of one of another limit is taken over, by one of
-// the same limit, while it is ended.
+// TestSlotOfOtherLimitIsTakenOver lets a holder with the same limit take over an expired slot of
+// another limit, while that slot is being released.
 func TestSlotOfOtherLimitIsTakenOver(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		_, err := b.acquireSlotWithoutRenewal(2)

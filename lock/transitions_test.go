@@ -12,15 +12,15 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// The transcripts in testdata/transitions tell in text what becomes of a lease
-// object, and how the outcome of a write is told from what is there. After a change:
+// TestTranscripts checks the transitions of a lease object and the classification of writes against
+// the transcripts in testdata/transitions. After a change, run
 //
 //	go test ./lock -run TestTranscripts -rewrite
 //
-// and then read the difference line by line.
+// and read the difference line by line.
 //
-// Times count from the start of the story, tokens from its microsecond T. The
-// nonces are n1, n2 and so on, in the order of the writes.
+// Times count from the epoch, tokens from its microsecond T. The nonces are n1, n2 and so on, in
+// the order of the writes.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transitions", func(t *testing.T, path string) {
 		s := &transcript{}
@@ -35,7 +35,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// transcript is a lease object, and its story.
+// transcript is the state of a lease object.
 type transcript struct {
 	now    version
 	writes int
@@ -92,7 +92,7 @@ func (s *transcript) run(d *datadriven.TestData) (string, error) {
 	return formatRecord(r), nil
 }
 
-// argument is one of a command's: name=value, or name=(value,value).
+// argument returns an argument of a command: name=value, or name=(value,value).
 func argument(d *datadriven.TestData, name string) (datadriven.CmdArg, bool) {
 	i := slices.IndexFunc(d.CmdArgs, func(a datadriven.CmdArg) bool { return a.Key == name })
 	if i < 0 {
@@ -101,7 +101,7 @@ func argument(d *datadriven.TestData, name string) (datadriven.CmdArg, bool) {
 	return d.CmdArgs[i], true
 }
 
-// text is an argument's value, or another.
+// argText returns the value of an argument, or a default.
 func argText(d *datadriven.TestData, name, otherwise string) string {
 	if arg, ok := argument(d, name); ok {
 		return strings.Join(arg.Vals, " ")
@@ -109,7 +109,7 @@ func argText(d *datadriven.TestData, name, otherwise string) string {
 	return otherwise
 }
 
-// told is a record, for people.
+// formatRecord returns a record as text.
 func formatRecord(r *Record) string {
 	out := fmt.Sprintf("%s, token %s, by %s", r.State, token(r.Token), cmp.Or(r.Owner, "no owner"))
 	if r.Reason != "" {
@@ -129,7 +129,7 @@ func token(n int64) string {
 	}
 }
 
-// read tells what an object's content is taken for.
+// decodeText returns the result of decoding a content.
 func decodeText(content string) string {
 	rec, err := decode([]byte(content))
 	if err != nil {
@@ -138,8 +138,8 @@ func decodeText(content string) string {
 	return formatRecord(&rec)
 }
 
-// classify wrote=n2 [on=n1] [now=(n3,n2,n1)]: what is there now is a nonce, with
-// those before it; without, there is no object.
+// classify wrote=n2 [on=n1] [now=(n3,n2,n1)]: now is the stored nonce, followed by the earlier
+// ones. Without now, there is no object.
 func (s *transcript) classify(d *datadriven.TestData) string {
 	return classify(versionArg(d, "now"), versionArg(d, "on"), argText(d, "wrote", "")).String()
 }
@@ -152,10 +152,10 @@ func versionArg(d *datadriven.TestData, name string) version {
 	return version{exists: true, rec: Record{Nonce: arg.Vals[0], Before: arg.Vals[1:]}}
 }
 
-// judge wrote=x [on=(b,a)] [now=(x,b,a)]: the ids in an object's metadata, the
-// newest first; there have been as many updates, or count and now-count. Without
-// there is no object, and foreign is one that another program wrote. The ETag is
-// of all of that.
+// classify-update wrote=x [on=(b,a)] [now=(x,b,a)]: on and now are the ids in the object's
+// metadata, newest first. The number of updates is that of the ids, or count and now-count. Without
+// ids, there is no object; foreign is an object that another program wrote. The ETag depends on the
+// ids.
 func runClassifyUpdate(d *datadriven.TestData) (string, error) {
 	base, err := snapshotArg(d, "on", "count")
 	if err != nil {

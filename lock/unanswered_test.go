@@ -11,11 +11,11 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// TestUnansweredRequestIsRetried: whichever it is, there is time to look, and to send
-// it again: nothing is lost by it, and nothing is left behind.
+// TestUnansweredRequestIsRetried loses one request or its answer. The lease leaves time to read and
+// to send again, so that nothing is lost or left behind.
 func TestUnansweredRequestIsRetried(t *testing.T) {
 	landed := func(ctx context.Context, do func(context.Context) error) error {
-		_ = do(ctx) // nobody hears of it
+		_ = do(ctx) // the answer is lost
 		return noAnswer(ctx, nil)
 	}
 	for name, fault := range map[string]buckettest.Fault{"on its way there": noAnswer, "on its way back": landed} {
@@ -37,8 +37,7 @@ func TestUnansweredRequestIsRetried(t *testing.T) {
 	}
 }
 
-// TestSlowStore answers each write after the same time, if it is waited for until
-// then: a lease lives as long as it would if nobody hurried.
+// TestSlowStore delays each write by the same time. If the time-out allows it, the lease is kept.
 func TestSlowStore(t *testing.T) {
 	for _, c := range []struct{ ttl, takes time.Duration }{
 		{3 * time.Second, 1200 * time.Millisecond}, {4 * time.Second, 1500 * time.Millisecond},
@@ -62,8 +61,8 @@ func TestSlowStore(t *testing.T) {
 	}
 }
 
-// TestTakeoverDuringRelease: what was held until the release began was not lost by
-// one who waited for its end. What was taken by force may have been.
+// TestTakeoverDuringRelease checks that a lease that was valid when its release began counts as
+// released, even if a waiter took it over meanwhile. After a forced release, it counts as lost.
 func TestTakeoverDuringRelease(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		onBoth(t, func(b *bubble) {
@@ -76,7 +75,7 @@ func TestTakeoverDuringRelease(t *testing.T) {
 				b.noError(err)
 			}
 			u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
-				sleep(2 * ttl) // it also renews then
+				sleep(2 * ttl) // longer than the lease, which is renewed meanwhile
 				return do(context.WithoutCancel(ctx))
 			})
 			err := l.Release(b.Context())

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// adds is a change that adds a text.
+// appendText returns a change that appends a text.
 func appendText(text string) func(context.Context, Content) (Content, error) {
 	return func(_ context.Context, c Content) (Content, error) {
 		c.Body = append(c.Body, text...)
@@ -26,12 +26,12 @@ func appendText(text string) func(context.Context, Content) (Content, error) {
 	}
 }
 
-// update adds a text to the object "k".
+// update appends a text to the object "k".
 func (u *user) update(text string, c UpdateConfig) (Updated, error) {
 	return u.bucket.Update(u.Context(), "k", appendText(text), c)
 }
 
-// is checks what is stored at "k".
+// wantContent checks the content of "k".
 func (b *bubble) wantContent(want string) {
 	b.Helper()
 	if got := b.content("k"); got != want {
@@ -39,7 +39,7 @@ func (b *bubble) wantContent(want string) {
 	}
 }
 
-// untouched checks that an update has written nothing.
+// wantNoWrites checks the content of "k", and that this user wrote nothing.
 func (u *user) wantNoWrites(want string) {
 	u.Helper()
 	u.wantContent(want)
@@ -89,10 +89,10 @@ func TestUpdateKeepsMetadata(t *testing.T) {
 			if diff := cmp.Diff(Content{Exists: true, Body: []byte("ab"), ContentType: "text/plain", Metadata: mine}, c); diff != "" {
 				b.Errorf("it sees (-want +got):\n%s", diff)
 			}
-			c.Body[0] = 'x' // what it was given is its own
+			c.Body[0] = 'x' // the change may modify its argument
 			c.Metadata["shape"] = "round"
 			delete(c.Metadata, "colour")
-			c.Metadata[metaFence] = "1" // and this is Pawl's
+			c.Metadata[metaFence] = "1" // ignored, because the name is Pawl's
 			c.ContentType = "text/html"
 			return c, nil
 		}, UpdateConfig{})
@@ -198,8 +198,8 @@ func TestContendedUpdateFails(t *testing.T) {
 	})
 }
 
-// TestUpdateFindsItsID: its answer is lost, and others update before
-// it looks. Its id is found behind theirs.
+// TestUpdateFindsItsID loses the answer of an update, and lets others update before it reads. Its
+// id is among the later ids.
 func TestUpdateFindsItsID(t *testing.T) {
 	for _, others := range []int{1, 5, maxIDs - 1} {
 		inBubble(t, func(b *bubble) {
@@ -215,7 +215,7 @@ func TestUpdateFindsItsID(t *testing.T) {
 	}
 }
 
-// landedBefore is a write that lands, and whose answer is lost; then comes more.
+// landsBefore is a write that lands without an answer before more runs.
 func landsBefore(more func()) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		err := buckettest.Landed(ctx, do)
@@ -224,7 +224,7 @@ func landsBefore(more func()) buckettest.Fault {
 	}
 }
 
-// updates adds as many texts to the object "k", of others.
+// appendByOther lets another user append n texts to the object "k".
 func (b *bubble) appendByOther(n int) {
 	b.Helper()
 	u := b.user()
@@ -260,7 +260,8 @@ func TestUnsureUpdate(t *testing.T) {
 	}
 }
 
-// TestDeletedCreationIsRepeated cannot tell that from a write that never landed.
+// TestDeletedCreationIsRepeated checks that a deleted creation is repeated, because it looks like a
+// write that never landed.
 func TestDeletedCreationIsRepeated(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -274,7 +275,7 @@ func TestDeletedCreationIsRepeated(t *testing.T) {
 	})
 }
 
-// lostBefore is a write that is lost; then comes more.
+// lostAfter is a write that is lost after more has run.
 func lostAfter(more func()) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		more()
@@ -282,8 +283,8 @@ func lostAfter(more func()) buckettest.Fault {
 	}
 }
 
-// TestRefusedUpdateIsRetried by the condition is believed to be, also where another
-// program overwrote the object: it begins again.
+// TestRefusedUpdateIsRetried checks that a refused update starts again, also if another program
+// overwrote the object.
 func TestRefusedUpdateIsRetried(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "", nil)
@@ -324,7 +325,7 @@ func TestUpdateReturnsPermanentError(t *testing.T) {
 	}
 }
 
-// TestUnansweredUpdateIsRetried is sent again, and so is not unsure.
+// TestUnansweredUpdateIsRetried checks that an unanswered update is sent again, and is not unsure.
 func TestUnansweredUpdateIsRetried(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "a", nil)
@@ -370,8 +371,8 @@ func TestUpdateTimesOut(t *testing.T) {
 	})
 }
 
-// TestSlowChangeReadsAgain looks before it writes, for others may have updated the
-// object more often than their ids are kept.
+// TestSlowChangeReadsAgain checks that an update reads again before its write, because others may
+// have updated the object more often than ids are kept.
 func TestSlowChangeReadsAgain(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "", nil)
@@ -390,7 +391,7 @@ func TestSlowChangeReadsAgain(t *testing.T) {
 	})
 }
 
-// vast is a store whose objects are larger than they seem.
+// oversized is a store whose objects have a wrong, large size.
 type oversized struct{ bucket.Store }
 
 func (v oversized) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -419,9 +420,8 @@ func TestUpdateSizeLimit(t *testing.T) {
 	})
 }
 
-// TestUpdateWithLargeMetadata: the lineage takes what room the user's metadata
-// leave, and an update is refused before anything is written where that is too
-// little.
+// TestUpdateWithLargeMetadata checks that as many ids are kept as fit next to the user's metadata.
+// If too few fit, the update is refused before the write.
 func TestUpdateWithLargeMetadata(t *testing.T) {
 	for _, c := range []struct{ own, ids int }{{0, maxIDs}, {900, maxIDs}, {1500, 25}, {1800, minIDs}, {1820, 0}, {3000, 0}} {
 		inBubble(t, func(b *bubble) {

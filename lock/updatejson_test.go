@@ -45,7 +45,7 @@ func TestUpdateJSON(t *testing.T) {
 	})
 }
 
-// TestUpdateJSONRejectsLossyDecode: what a T cannot hold, and large numbers.
+// TestUpdateJSONRejectsLossyDecode checks contents that a T cannot hold, and large numbers.
 func TestUpdateJSONRejectsLossyDecode(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		for name, content := range map[string]string{
@@ -93,7 +93,7 @@ func TestUpdateJSONRejectsLossyDecode(t *testing.T) {
 	})
 }
 
-// pointed has methods on its pointer alone, as a big.Int has.
+// pointerText has methods on its pointer only, like a big.Int.
 type pointerText struct{ text string }
 
 func (p *pointerText) MarshalText() ([]byte, error) { return []byte(p.text), nil }
@@ -105,7 +105,7 @@ func (p *pointerText) UnmarshalText(b []byte) error {
 
 type octet byte
 
-// many is what package encoding/json has rules for.
+// allKinds has a field for each special rule of package encoding/json.
 type allKinds struct {
 	N       big.Int                `json:"n"`
 	P       pointerText            `json:"p"`
@@ -127,7 +127,8 @@ type allKinds struct {
 	Skipped string                 `json:"-"`
 }
 
-// TestUpdateJSONMatchesEncodingJSON: what package encoding/json has written stays as it is.
+// TestUpdateJSONMatchesEncodingJSON checks that the output of package encoding/json stays
+// unchanged.
 func TestUpdateJSONMatchesEncodingJSON(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		before := allKinds{
@@ -173,13 +174,13 @@ func TestUpdateJSONOfNull(t *testing.T) {
 	})
 }
 
-// oneWay writes what it cannot read.
+// writeOnly has text that it cannot read.
 type writeOnly struct{ N int }
 
 func (writeOnly) MarshalText() ([]byte, error)  { return []byte("text"), nil }
 func (*writeOnly) UnmarshalText(b []byte) error { return errors.New("not " + string(b)) }
 
-// TestUpdateJSONRejectsUnreadableValue is not written.
+// TestUpdateJSONRejectsUnreadableValue checks that such a value is not written.
 func TestUpdateJSONRejectsUnreadableValue(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()

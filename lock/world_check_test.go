@@ -9,38 +9,38 @@ import (
 	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
-// What must hold in every world:
+// Invariants of every world:
 //
-//	L1  whoever enters or renews, no other can still believe to hold the lock, and of a
-//	    semaphore or a shared lock no more than may
-//	L2  tokens only rise: of leases, and of updates under one
-//	L3  nobody is told that somebody else holds the lock that is one's own
-//	L4  when the troubles are over, the lock can be had
-//	L5  everything ends
-//	L6  an update that was told to be written is there once, one that was told
-//	    not to be is not, and no update is there twice
-//	L7  the updates have an order in which every one saw the ones before
+//	L1  when a process acquires or renews a lock, no other holder's lease is valid; for a
+//	    semaphore or a shared lock, at most as many as permitted
+//	L2  the tokens of leases rise, and so do those of updates under a fence
+//	L3  no process reports its own lock as held by another process
+//	L4  when the faults have ended, the lock can be acquired
+//	L5  every operation ends
+//	L6  an update that was reported as written was applied once, an update that was
+//	    reported as not written was not applied, and no update was applied twice
+//	L7  the updates have an order in which each saw all earlier ones
 
-// belief is a lease as its holder sees it.
+// holding is a lease from the view of its holder.
 type holding struct {
 	proc  *proc
 	lease *heldLease
-	reads bool // it is a reader's
-	over  bool // released, lost, or given up
+	reads bool // it is a reader's lease
+	over  bool // released, lost or abandoned
 }
 
-// excludes reports that only one of two may hold the lock. A semaphore is a
-// matter of numbers.
+// excludes reports whether only one of the two may hold the lock. The limit of a semaphore is
+// checked separately.
 func (b *holding) excludes(other *holding) bool {
 	return b.proc.plan.kind != semaphores && !(b.reads && other.reads)
 }
 
-// believes reports that the holder may still act, as far as it can know.
+// mayAct reports whether the holder may still act, as far as it knows.
 func (b *holding) mayAct() bool {
 	return !b.over && !b.proc.gone && !b.disturbed() && b.proc.Now().Sub(b.lease.sent) < b.lease.ttl()
 }
 
-// key is that of the lease.
+// key returns the key of the lease.
 func (b *holding) key() string {
 	if b.proc.plan.register {
 		return lockKey
@@ -48,19 +48,19 @@ func (b *holding) key() string {
 	return b.lease.ref.Key
 }
 
-// excused reports that somebody ended the exclusion.
+// disturbed reports whether an operator or a deletion ended the exclusion.
 func (b *holding) disturbed() bool {
 	return b.lease.at.rec.Token <= b.proc.simulation.disturbed[b.key()]
 }
 
-// entered checks a grant.
+// recordGrant checks an acquired lease.
 func (w *simulation) recordGrant(b *holding) {
 	w.Tracef("process %d holds the lock under %d", b.proc.id, b.lease.at.rec.Token)
 	w.beliefs = append(w.beliefs, b)
 	w.checkExclusion(b)
 }
 
-// alone checks a grant, or a renewal.
+// checkExclusion checks an acquired or renewed lease against all others.
 func (w *simulation) checkExclusion(b *holding) {
 	holders := 1
 	for _, other := range w.beliefs {
@@ -76,13 +76,13 @@ func (w *simulation) checkExclusion(b *holding) {
 	}
 }
 
-// disturb ends the exclusion for whoever holds a lease under a token up to this:
-// it was released by force, or its object deleted.
+// disturb ends the exclusion for holders with a token up to this one, after a forced release or a
+// deletion.
 func (w *simulation) disturb(key string, token int64) {
 	w.disturbed[key] = max(w.disturbed[key], token)
 }
 
-// landed checks what was written: an update under a fencing token, or a lease.
+// checkWrite checks a write that landed: an update under a fencing token, or a lease.
 func (w *simulation) checkWrite(key string, r *storedObject, by *thread) {
 	switch {
 	case key != dataKey:
@@ -110,14 +110,14 @@ func (w *simulation) checkLease(key string, r *storedObject, by *thread) {
 	r.token, r.last = rec.Token, rec
 }
 
-// sent is a try of an update.
+// updateTry is one attempt of an update.
 type updateTry struct {
 	client    int
 	saw, made string
 	from      time.Duration
 }
 
-// checkUpdates looks at what became of the updates in the end.
+// checkUpdates checks the final outcome of all updates.
 func (w *simulation) checkUpdates() {
 	there := map[string]int{}
 	for _, id := range strings.Fields(string(w.object(dataKey).body)) {
@@ -143,8 +143,8 @@ func (w *simulation) checkUpdates() {
 	}
 }
 
-// patience is how long it may take to get the lock when all is calm, on a clock
-// that is right. Who is gone is watched for a TTL: a holder, and then a reader.
+// acquireTimeout bounds the time to acquire the lock without faults, on a correct clock. An
+// abandoned writer and then an abandoned reader are watched for a TTL each.
 func (p *plan) acquireTimeout() time.Duration {
 	return 2*p.ttl + 20*time.Second
 }

@@ -16,10 +16,10 @@ import (
 const (
 	lockKey = "lock"
 	dataKey = "data"
-	limit   = 2 // of semaphores
+	limit   = 2 // limit of the semaphores
 )
 
-// play lets one world happen.
+// runWorld runs one world.
 func runWorld(threads *threads, kernel *simkit.World) {
 	w := &simulation{World: kernel, threads: threads, plan: drawPlan(kernel.Tape), objects: map[string]*storedObject{}, disturbed: map[string]int64{}, outcomes: map[string]bool{}, unresolved: map[string]updateTry{}, history: linearizable.New()}
 	w.Tracef("%+v", w.plan)
@@ -38,7 +38,7 @@ func runWorld(threads *threads, kernel *simkit.World) {
 	w.threads.Abort()
 }
 
-// begin starts what a process does.
+// start starts the operations of a process.
 func (p *proc) start() {
 	if p.plan.kind == updates {
 		p.spawn(updateMany)
@@ -51,8 +51,7 @@ func (p *proc) start() {
 	}
 }
 
-// end looks whether the lock can be had, and the object updated, when all is
-// calm.
+// finish checks, without further faults, that the lock can be acquired, and checks the updates.
 func (w *simulation) finish() {
 	w.calm = true
 	if len(w.Violations) > 0 {
@@ -81,7 +80,7 @@ func (w *simulation) finish() {
 	w.checkUpdates()
 }
 
-// ownLock is a process's own.
+// simLock is the lock of one process.
 type simLock struct {
 	acquire func(ctx context.Context, reads, wait bool) (*heldLease, error)
 	release func(ctx context.Context, h *heldLease, lost error) error
@@ -118,7 +117,7 @@ func (p *proc) newLock() *simLock {
 	return &simLock{func(ctx context.Context, _, wait bool) (*heldLease, error) { return m.enter(ctx, wait) }, m.release}
 }
 
-// mutex is on an object, or on a register.
+// mutex returns the lock on an object or on a register.
 func (p *proc) mutex(c Config) (*Mutex, error) {
 	if !p.plan.register {
 		return p.bucket().Mutex(lockKey, c)
@@ -127,7 +126,7 @@ func (p *proc) mutex(c Config) (*Mutex, error) {
 	return p.env().onRegister(&storeRegisters{&network{p}}, lockKey, holder), err
 }
 
-// contend takes the lock, holds it for a while, and gives it back, some times.
+// contend acquires, holds and releases the lock a few times.
 func (l *simLock) contend(t *thread) {
 	for range 1 + t.Tape.Choose(3) {
 		ctx, stop := t.Limit(context.Background(), simkit.Pick(t.Tape, time.Duration(10), 3, 1)*t.plan.ttl)
@@ -144,7 +143,7 @@ func (l *simLock) contend(t *thread) {
 	}
 }
 
-// refused checks why one does not get the lock.
+// checkRefusal checks the error of a failed acquisition.
 func (t *thread) checkRefusal(err error) {
 	t.Tracef("process %d: %v", t.id, err)
 	var held *HeldError
@@ -154,8 +153,7 @@ func (t *thread) checkRefusal(err error) {
 	}
 }
 
-// holds renews the lease in one coroutine and works in another, and gives it
-// back.
+// hold renews the lease in one coroutine, works in another, and releases the lease.
 func (l *simLock) hold(t *thread, h *heldLease, reads bool) {
 	b := &holding{proc: t.proc, lease: h, reads: reads}
 	t.recordGrant(b)
@@ -191,10 +189,10 @@ func (l *simLock) hold(t *thread, h *heldLease, reads bool) {
 	}
 }
 
-// calm reports that nothing goes wrong in a world.
+// faultless reports whether the world has no faults.
 func (p *plan) faultless() bool { return p.faults == 0 && p.freezes == 0 }
 
-// updates updates the data once.
+// update updates the data once.
 func (t *thread) update(fence int64) {
 	t.fence = fence
 	t.simulation.updated++
@@ -224,7 +222,7 @@ func (t *thread) update(fence int64) {
 	}
 }
 
-// update20 updates the data up to 20 times.
+// updateMany updates the data up to 20 times.
 func updateMany(t *thread) {
 	for range 1 + t.Tape.Choose(20) {
 		t.update(0)
@@ -232,7 +230,7 @@ func updateMany(t *thread) {
 	}
 }
 
-// force is an operator who releases a lease, whoever holds it.
+// forceRelease is an operator who releases a lease by force.
 func forceRelease(t *thread) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(t.objects)) {
@@ -261,7 +259,7 @@ func forceRelease(t *thread) {
 	t.Tracef("an operator releases %s, %d: %v", key, now.rec.Token, err)
 }
 
-// deletes removes the lease's object by accident.
+// deleteLease deletes the lease's object by accident.
 func (w *simulation) deleteLease() {
 	w.Tracef("the lease's object is deleted")
 	w.object(lockKey).exists = false

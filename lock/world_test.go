@@ -10,9 +10,8 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// sea is a simulated world: processes with clocks of their own over one object
-// store, and a network between that does its worst. All choices come from one
-// tape. Nothing runs at the same time as something else.
+// simulation is a simulated world: processes with their own clocks, one object store, and a faulty
+// network between them. All choices come from one tape. Only one coroutine runs at a time.
 type simulation struct {
 	*simkit.World
 	threads *threads
@@ -22,35 +21,35 @@ type simulation struct {
 	objects    map[string]*storedObject
 	procs      []*proc
 	beliefs    []*holding
-	disturbed  map[string]int64 // by key: who holds a token up to this was disturbed
+	disturbed  map[string]int64 // by key: holders with a token up to this were disturbed
 	updated    int
-	outcomes   map[string]bool      // what became of each update, where that is known
-	unresolved map[string]updateTry // the others
+	outcomes   map[string]bool      // known outcomes of updates
+	unresolved map[string]updateTry // updates with an unknown outcome
 	history    *linearizable.History
 }
 
-// plan is what kind of world it is. Chances are per mille of the requests.
+// plan is the kind of a world. Probabilities are per mille of the requests.
 type plan struct {
 	ttl      time.Duration
 	procs    int
-	sharing  bool // two coroutines of each process share what they contend by
+	sharing  bool // two coroutines of each process share its lock
 	faults   int  // of requests
 	freezes  int
 	crashes  int
 	skewed   bool
-	operator bool // somebody forces a release
-	deletes  bool // somebody deletes the lease's object
+	operator bool // an operator forces a release
+	deletes  bool // the lease's object is deleted
 	kind     kind
 	register bool // mutexes are on a register of a ledger
 }
 
-// kind is what they contend for.
+// kind is the kind of lock in a world.
 type kind int
 
 const (
 	mutexes    kind = iota
-	updates         // they hold no lock, and only update
-	semaphores      // of 2
+	updates         // updates without a lock
+	semaphores      // of limit 2
 	shared          // readers and writers
 	kinds
 )
@@ -69,7 +68,7 @@ func drawPlan(t *simkit.Tape) plan {
 	return p
 }
 
-// maxSteps ends worlds that do not end by themselves, which is wrong.
+// maxSteps ends worlds that do not end, which violates L5.
 const maxSteps = 20_000
 
 // run runs all events.
@@ -82,7 +81,7 @@ func (w *simulation) run() {
 	}
 }
 
-// proc is a process: a clock, and coroutines that stand still while it does.
+// proc is a process: a clock, and coroutines that pause together.
 type proc struct {
 	*simulation
 	id     int
@@ -103,7 +102,7 @@ func (w *simulation) proc() *proc {
 	return p
 }
 
-// epoch is when worlds begin.
+// epoch is the start of every world.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Now implements clock.
@@ -115,8 +114,8 @@ func (p *proc) Now() time.Time {
 type thread struct {
 	simkit.Thread
 	*proc
-	fence int64 // under which it updates
-	force bool  // it releases the locks of others
+	fence int64 // the fence of its updates
+	force bool  // it releases locks by force
 }
 
 type threads = simkit.Threads[*thread]
@@ -130,7 +129,7 @@ func (p *proc) spawn(job func(*thread)) {
 	p.threads.Start(t, func() { job(t) })
 }
 
-// resume goes on, when the process does.
+// resume resumes the coroutine when its process is running.
 func (t *thread) resume() {
 	switch {
 	case t.gone:
@@ -141,7 +140,7 @@ func (t *thread) resume() {
 	}
 }
 
-// wait waits for some true time.
+// wait waits for d of true time.
 func (t *thread) wait(d time.Duration) {
 	t.After(d, t.resume)
 	t.suspend()
@@ -160,7 +159,7 @@ func (t *thread) suspend() {
 	}
 }
 
-// freeze lets the process stand still, or end.
+// freeze pauses the process.
 func (t *thread) freeze() {
 	d := simkit.Pick(t.Tape, t.plan.ttl/2, t.plan.ttl, 3*t.plan.ttl) + t.Tape.UpTo(t.plan.ttl/2)
 	t.frozen = t.simulation.Now + d
@@ -168,7 +167,7 @@ func (t *thread) freeze() {
 	t.wait(d)
 }
 
-// wait lets the running coroutine wait.
+// wait suspends the running coroutine for d.
 func (p *proc) wait(d time.Duration) { p.threads.Current.wait(d) }
 
 // Sleep implements clock.
@@ -183,7 +182,7 @@ func (p *proc) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Await implements clock. It looks now and then.
+// Await implements clock. It polls done.
 func (p *proc) Await(ctx context.Context, done <-chan struct{}) bool {
 	for {
 		select {
@@ -207,7 +206,7 @@ func (p *proc) Limit(ctx context.Context, d time.Duration) (context.Context, con
 	return &limited{ctx, p, until}, func() {}
 }
 
-// limited is a context that ends by a process's own clock.
+// limited is a context that ends by the clock of its process.
 type limited struct {
 	context.Context
 	proc  *proc
@@ -239,7 +238,7 @@ func (c *stoppable) Err() error {
 	return c.Context.Err()
 }
 
-// world is what a process's locks take from outside.
+// env returns the environment of the locks of a process.
 func (p *proc) env() *env {
 	return &env{
 		store: &network{p}, clock: p,

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// refusedAfterwards lands, and is answered by a refusal: that of its second copy,
-// which an SDK or a proxy has sent.
+// landsThenRefused lands, and is answered by a refusal. The refusal is that of a second copy, which
+// an SDK or a proxy has sent.
 func landsThenRefused(kind error) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		if err := do(ctx); err != nil {
@@ -24,7 +24,7 @@ func landsThenRefused(kind error) buckettest.Fault {
 	}
 }
 
-// troubled are the troubles of a write.
+// writeFaults are the faults of a write.
 var writeFaults = map[string]buckettest.Fault{
 	"landed, no answer":       buckettest.Landed,
 	"lost":                    buckettest.Lost,
@@ -35,8 +35,8 @@ var writeFaults = map[string]buckettest.Fault{
 	"412 for nothing":         buckettest.Answer(bucket.ErrPrecondition),
 }
 
-// TestFaultyWrites gives each write of a lease, and of an update, each fault of a write. No
-// process is refused because of its own write, and no update is lost or applied twice.
+// TestFaultyWrites injects each fault into each write of a lease and of an update. No process is
+// refused because of its own write, and no update is lost or applied twice.
 func TestFaultyWrites(t *testing.T) {
 	for name, fault := range writeFaults {
 		for kind, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
@@ -79,8 +79,8 @@ func TestFaultyWrites(t *testing.T) {
 	}
 }
 
-// TestCanceledAcquireReleasesLateWrite: who gives up while its write is under way must not keep
-// the lock from others.
+// TestCanceledAcquireReleasesLateWrite cancels an acquisition whose write lands. The lock must not
+// stay held.
 func TestCanceledAcquireReleasesLateWrite(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -92,7 +92,7 @@ func TestCanceledAcquireReleasesLateWrite(t *testing.T) {
 		})
 		_, err := u.mutex(Config{TTL: ttl}).Acquire(ctx)
 		b.wantError(err, context.Canceled)
-		u.wantRequests("3 Get, 2 Put") // it looks, also once in vain, and releases
+		u.wantRequests("3 Get, 2 Put") // one read fails, a second one finds the lease, and a write releases it
 		if rec, err := u.bucket.Show(b.Context(), "k"); err != nil || rec.State != Released {
 			b.Errorf("left behind: %+v, %v", rec, err)
 		}
@@ -100,7 +100,7 @@ func TestCanceledAcquireReleasesLateWrite(t *testing.T) {
 	})
 }
 
-// TestUnavailableStoreTimesOut gives no lock, and no thread to wait for.
+// TestUnavailableStoreTimesOut checks that an acquisition fails, and that no goroutine remains.
 func TestUnavailableStoreTimesOut(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -119,7 +119,8 @@ func TestUnavailableStoreTimesOut(t *testing.T) {
 	})
 }
 
-// TestPermanentErrorsAreNotRetried: nothing is written, and nobody waits.
+// TestPermanentErrorsAreNotRetried checks that a permanent error is returned at once, and that
+// nothing is written.
 func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	for _, kind := range []error{bucket.ErrDenied, bucket.ErrInvalid, bucket.ErrNoBucket} {
 		for _, op := range []buckettest.Op{buckettest.Get, buckettest.Put} {
@@ -138,7 +139,7 @@ func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	}
 }
 
-// TestForceReleaseWithFaultyWrites: it tells the truth.
+// TestForceReleaseWithFaultyWrites checks that the returned record is the stored one.
 func TestForceReleaseWithFaultyWrites(t *testing.T) {
 	for name, fault := range writeFaults {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestForceReleaseWithFaultyWrites(t *testing.T) {
 	}
 }
 
-// TestForceReleaseDuringRenewal is not kept out by the renewals.
+// TestForceReleaseDuringRenewal checks that a renewal does not prevent a forced release.
 func TestForceReleaseDuringRenewal(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		h := b.acquireWithoutRenewal(b.mutex(Config{TTL: ttl}))
@@ -194,8 +195,8 @@ func TestHeldErrorText(t *testing.T) {
 	}
 }
 
-// TestRenewalsStopAfterLoss: a lease that nobody releases renews itself for ever,
-// and one that is lost does not.
+// TestRenewalsStopAfterLoss checks that a lost lease is not renewed. A lease that is not released
+// would be renewed without end.
 func TestRenewalsStopAfterLoss(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
