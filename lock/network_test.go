@@ -58,7 +58,7 @@ func (n *network) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Re
 
 // Head implements [bucket.Store].
 func (n *network) Head(context.Context, event.Object) (bucket.Info, error) {
-	panic("nobody needs it")
+	panic("not used by locks")
 }
 
 // List implements [bucket.Store].

@@ -57,12 +57,12 @@ func registerError(err error) error {
 
 // RemoveRegister implements [ledger.Registers].
 func (r *storeRegisters) RemoveRegister(context.Context, string, string) error {
-	panic("nobody needs it")
+	panic("not used by locks")
 }
 
 // ListRegisters implements [ledger.Registers].
 func (r *storeRegisters) ListRegisters(context.Context, string) iter.Seq2[ledger.Register, error] {
-	panic("nobody needs it")
+	panic("not used by locks")
 }
 
 // TestOnRegister shares a lock between two processes that share only a ledger.

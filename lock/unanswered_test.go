@@ -18,7 +18,7 @@ func TestUnansweredRequestIsRetried(t *testing.T) {
 		_ = do(ctx) // the answer is lost
 		return noAnswer(ctx, nil)
 	}
-	for name, fault := range map[string]buckettest.Fault{"on its way there": noAnswer, "on its way back": landed} {
+	for name, fault := range map[string]buckettest.Fault{"request lost": noAnswer, "answer lost": landed} {
 		for _, ttl := range []time.Duration{3 * time.Second, 10 * time.Second, 18 * time.Second, time.Hour} {
 			t.Run(name+", "+ttl.String(), func(t *testing.T) {
 				onBoth(t, func(b *bubble) {

@@ -68,11 +68,11 @@ func (w *simulation) checkExclusion(b *holding) {
 			continue
 		}
 		if holders++; b.excludes(other) {
-			w.Violatef("L1", "process %d enters, or stays, under %d, and process %d holds it under %d", b.proc.id, b.lease.at.rec.Token, other.proc.id, other.lease.at.rec.Token)
+			w.Violatef("L1", "process %d acquires or renews under %d while process %d holds the lock under %d", b.proc.id, b.lease.at.rec.Token, other.proc.id, other.lease.at.rec.Token)
 		}
 	}
 	if w.plan.kind == semaphores && holders > limit {
-		w.Violatef("L1", "%d hold a semaphore of %d", holders, limit)
+		w.Violatef("L1", "%d holders of a semaphore of %d", holders, limit)
 	}
 }
 
@@ -132,7 +132,7 @@ func (w *simulation) checkUpdates() {
 		if written := w.outcomes[id]; written && there[id] == 0 {
 			w.Violatef("L6", "update %s was lost", id)
 		} else if !written && there[id] > 0 {
-			w.Violatef("L6", "update %s was applied though it was told not to be", id)
+			w.Violatef("L6", "update %s was applied although it was reported as not written", id)
 		}
 	}
 	for _, s := range w.unresolved {

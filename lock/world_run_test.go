@@ -75,7 +75,7 @@ func (w *simulation) finish() {
 	})
 	w.run()
 	if !done && len(w.Violations) == 0 {
-		w.Violatef("L4", "nobody gets the lock in the end")
+		w.Violatef("L4", "the lock cannot be acquired in the end")
 	}
 	w.checkUpdates()
 }
@@ -149,7 +149,7 @@ func (t *thread) checkRefusal(err error) {
 	var held *HeldError
 	mates := t.plan.sharing && (t.plan.kind == shared || t.plan.kind == semaphores) // they ask at the same time
 	if !mates && errors.As(err, &held) && held.Record.Owner == fmt.Sprintf("process %d", t.id) {
-		t.Violatef("L3", "process %d is told: %v", t.id, err)
+		t.Violatef("L3", "process %d gets: %v", t.id, err)
 	}
 }
 
@@ -212,7 +212,7 @@ func (t *thread) update(fence int64) {
 		delete(t.unresolved, id)
 	case errors.Is(err, ErrUnsure):
 		if t.plan.faultless() {
-			t.Violatef("L6", "nothing goes wrong, and yet: %v", err)
+			t.Violatef("L6", "unexpected without faults: %v", err)
 		}
 	case errors.Is(err, ErrContended), errors.Is(err, ErrFenced), errors.Is(err, bucket.ErrUnavailable):
 		t.outcomes[id] = false

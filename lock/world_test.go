@@ -75,7 +75,7 @@ const maxSteps = 20_000
 func (w *simulation) run() {
 	for w.Step() {
 		if w.Steps > maxSteps {
-			w.Violatef("L5", "it goes on for ever")
+			w.Violatef("L5", "the world does not end")
 			return
 		}
 	}
@@ -163,7 +163,7 @@ func (t *thread) suspend() {
 func (t *thread) freeze() {
 	d := simkit.Pick(t.Tape, t.plan.ttl/2, t.plan.ttl, 3*t.plan.ttl) + t.Tape.UpTo(t.plan.ttl/2)
 	t.frozen = t.simulation.Now + d
-	t.Tracef("process %d stands still for %v", t.id, d)
+	t.Tracef("process %d pauses for %v", t.id, d)
 	t.wait(d)
 }
 
