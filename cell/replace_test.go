@@ -8,12 +8,12 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// shelf is a cell that does and answers what a test says.
+// fakeCell is a cell whose answers a test sets.
 type fakeCell struct {
 	cell.Value
 	answer  error // of the next write
 	lands   bool  // the write lands in spite of the answer
-	readErr error // of reads
+	readErr error // error of reads
 }
 
 func (s *fakeCell) Read(context.Context) (cell.Value, error) { return s.Value, s.readErr }
@@ -35,7 +35,7 @@ func TestReplace(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		shelf   fakeCell
-		version string // with which it begins
+		version string // expected version
 		outcome cell.Outcome
 		err     error
 		after   string

@@ -6,100 +6,97 @@ import (
 	"fmt"
 )
 
-// Outcome is what became of a write.
+// Outcome is the outcome of a write.
 type Outcome uint8
 
-// The fates of a write.
+// The outcomes of a write.
 const (
-	// Unclear: a copy may have landed, or may land yet.
+	// Unclear means that a copy may have landed, or may land later.
 	Unclear Outcome = iota
-	// Landed: it is what is there now.
+	// Landed means that the write is the current value.
 	Landed
-	// Superseded: it had landed, and another has written since.
+	// Superseded means that the write had landed, and another write replaced it.
 	Superseded
-	// Lost: it has not landed. Another has written instead, or the request was
-	// refused.
+	// Lost means that the write has not landed and will not land: another write came first, or the
+	// request was refused.
 	Lost
 )
 
 func (f Outcome) String() string { return [...]string{"unclear", "landed", "superseded", "lost"}[f] }
 
-// Write is one write on its way: the same content under the same condition, sent
-// until its outcome is known. It has no clock and no goroutines: what takes time is
-// in its functions. It is not safe for concurrent use, and can be run again while
-// its outcome is Unclear.
+// Write is one conditional write, which is sent until its outcome is known. Every request has the
+// same content and the same condition. Write has no clock and no goroutines: its functions do the
+// waiting. It is not safe for concurrent use. It can be run again while its outcome is Unclear.
 //
-// # What an answer means
+// # Answers
 //
-//	answer to the request      believed without a look if               so
+//	answer to the request      believed without a read if               outcome
 //	accepted                   always                                   Landed
-//	ErrUnsent                  always                                   sent again, as Pace allows
-//	ErrConflict                Trust.Conflict                           sent again, as Pace allows
-//	ErrPrecondition            Trust.Precondition, and no request       Lost
-//	                           is unanswered
-//	ErrRefused                 Trust.Refusal, or no request is in       Lost, or Unclear if an earlier request
-//	                           doubt and the write is not Shared        is in doubt, with that error
+//	ErrUnsent                  always                                   sent again, if Pace allows it
+//	ErrConflict                Trust.Conflict                           sent again, if Pace allows it
+//	ErrPrecondition            Trust.Precondition, and every request    Lost
+//	                           was answered
+//	ErrRefused                 Trust.Refusal; or no earlier request     Lost; or Unclear with that error, if an
+//	                           is in doubt, and the write is not        earlier request is in doubt
+//	                           Shared
 //
-// An answer that is not believed leaves its request in doubt: a refusal may be the
-// answer to a copy that an SDK or a proxy sent of what had landed. So it is looked
-// for:
+// After any other answer, the request is in doubt. A refusal, for example, may answer a second copy
+// that an SDK or a proxy sent after the first copy had landed. Therefore Look reads the value:
 //
-//	answer to the request      what the look shows      so
-//	any                        Landed, Superseded       that
+//	answer to the request      Look returns             outcome
+//	any                        Landed, Superseded       the same
 //	any                        Lost                     Lost
 //	ErrRefused                 Unclear                  Unclear, with that error
-//	any other                  Unclear                  sent again, as Pace allows
-//	any                        an error                 that error, and the outcome beside it
+//	any other                  Unclear                  sent again, if Pace allows it
+//	any                        an error                 as Look returns it, with that error
 //
-// Where Pace allows no more, or a refusal for good ends it, a write is Lost if no
-// request is in doubt, and otherwise Unclear.
+// If Pace ends the write, or a permanent refusal does, the write is Lost if no request is in doubt,
+// and otherwise Unclear.
 //
-// # What is unanswered
+// # Unanswered requests
 //
-// A request without an answer may land after everything else. Unanswered counts
-// them. One whose answer is lost, and whose write is found then, is the one that
-// landed: Resolves of them are answered. A refusal does not tell which copy had
-// landed, so a find after one resolves none. Where the look after a failed
-// precondition fails, the request counts as unanswered, if a find could have
-// resolved it.
+// A request without an answer may land after all later requests. Unanswered counts these requests.
+// If the answer is lost and Look then finds the write, that request is the one that landed, so
+// Resolves requests count as answered. A refusal does not show which copy had landed, so finding
+// the write after a refusal resolves no request. If Look fails after a failed precondition, the
+// request counts as unanswered, provided that finding it could have resolved it.
 type Write struct {
 	// Send sends the request once.
 	Send func(ctx context.Context) error
-	// Look reads what is there after an answer that was not believed, and says
-	// what it means for the write: Unclear if nothing has changed. Its error ends
-	// the write.
+	// Look reads the current value after an answer that was not believed, and returns the outcome
+	// of the write: Unclear if the value is unchanged. Its error ends the write.
 	Look func(ctx context.Context, answer error) (Outcome, error)
-	// Pace waits until the request is to be sent again, after it was sent try
-	// times in this run, or returns the error that ends the write.
+	// Pace waits until the request should be sent again, after it was sent try times in this run.
+	// Its error ends the write.
 	Pace func(ctx context.Context, try int, answer error) error
-	// Trust says which refusals are believed without a look.
+	// Trust selects the refusals that are believed without a read.
 	Trust Trust
-	// Shared: others send the same content. A refusal for good is looked into even if
-	// no request is in doubt, because one of theirs may have landed.
+	// Shared means that other processes send the same content. Look then also follows the first
+	// permanent refusal, because another process's write may have landed.
 	Shared bool
-	// Resolves is how many unanswered requests a find resolves: 1 if what is
-	// found tells whose it is, and 0 if it does not, as after a removal.
+	// Resolves is the number of unanswered requests that finding the write resolves: 1 if the value
+	// identifies its writer, and 0 if it does not, as after a removal.
 	Resolves int
 
-	// Unanswered is how many requests have had no answer, and may land yet.
+	// Unanswered is the number of requests without an answer, which may still land.
 	Unanswered int
-	// doubt says that a request was sent whose answer was not believed.
+	// doubt is true after an answer that was not believed.
 	doubt bool
 }
 
-// Trust says what a refusal proves.
+// Trust selects the refusals that prove an outcome.
 type Trust struct {
-	// Precondition: a failed one proves that the write is lost, unless a request
+	// Precondition means that a failed precondition proves that the write is lost, unless a request
 	// is unanswered.
 	Precondition bool
-	// Conflict: one proves that the request wrote nothing.
+	// Conflict means that a conflict proves that the request wrote nothing.
 	Conflict bool
-	// Refusal: one for good is believed also after other requests, for what is
-	// unanswered then is told by Unanswered.
+	// Refusal means that a permanent refusal is also believed after earlier requests. Unanswered
+	// counts the requests that may still land.
 	Refusal bool
 }
 
-// Run sends the write until its outcome is known, or Pace or Look end it.
+// Run sends the write until its outcome is known, or until Pace or Look ends it.
 func (w *Write) Run(ctx context.Context) (Outcome, error) {
 	for try := 1; ; try++ {
 		answer := w.Send(ctx)
@@ -123,7 +120,7 @@ func (w *Write) Run(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// unlanded is the outcome of a write that ends without having been found.
+// endOutcome returns the outcome of a write that ends without being found.
 func (w *Write) endOutcome() Outcome {
 	if w.doubt {
 		return Unclear
@@ -131,8 +128,8 @@ func (w *Write) endOutcome() Outcome {
 	return Lost
 }
 
-// look looks for the write. If nothing has changed, and it may be sent again, it
-// returns Unclear without an error.
+// look calls Look and updates Unanswered. It returns Unclear without an error if the value is
+// unchanged and the request may be sent again.
 func (w *Write) look(ctx context.Context, answer error) (Outcome, error) {
 	refused := errors.Is(answer, ErrPrecondition) || errors.Is(answer, ErrConflict) || errors.Is(answer, ErrRefused)
 	if !refused {
@@ -150,10 +147,10 @@ func (w *Write) look(ctx context.Context, answer error) (Outcome, error) {
 	return outcome, err
 }
 
-// Replace returns a write that replaces the body of c if c still has *version. An empty
-// version requires that c has no value. After Landed, *version is the new version. isOurs
-// reports whether only this write can have written a body. A Lost write returns an error:
-// ErrPrecondition, or the refusal. The caller sets Pace.
+// Replace returns a write that replaces the body of c if c still has *version. An empty version
+// requires that c has no value. After Landed, *version is the new version. isOurs reports whether
+// only this write can have written a body. A Lost write returns an error: ErrPrecondition, or the
+// refusal. The caller sets Pace.
 func Replace(c Cell, version *string, body []byte, isOurs func(body []byte) bool) *Write {
 	w := &Write{Resolves: 1}
 	w.Send = func(ctx context.Context) error {

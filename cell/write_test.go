@@ -10,10 +10,10 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// errSilent is an answer without a kind: a time-out, say.
+// errNoAnswer is an answer without a kind, such as a time-out.
 var errNoAnswer = errors.New("no answer")
 
-// found is what a look shows.
+// lookResult is a result of Look.
 type lookResult struct {
 	outcome cell.Outcome
 	err     error
@@ -24,7 +24,7 @@ var (
 	blind     = lookResult{cell.Unclear, errors.New("no look")}
 )
 
-// played is a write whose answers and looks are given.
+// scriptedWrite is a write with scripted answers and results of Look.
 type scriptedWrite struct {
 	t       *testing.T
 	answers []error
@@ -62,7 +62,7 @@ func newScriptedWrite(t *testing.T, trust cell.Trust, resolves int, answers []er
 	return p
 }
 
-// ends checks a run.
+// wantResult runs the write and checks its result.
 func (p *scriptedWrite) wantResult(outcome cell.Outcome, err error, unanswered int) {
 	p.t.Helper()
 	got, gotErr := p.Run(p.t.Context())
@@ -74,8 +74,8 @@ func (p *scriptedWrite) wantResult(outcome cell.Outcome, err error, unanswered i
 	}
 }
 
-// TestWrite is the tables of Write, with all requests before the last one unclear
-// and looked for in vain where there are several.
+// TestWrite covers the tables of Write. In cases with several requests, all requests before the
+// last one are unclear and not found.
 func TestWrite(t *testing.T) {
 	trusting := cell.Trust{Precondition: true, Conflict: true, Refusal: true}
 	refused := cell.Refusal("denied")
@@ -129,15 +129,14 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestFindThatResolvesNothing: where a find does not tell whose it is, it resolves
-// nothing, and a refusal leaves nothing unanswered.
+// TestFindThatResolvesNothing checks a write with Resolves 0: finding it resolves no request, and a
+// refusal leaves no request unanswered.
 func TestFindThatResolvesNothing(t *testing.T) {
 	newScriptedWrite(t, cell.Trust{}, 0, []error{errNoAnswer}, lookResult{cell.Landed, nil}).wantResult(cell.Landed, nil, 1)
 	newScriptedWrite(t, cell.Trust{}, 0, []error{cell.ErrPrecondition}, blind).wantResult(cell.Unclear, blind.err, 0)
 }
 
-// TestSharedWrite: what others may have stored is looked for also after the first
-// refusal for good.
+// TestSharedWrite checks that Look also follows the first permanent refusal.
 func TestSharedWrite(t *testing.T) {
 	refused := cell.Refusal("denied")
 	for _, c := range []struct {
@@ -156,7 +155,7 @@ func TestSharedWrite(t *testing.T) {
 	}
 }
 
-// TestRunAgainRemembersRequests: a write that is run again remembers what it has sent.
+// TestRunAgainRemembersRequests checks that a second run knows the requests of the first.
 func TestRunAgainRemembersRequests(t *testing.T) {
 	p := newScriptedWrite(t, cell.Trust{}, 1, []error{errNoAnswer}, blind)
 	p.wantResult(cell.Unclear, blind.err, 1)

@@ -1,8 +1,8 @@
-// Package fakes3 is an S3 endpoint in memory, for quick tests: gofakes3, with
-// corrected expiry, version ids and times.
+// Package fakes3 is an S3 endpoint in memory, for fast tests: gofakes3, with corrected expiry,
+// version IDs and times.
 //
-// It believes any signature that has not expired, sends no notifications, ignores If-Match on
-// DELETE, and a PUT without metadata leaves the metadata of the object before.
+// It accepts any signature that has not expired, and sends no notifications. It ignores If-Match on
+// DELETE. A PUT without metadata keeps the metadata of the previous object.
 package fakes3
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
-// New returns a handler of the S3 API over no buckets: create them through it.
+// New returns a handler of the S3 API without buckets. Create buckets through the API.
 func New() http.Handler {
 	quiet := gofakes3.StdLog(log.New(io.Discard, "", 0))
 	return RefuseExpired(gofakes3.New(NewBackend(), gofakes3.WithLogger(quiet), gofakes3.WithoutVersioning()).Server())
 }
 
-// RefuseExpired refuses presigned requests that begin after their signature expired, as S3
-// does. Package gofakes3 accepts them.
+// RefuseExpired refuses presigned requests that begin after their signature expired, as S3 does.
+// Package gofakes3 accepts them.
 func RefuseExpired(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -34,14 +34,14 @@ func RefuseExpired(next http.Handler) http.Handler {
 		seconds, none := strconv.Atoi(q.Get("X-Amz-Expires"))
 		if err == nil && none == nil && time.Since(signed) > time.Duration(seconds)*time.Second {
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>") // or the caller has gone
+			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>") // the client may be gone
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// Backend stores objects in memory. It has no version ids: s3mem returns one for HEAD and
+// Backend stores objects in memory. It has no version IDs, because s3mem returns one for HEAD and
 // none for GET.
 type Backend struct {
 	*s3mem.Backend
@@ -69,7 +69,7 @@ func (b *Backend) HeadObject(bucket, key string) (*gofakes3.Object, error) {
 // object, as those of S3 do. gofakes3 returns the start of the request for HEAD and GET, and s3mem
 // returns its end for listings.
 func (b *Backend) PutObject(bucket, key string, meta map[string]string, body io.Reader, size int64, c *gofakes3.PutConditions) (gofakes3.PutObjectResult, error) {
-	// A slow client must not block other requests, so the body is read before the lock is taken.
+	// Read the body before locking, so that a slow client does not block other requests.
 	data, err := gofakes3.ReadAll(body, size)
 	if err != nil {
 		return gofakes3.PutObjectResult{}, err
@@ -88,7 +88,7 @@ func (b *Backend) CopyObject(fromBucket, fromKey, bucket, key string, meta map[s
 	return gofakes3.CopyObject(b, fromBucket, fromKey, bucket, key, meta)
 }
 
-// clock is the clock of s3mem. It stands still while PutObject stores an object.
+// clock is the clock of s3mem. It is stopped while PutObject stores an object.
 type clock struct {
 	gofakes3.TimeSource
 	stored atomic.Pointer[time.Time] // nil unless PutObject stores an object

@@ -17,7 +17,7 @@ import (
 type slowBody struct{ io.Reader }
 
 func (b slowBody) Read(p []byte) (int, error) {
-	time.Sleep(3 * time.Second) // of the test's bubble
+	time.Sleep(3 * time.Second) // virtual time of the bubble
 	return b.Reader.Read(p)
 }
 

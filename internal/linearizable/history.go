@@ -1,10 +1,8 @@
-// Package linearizable checks that a store is made of registers: whatever
-// several clients do to it at once, and whatever answers get lost, what they see
-// must be what they would have seen had each call been made in an instant of its
-// own between its beginning and its end. That is called linearizable.
+// Package linearizable checks that the calls on registers are linearizable: the results must be
+// possible if each call took effect at one instant between its start and its end. This must be true
+// for concurrent clients and lost answers.
 //
-// The search for such an order is porcupine's. A history for which it takes too
-// long fails.
+// The search for such an order is porcupine's. If the search takes too long, the check fails.
 package linearizable
 
 import (
@@ -19,15 +17,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// never is the end of a call that may still take effect when all is over.
+// openEnd is the end of a call that may take effect after all others.
 const openEnd = math.MaxInt64
 
-// patience is how long a register's order is searched for. It takes a few
+// checkTimeout bounds the search for the order of one register. It usually takes a few
 // milliseconds.
 const checkTimeout = 10 * time.Second
 
-// History is what clients did to registers, and when. It is safe for concurrent
-// use.
+// History is the calls of clients on registers, with their times. It is safe for concurrent use.
 type History struct {
 	start time.Time
 
@@ -35,16 +32,15 @@ type History struct {
 	calls map[string][]porcupine.Operation // by register
 }
 
-// New returns an empty history. Every register holds nothing.
+// New returns an empty history. No register has a value.
 func New() *History {
 	return &History{start: time.Now(), calls: map[string][]porcupine.Operation{}}
 }
 
-// Now returns the time by the one clock that all clients share.
+// Now returns the time of the clock that all clients share.
 func (h *History) Now() time.Duration { return time.Since(h.start) }
 
-// Add tells of a call on a register, from its beginning to its end. That of an
-// [Unknown] does not count.
+// Add adds a call on a register, from its start to its end. The end of an [Unknown] is ignored.
 func (h *History) Add(client int, register string, from, to time.Duration, op Op) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,8 +61,8 @@ var model = porcupine.Model{
 	},
 }
 
-// Check returns an error if there is a register whose calls have no order, or
-// none that was found in time. The error tells its history.
+// Check returns an error if the calls of a register have no valid order, or if none was found in
+// time. The error contains the calls.
 func (h *History) Check() error { return h.check(checkTimeout) }
 
 func (h *History) check(limit time.Duration) error {
@@ -86,7 +82,7 @@ func (h *History) check(limit time.Duration) error {
 	return nil
 }
 
-// longest returns the longest order of calls that makes sense.
+// longestOrder returns the longest valid order of calls.
 func longestOrder(info porcupine.LinearizationInfo) (best []porcupine.Operation) {
 	for _, order := range slices.Concat(info.PartialLinearizationsOperations()...) {
 		if len(order) > len(best) {
@@ -96,8 +92,8 @@ func longestOrder(info porcupine.LinearizationInfo) (best []porcupine.Operation)
 	return best
 }
 
-// tell prints the calls in the order of their beginnings, each with its place in
-// the order that was found, if it has one.
+// formatCalls prints the calls in order of their starts, each with its position in the order that
+// was found, if any.
 func formatCalls(calls, order []porcupine.Operation) string {
 	place := map[any]int{}
 	for i, o := range order {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// call is a call of a history that is written down by hand.
+// call is a call of a hand-written history.
 type call struct {
 	from, to time.Duration
 	op       Op
@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 			for i, c := range tc.calls {
 				h.Add(i, "k", c.from, c.to, c.op)
 			}
-			h.Add(0, "another", 0, 1, Read("")) // registers are apart
+			h.Add(0, "another", 0, 1, Read("")) // registers are independent
 			if err := h.Check(); (err == nil) != tc.legal {
 				t.Errorf("legal %t, want %t: %v", err == nil, tc.legal, err)
 			}
@@ -86,7 +86,7 @@ func TestErrorListsCalls(t *testing.T) {
 	}
 }
 
-// A search that takes too long is a failure: it must not pass for an order.
+// TestCheckTimesOut checks that a search that takes too long fails the check.
 func TestCheckTimesOut(t *testing.T) {
 	h := New()
 	for range 40 {

@@ -2,55 +2,54 @@ package linearizable
 
 import "fmt"
 
-// Op is what a call was to a register, as far as its caller knows. The model is
-// this: each kind of operation says on which values it can have acted, and what
-// it left.
+// Op is a call on a register, as far as its caller knows its result. Each kind of operation has the
+// values on which it can have acted, and the value that it left.
 //
-// A value is a name, "" that there is nothing. Whoever writes gives each value a
-// name of its own, so that no two writes look alike.
+// A value is a name; "" means that there is no value. Each write uses a new name, so that no two
+// writes look alike.
 type Op struct {
 	text string
-	open bool // it has no end
-	// step returns what the operation leaves where it finds now, or that it
-	// cannot have found that.
+	open bool // the call has no end
+	// step returns the value after the operation on now. ok is false if the operation cannot have
+	// found now.
 	step func(now string) (next string, ok bool)
 }
 
-// Read saw the value.
+// Read returns a read of the value.
 func Read(value string) Op {
 	return Op{text: "read " + valueName(value), step: func(now string) (string, bool) { return now, now == value }}
 }
 
-// Applied replaced expect by next.
+// Applied returns a write that replaced expect by next.
 func Applied(expect, next string) Op {
 	return Op{text: swap(expect, next) + ": applied", step: func(now string) (string, bool) { return next, now == expect }}
 }
 
-// Gone removed expect, or found that there was nothing any more.
+// Gone returns a removal that removed expect, or found no value.
 func Gone(expect string) Op {
 	return Op{text: swap(expect, "") + ": gone", step: func(now string) (string, bool) { return "", now == expect || now == "" }}
 }
 
-// Refused did not replace expect by next, because it found another value: one
-// that is not its own, either.
+// Refused returns a write that did not replace expect by next, because it found the value by, which
+// another call wrote.
 func Refused(expect, next, by string) Op {
 	return Op{text: swap(expect, next) + ": refused by " + valueName(by), step: func(now string) (string, bool) {
 		return now, now == by && now != expect && (now != next || now == "")
 	}}
 }
 
-// RefusedBySome is Refused by a value that the caller was not told.
+// RefusedBySome is Refused by an unknown value.
 func RefusedBySome(expect, next string) Op {
 	return Op{text: swap(expect, next) + ": refused", step: func(now string) (string, bool) { return now, now != expect }}
 }
 
-// Removed left nothing, whatever was there.
+// Removed returns an unconditional removal.
 func Removed() Op {
 	return Op{text: "remove", step: func(string) (string, bool) { return "", true }}
 }
 
-// Unknown may replace expect by next at any time after the call began, or never.
-// What never takes effect comes after everything else, where nobody looks.
+// Unknown returns a write that replaces expect by next at any time after the call began, or never.
+// A write that never takes effect comes after all other calls, where no call reads it.
 func Unknown(expect, next string) Op {
 	return Op{
 		text: swap(expect, next) + ": unknown", open: true,
@@ -63,10 +62,10 @@ func Unknown(expect, next string) Op {
 	}
 }
 
-// over is no value: nothing reads any more.
+// ended is the value after all calls.
 const ended = "the end"
 
-// end comes after all calls but those without an end.
+// endOp comes after all calls that have an end.
 var endOp = Op{text: "end", open: true, step: func(string) (string, bool) { return ended, true }}
 
 func swap(expect, next string) string {

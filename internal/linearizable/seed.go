@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Seed returns what PAWL_SEED says, or else a fresh seed.
+// Seed returns the seed in PAWL_SEED, or a random one.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := rand.Uint64()
@@ -21,8 +21,8 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Repeat returns the command that repeats a test with a seed. The clients do the
-// same again; the machine's timing it does not repeat.
+// Repeat returns the command that repeats a test with a seed. It repeats the clients' choices, but
+// not the timing of the machine.
 func Repeat(t testing.TB, seed uint64) string {
 	pkg := "."
 	if info, ok := debug.ReadBuildInfo(); ok {

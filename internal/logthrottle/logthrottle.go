@@ -1,5 +1,5 @@
-// Package logthrottle logs warnings that come again and again: a full disk, or a
-// sender that is refused, would otherwise fill the log with one line.
+// Package logthrottle throttles repeated warnings, for example about a full disk or a rejected
+// sender, so that they do not fill the log.
 package logthrottle
 
 import (
@@ -9,17 +9,15 @@ import (
 	"time"
 )
 
-// A kind of warning is silent for a pause after it was logged. Each pause is twice
-// as long as the one before, between these two.
+// Bounds of the pause after a logged warning. Each pause is twice as long as the previous one.
 const (
 	minPause = 10 * time.Second
 	maxPause = 2 * time.Minute
 )
 
-// Warning is one kind of warning. The first is logged at once, and the next ones
-// after growing pauses, with the number of those that were kept back: 8 lines in
-// ten minutes. When none came for two minutes after a pause, it begins anew. A
-// Warning is safe for concurrent use.
+// Warning is one kind of warning. The first one is logged at once, and later ones after growing
+// pauses, with the number of suppressed warnings: 8 lines in ten minutes. If there is no warning
+// for two minutes after a pause, the pauses start again. A Warning is safe for concurrent use.
 type Warning struct {
 	logger *slog.Logger
 
@@ -32,7 +30,7 @@ type Warning struct {
 // New returns a kind of warning that has not been logged.
 func New(l *slog.Logger) *Warning { return &Warning{logger: l} }
 
-// Log logs the warning, unless it is to be silent.
+// Log logs the warning, unless it is suppressed.
 func (w *Warning) Log(ctx context.Context, msg string, args ...any) {
 	suppressed, ok := w.allow(time.Now())
 	if !ok {
@@ -44,8 +42,8 @@ func (w *Warning) Log(ctx context.Context, msg string, args ...any) {
 	w.logger.WarnContext(ctx, msg, args...)
 }
 
-// allow reports whether to log now, and how many warnings were suppressed since the
-// last one.
+// allow reports whether to log now, and returns the number of warnings that were suppressed since
+// the last one.
 func (w *Warning) allow(now time.Time) (suppressed int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,7 +23,7 @@ func TestAllowCountsSuppressed(t *testing.T) {
 		{10 * time.Second, 2, true},
 		{30*time.Second - 1, 0, false},
 		{30 * time.Second, 1, true},
-		{10 * time.Minute, 0, true}, // it was calm
+		{10 * time.Minute, 0, true}, // no warning for a long time
 		{10*time.Minute + 9*time.Second, 0, false},
 		{10*time.Minute + 10*time.Second, 1, true},
 	} {
@@ -33,7 +33,7 @@ func TestAllowCountsSuppressed(t *testing.T) {
 	}
 }
 
-// A trouble of ten minutes that is told of ten times a second.
+// TestLinesInTenMinutes logs a warning ten times a second for ten minutes.
 func TestLinesInTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -1,5 +1,4 @@
-// Package process has what several packages take from the process that they run in, where
-// no simulated world takes its place: a wait, randomness and a name.
+// Package process provides a wait, nonces and a process name. Simulated worlds replace them.
 package process
 
 import (
@@ -11,7 +10,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d. It returns the cause if ctx ends before.
+// Sleep waits for d. It returns the cause if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

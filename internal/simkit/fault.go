@@ -1,9 +1,9 @@
 package simkit
 
-// Fault is what goes wrong with a request.
+// Fault is a fault of a request.
 type Fault uint8
 
-// The faults. A crash or a freeze concerns the whole process.
+// The faults. A crash or a freeze affects the whole process.
 const (
 	NoFault           Fault = iota
 	CrashBefore             // the process crashes before it sends the request
@@ -13,13 +13,13 @@ const (
 	Lost                    // the request takes effect, and its answer is lost
 	Unsent                  // the request takes no effect, and there is no answer
 	Late                    // there is no answer, and the request takes effect later
-	Twice                   // it takes effect twice, and the second answer comes
+	Twice                   // the request takes effect twice, and the second answer arrives
 	Torn                    // a part of a batch takes effect, and there is no answer
-	Refused                 // a clear refusal for a passing reason
-	Repeated                // it takes effect twice, the second time late, and the first answer comes
+	Refused                 // a clear refusal for a transient reason
+	Repeated                // the request takes effect twice, the second time late, and the first answer arrives
 	Conflict                // a conflict is reported although there was none
 	LandsAndConflicts       // the request takes effect, and a conflict is reported
-	SlowAnswer              // the answer comes late
+	SlowAnswer              // the answer arrives late
 	SlowRequest             // the request arrives late, and its answer after that
 	Faults                  // number of faults
 )
@@ -32,7 +32,7 @@ var faultNames = [...]string{
 // String returns the fault's name.
 func (f Fault) String() string { return faultNames[f] }
 
-// Fault draws one of some faults, in perMille of 1000 cases.
+// Fault draws one of the given faults with a probability of perMille, and NoFault otherwise.
 func (t *Tape) Fault(perMille int, of ...Fault) Fault {
 	if !t.Chance(perMille) {
 		return NoFault

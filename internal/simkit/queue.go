@@ -2,7 +2,7 @@ package simkit
 
 import "time"
 
-// Event is something that happens in a world at its time.
+// Event is an event of a world.
 type Event interface{ Run() }
 
 // Func is an event that calls a function.
@@ -18,8 +18,8 @@ type Entry struct {
 	Event Event
 }
 
-// Queue is a heap of events. The earliest comes first. Of those at the same time, the one that was
-// added first comes first.
+// Queue is a heap of events, the earliest first. Events at the same time are in the order in which
+// they were added.
 type Queue struct {
 	Entries []Entry
 	added   uint32
@@ -44,7 +44,7 @@ func (q *Queue) Push(at time.Duration, e Event) {
 	}
 }
 
-// Pop removes the first entry, and returns it.
+// Pop removes and returns the first entry.
 func (q *Queue) Pop() Entry {
 	first, last := q.Entries[0], len(q.Entries)-1
 	q.Entries[0] = q.Entries[last]

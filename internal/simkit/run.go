@@ -9,8 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// Each gives the seeds from first on to several goroutines, until all count are taken or ctx ends.
-// Work plays the worlds of its seeds. threads 0 means one goroutine for each processor.
+// Each distributes count seeds, starting with first, to several goroutines, until all are used or
+// ctx ends. work runs the worlds of its seeds. threads is the number of goroutines; 0 means one for
+// each processor.
 func Each(ctx context.Context, first, count uint64, threads int, work func(seeds iter.Seq[uint64])) {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
@@ -34,7 +35,7 @@ func Each(ctx context.Context, first, count uint64, threads int, work func(seeds
 // Simulation is a kind of world.
 type Simulation[P interface{ Close() }] struct {
 	Threads func() P
-	// Play plays one world to its end on threads that it may have used before.
+	// RunWorld runs one world to its end, on threads that earlier worlds may have used.
 	RunWorld func(threads P, w *World)
 }
 
@@ -42,12 +43,12 @@ type Simulation[P interface{ Close() }] struct {
 type Failure struct {
 	Seed       uint64
 	Violations []Violation
-	Shrunk     []uint32 // the shortest tape that was found with the same violation
+	Shrunk     []uint32 // the shortest tape found with the same violation
 	Trace      []string // of the shrunk world
 }
 
-// Run plays the worlds of count seeds from first on, until one fails. It returns the failure of
-// the smallest seed that failed, or nil, and the number of steps.
+// Run runs the worlds of count seeds, starting with first, until one fails. It returns the failure
+// with the smallest seed, or nil, and the number of steps.
 func (s Simulation[P]) Run(ctx context.Context, first, count uint64) (*Failure, uint64) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -78,7 +79,7 @@ func (s Simulation[P]) Run(ctx context.Context, first, count uint64) (*Failure, 
 	return failed, steps.Load()
 }
 
-// maxShrinkSteps bounds the search for a shorter tape where worlds are long.
+// maxShrinkSteps bounds the search for a shorter tape if worlds are long.
 const maxShrinkSteps = 2_000_000
 
 // explain shrinks the tape of a failure, and records its trace.
@@ -100,7 +101,7 @@ func (s Simulation[P]) explain(f *Failure) {
 	f.Trace = *s.Replay(ReplayTape(f.Shrunk)).Trace
 }
 
-// Replay plays the world of a tape, and records its trace.
+// Replay runs the world of a tape, and records its trace.
 func (s Simulation[P]) Replay(t *Tape) *World {
 	p := s.Threads()
 	defer p.Close()

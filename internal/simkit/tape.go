@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Tape is where every choice comes from. It draws from a seed, or replays what
-// was recorded; behind the end of a recording there are zeros. A zero always
-// means that all is well: no fault, no delay, the first of several.
+// Tape is the source of all choices of a world. It draws them from a seed, or replays a recording;
+// after the end of a recording it returns zeros. Zero always means the normal case: no fault, no
+// delay, the first of several.
 type Tape struct {
 	state    uint64
 	replay   []uint32
@@ -23,7 +23,7 @@ func NewTape(seed uint64) *Tape {
 	return &Tape{state: seed*0x9E3779B97F4A7C15 + 1, recorded: make([]uint32, 0, 1024)}
 }
 
-// ReplayTape returns a tape that was recorded.
+// ReplayTape returns a tape that replays a recording.
 func ReplayTape(recorded []uint32) *Tape { return &Tape{replay: recorded, replays: true} }
 
 // next is SplitMix64. https://doi.org/10.1145/2660193.2660195
@@ -51,26 +51,25 @@ func (t *Tape) Choose(n int) int {
 	return int(v)
 }
 
-// Recorded returns what was drawn so far. It is the tape's own.
+// Recorded returns the choices so far. The tape owns the slice.
 func (t *Tape) Recorded() []uint32 { return t.recorded }
 
-// Rewind makes the tape one that replays these choices from its beginning.
+// Rewind restarts the tape as a replay of these choices.
 func (t *Tape) Rewind(choices ...uint32) {
 	t.recorded, t.replay, t.replays = t.recorded[:0], append(t.replay[:0], choices...), true
 }
 
-// Chance is true in perMille of 1000 cases. Where it is impossible nothing is
-// drawn.
+// Chance returns true with a probability of perMille. If perMille is 0, it draws nothing.
 func (t *Tape) Chance(perMille int) bool {
 	return perMille > 0 && t.Choose(1000) >= 1000-perMille
 }
 
-// UpTo returns a time in [0, d), in milliseconds.
+// UpTo returns a duration in [0, d), in whole milliseconds.
 func (t *Tape) UpTo(d time.Duration) time.Duration {
 	return time.Duration(t.Choose(int(d/time.Millisecond))) * time.Millisecond
 }
 
-// EncodeTape writes a recording as text for a command line.
+// EncodeTape returns a recording as text for a command line.
 func EncodeTape(recorded []uint32) string {
 	b := make([]byte, 0, 2*len(recorded))
 	for _, v := range recorded {
@@ -79,7 +78,7 @@ func EncodeTape(recorded []uint32) string {
 	return hex.EncodeToString(b)
 }
 
-// DecodeTape reads what EncodeTape wrote.
+// DecodeTape decodes the text of EncodeTape.
 func DecodeTape(text string) ([]uint32, error) {
 	b, err := hex.DecodeString(text)
 	if err != nil {
@@ -96,5 +95,5 @@ func DecodeTape(text string) ([]uint32, error) {
 	return recorded, nil
 }
 
-// Pick draws one of some choices.
+// Pick draws one of the choices.
 func Pick[T any](t *Tape, choices ...T) T { return choices[t.Choose(len(choices))] }

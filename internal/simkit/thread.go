@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Thread is a coroutine: code that waits for events. It runs only while it is resumed, and nothing
-// else runs meanwhile. A world embeds it in a thread type of its own.
+// Thread is a coroutine: code that waits for events. It runs only while it is resumed, and no other
+// code runs meanwhile. A world embeds it in its own thread type.
 type Thread struct {
 	job     func()
 	next    func() (struct{}, bool)
@@ -41,12 +41,12 @@ func (t *Thread) run() {
 	t.job()
 }
 
-// Threads are the threads of a world. Idle threads are kept for the next job and the next world,
-// because making one costs more than a step.
+// Threads are the threads of a world. Idle threads are reused by the next job and the next world,
+// because creating a thread costs more than a step.
 type Threads[T interface{ thread() *Thread }] struct {
 	New     func() T
 	Running []T
-	Current T // the thread that runs now
+	Current T // the thread that is running
 	idle    []T
 }
 
@@ -71,14 +71,14 @@ func (p *Threads[T]) Get() T {
 	return owner
 }
 
-// Start gives a thread from [Threads.Get] a job, which runs until it first waits.
+// Start starts a job on a thread from [Threads.Get]. It returns when the job first waits or ends.
 func (p *Threads[T]) Start(t T, job func()) {
 	t.thread().job = job
 	p.Running = append(p.Running, t)
 	p.Resume(t)
 }
 
-// Resume lets a thread run until it waits again, or until its job ends.
+// Resume runs a thread until it waits again, or until its job ends.
 func (p *Threads[T]) Resume(t T) {
 	before := p.Current
 	p.Current = t

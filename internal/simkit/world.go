@@ -12,7 +12,7 @@ type World struct {
 	Queue      Queue
 	Steps      int // events so far
 	Violations []Violation
-	Trace      *[]string // what happened, line by line; nil: not recorded
+	Trace      *[]string // one line per entry; nil: not recorded
 }
 
 // Violation is an invariant that did not hold.
@@ -30,13 +30,13 @@ func (v Violation) String() string {
 	return v.Invariant + ": " + v.What
 }
 
-// At plans an event.
+// At schedules an event.
 func (w *World) At(at time.Duration, e Event) { w.Queue.Push(max(at, w.Now), e) }
 
-// After plans a call.
+// After schedules a call.
 func (w *World) After(d time.Duration, do func()) { w.At(w.Now+d, Func(do)) }
 
-// Step lets the next event happen. It reports whether there was one.
+// Step runs the next event. It reports whether there was one.
 func (w *World) Step() bool {
 	if len(w.Queue.Entries) == 0 {
 		return false

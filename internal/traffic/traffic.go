@@ -1,12 +1,12 @@
-// Package traffic makes the notifications of an AWS bucket over days: seeded, in
-// the order in which they arrive, and with the memory of those that are on their
-// way. It serves tests and benchmarks.
+// Package traffic generates the notifications of an AWS bucket over days, from a seed and in order
+// of arrival. Its memory use depends only on the notifications in transit. It serves tests and
+// benchmarks.
 //
-// [Published] has the figures of an account of 104 hours in production, "AWS S3
-// Event Notifications have 'probably once' delivery" (Eric Urban, 2019): how many
-// notifications, of how many keys, how many of these notified twice or three
-// times, how far apart, all with one x-amz-id-2. Which notifications were lost it
-// could not tell, and it does not say how late they came: both are added here.
+// [Published] has the figures of 104 hours of an account in production: "AWS S3 Event Notifications
+// have 'probably once' delivery" (Eric Urban, 2019). They contain the number of notifications and
+// keys, the number of keys that were notified twice or three times, and the intervals between. All
+// copies have the same x-amz-id-2. The article has no figures for lost notifications and delays:
+// this package adds both.
 package traffic
 
 import (
@@ -22,44 +22,44 @@ import (
 	"time"
 )
 
-// Shape says how much traffic there is, and what becomes of it on its way.
+// Shape is the amount of traffic, and the faults of its notifications.
 type Shape struct {
-	Span        time.Duration // within which all arrive
-	Keys        int           // that are notified
-	Twice       int           // of them
-	Thrice      int           // of them
-	MinInterval time.Duration // between a notification and its repetition
-	MaxInterval time.Duration // likewise; and how late a notification may be
-	Lost        int           // objects that are never notified, beside Keys
+	Span        time.Duration // all notifications arrive within it
+	Keys        int           // number of keys with notifications
+	Twice       int           // keys that are notified twice
+	Thrice      int           // keys that are notified three times
+	MinInterval time.Duration // shortest interval between a notification and its repetition
+	MaxInterval time.Duration // longest such interval, and longest delay of a notification
+	Lost        int           // objects without a notification, in addition to Keys
 }
 
-// Published is the shape of the account, with one loss in a thousand.
+// Published is the shape of the published account, with one loss in a thousand.
 var Published = Shape{
 	Span: 104 * time.Hour, Keys: 507_549, Twice: 151, Thrice: 3, MinInterval: 62 * time.Millisecond, MaxInterval: 22_162 * time.Second, Lost: 507,
 }
 
-// Divided returns the shape with the n-th part of the keys in the same time.
+// Divided returns the shape with 1/n of the keys in the same time.
 func (s Shape) Divided(n int) Shape {
 	s.Keys /= n
 	s.Twice, s.Thrice, s.Lost = max(1, s.Twice/n), max(1, s.Thrice/n), max(1, s.Lost/n)
 	return s
 }
 
-// Notifications is how many arrive.
+// Notifications returns the number of notifications that arrive.
 func (s Shape) Notifications() int { return s.Keys + s.Twice + 2*s.Thrice }
 
-// Objects is how many there are in the bucket.
+// Objects returns the number of objects in the bucket.
 func (s Shape) Objects() int { return s.Keys + s.Lost }
 
-// Traffic is all that happens. Its methods begin anew each time, and yield the
-// same.
+// Traffic is the traffic of a bucket. Each call of its methods yields the same sequence from the
+// start.
 type Traffic struct {
 	Shape
 	Bucket string
 	Start  time.Time
 	Seed   uint64
 
-	copies map[int]int // of objects that are not notified once
+	copies map[int]int // by object, if not 1
 }
 
 // New returns the traffic of a seed.
@@ -77,10 +77,10 @@ func New(s Shape, bucket string, start time.Time, seed uint64) *Traffic {
 	return t
 }
 
-// random returns what is random about an object.
+// random returns the random generator of an object.
 func (t *Traffic) random(i uint64) *rand.Rand { return rand.New(rand.NewPCG(t.Seed, i)) }
 
-// times is how often an object is notified.
+// copyCount returns the number of notifications of an object.
 func (t *Traffic) copyCount(i int) int {
 	if n, ok := t.copies[i]; ok {
 		return n
@@ -88,14 +88,14 @@ func (t *Traffic) copyCount(i int) int {
 	return 1
 }
 
-// Object is one that was created, and never changed.
+// Object is an object that was created once and never changed.
 type Object struct {
-	Number  int // from 0, in the order of their creation
+	Number  int // from 0, in order of creation
 	Created time.Time
-	Copies  int // of its notification; none: it is lost
+	Copies  int // of its notification; 0: it is lost
 }
 
-// Objects yields all of the bucket, in the order of their creation.
+// Objects yields all objects of the bucket, in order of creation.
 func (t *Traffic) Objects() iter.Seq[Object] {
 	return func(yield func(Object) bool) {
 		for i := range t.Shape.Objects() {
@@ -112,21 +112,21 @@ func (t *Traffic) object(i int) Object {
 	return Object{Number: i, Created: at, Copies: t.copyCount(i)}
 }
 
-// Key names the object: an hour's lie in no order.
+// Key returns the key of the object. The keys of one hour are not in order of creation.
 func (o Object) Key() string {
 	return fmt.Sprintf("data/%s/%08x part %d.json", o.Created.Format("2006/01/02/15"), uint32(o.Number)*2654435761, o.Number)
 }
 
-// Content is different for each.
+// Content returns the content, which is unique.
 func (o Object) Content() string { return fmt.Sprintf(`{"object":%d}`, o.Number) }
 
-// ETag returns what a store says of the content.
+// ETag returns the ETag of the content.
 func (o Object) ETag() string {
 	sum := md5.Sum([]byte(o.Content()))
 	return hex.EncodeToString(sum[:])
 }
 
-// Notification is one that arrives.
+// Notification is a notification that arrives.
 type Notification struct {
 	Object
 	Arrives time.Time
@@ -134,8 +134,8 @@ type Notification struct {
 	traffic *Traffic
 }
 
-// Notifications yields all that arrive, in the order in which they do: that of
-// the objects only roughly.
+// Notifications yields all notifications in order of arrival, which is only roughly the order of
+// creation.
 func (t *Traffic) Notifications() iter.Seq[*Notification] {
 	return func(yield func(*Notification) bool) {
 		var under arrivalQueue
@@ -157,10 +157,10 @@ func (t *Traffic) Notifications() iter.Seq[*Notification] {
 	}
 }
 
-// arrivals returns the notifications of an object, the first to arrive first.
+// arrivals returns the notifications of an object, in order of arrival.
 func (t *Traffic) arrivals(o Object) (all []*Notification) {
 	rng := t.random(uint64(o.Number) | 1<<63)
-	late := o.Created.Add(2 * t.MaxInterval).Before(t.Start.Add(t.Span)) // there is time enough
+	late := o.Created.Add(2 * t.MaxInterval).Before(t.Start.Add(t.Span)) // there is enough time for long delays
 	first := o.Created.Add(t.delay(rng, late))
 	for c := range o.Copies {
 		n := &Notification{Object: o, Arrives: first, Copy: c, traffic: t}
@@ -172,8 +172,8 @@ func (t *Traffic) arrivals(o Object) (all []*Notification) {
 	return all
 }
 
-// delay is how late a notification arrives: most take seconds, one in a hundred
-// minutes, one in a thousand hours.
+// delay draws the delay of a notification: mostly seconds, minutes for one in a hundred, hours for
+// one in a thousand.
 func (t *Traffic) delay(rng *rand.Rand, late bool) time.Duration {
 	switch p := rng.IntN(1000); {
 	case late && p == 0:
@@ -184,8 +184,8 @@ func (t *Traffic) delay(rng *rand.Rand, late bool) time.Duration {
 	return logUniform(rng, 300*time.Millisecond, 10*time.Second)
 }
 
-// interval is how much later than the first a copy arrives: often within 15
-// seconds. The shortest and the longest of all occur.
+// interval draws the time between the first notification and a copy: often within 15 seconds. The
+// shortest and the longest interval both occur.
 func (t *Traffic) interval(object int, rng *rand.Rand, late bool) time.Duration {
 	switch object {
 	case t.outermostTwice(1):
@@ -199,7 +199,7 @@ func (t *Traffic) interval(object int, rng *rand.Rand, late bool) time.Duration 
 	return logUniform(rng, 15*time.Second, t.MaxInterval)
 }
 
-// extreme returns the first or the last object that is notified twice.
+// outermostTwice returns the first or the last object that is notified twice.
 func (t *Traffic) outermostTwice(sign int) int {
 	found := -1
 	for i, copies := range t.copies {
@@ -210,13 +210,12 @@ func (t *Traffic) outermostTwice(sign int) int {
 	return found
 }
 
-// between returns a duration of a random order of magnitude.
+// logUniform returns a duration of a random order of magnitude.
 func logUniform(rng *rand.Rand, least, most time.Duration) time.Duration {
 	return time.Duration(float64(least) * math.Pow(float64(most)/float64(least), rng.Float64()))
 }
 
-// Text returns the notification as AWS writes it. All copies carry one
-// x-amz-id-2.
+// Text returns the notification in the format of AWS. All copies have the same x-amz-id-2.
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 func (n *Notification) Text() string {
 	t := n.traffic
@@ -234,7 +233,7 @@ func (n *Notification) Text() string {
 		url.QueryEscape(n.Key()), len(n.Content()), n.ETag(), n.Created.UnixMicro())
 }
 
-// onWay is a heap, the next to arrive on top.
+// arrivalQueue is a heap of notifications, the next to arrive first.
 type arrivalQueue []*Notification
 
 func (w arrivalQueue) Len() int           { return len(w) }

@@ -1,5 +1,5 @@
-// Package democmd contains the command demo, which starts the demo of pipelines, and what
-// the commands of all demos share.
+// Package democmd contains the command demo, which starts the demo of pipelines, and code that the
+// commands of all demos share.
 package democmd
 
 import (
@@ -49,7 +49,7 @@ Without --once, the demo then keeps running for your own pictures, until Ctrl-C.
 	return cmd
 }
 
-// Show runs a demo, and prints its report.
+// Run runs a demo, and prints its report.
 func Run(ctx context.Context, a *app.App, o demo.Options, run func(context.Context, demo.Options) error) (err error) {
 	if err := o.Validate(); err != nil {
 		return app.Misconfigured(err)
@@ -57,7 +57,7 @@ func Run(ctx context.Context, a *app.App, o demo.Options, run func(context.Conte
 	if o.Binary, err = app.Executable(); err != nil {
 		return err
 	}
-	// With --json standard output is the report's alone.
+	// With --json, standard output contains only the report.
 	o.Out, o.Report = a.Out, func(r demo.Report) error { return r.Print(a.Out) }
 	if a.JSON {
 		o.Out, o.Report = a.Err, func(r demo.Report) error { return a.PrintJSON(r) }

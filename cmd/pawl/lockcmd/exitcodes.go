@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// The exit codes of commands that run another one. They leave the small numbers
-// to that one, and are those of sysexits.h, and of shells, where these have one.
+// Exit codes of commands that run another command. They follow sysexits.h and the shells, and leave
+// small numbers to the other command.
 const (
 	exitUsage       = 64 // EX_USAGE
 	exitUnavailable = 69 // EX_UNAVAILABLE
@@ -29,10 +29,10 @@ const (
 	exitNoCommand   = 127
 )
 
-// errNotStarted is why a lock is lost to no harm.
+// errNotStarted means that the lock was lost before the command was started.
 var errNotStarted = errors.New("the command was not started")
 
-// ended is the error of a command that one has run, and that did not succeed.
+// commandError is the failure of a command or filter that was run.
 type commandError struct {
 	code int
 	err  error
@@ -41,24 +41,24 @@ type commandError struct {
 func (e *commandError) Error() string { return e.err.Error() }
 func (e *commandError) Unwrap() error { return e.err }
 
-// misuse is a failure of the command line's author.
+// usageError returns a failure with the exit code for wrong usage.
 func usageError(format string, args ...any) error {
 	return &app.Failure{Code: exitUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// misusedFlag is misuse for what cobra finds wrong.
+// flagUsageError is usageError for an error of cobra.
 func flagUsageError(cmd *cobra.Command, err error) error {
 	return &app.Failure{Code: exitUsage, Err: app.FlagError(cmd, err), Hint: fmt.Sprintf("%q lists the flags", cmd.CommandPath()+" --help")}
 }
 
-// sysexit gives an error the exit code of a command that runs another one.
+// sysexit gives an error the exit code of a command that runs another command.
 func sysexit(err error) error {
 	if err == nil {
 		return nil
 	}
 	f := *app.Classify(err, true)
 	if given, ok := errors.AsType[*app.Failure](err); ok && (given.Err == nil || given.Code != app.ExitUsage) {
-		return err // that of another command, say
+		return err // for example the exit code of the other command
 	}
 	if code := sysexitCode(err); code != 0 {
 		f.Code = code
@@ -69,7 +69,7 @@ func sysexit(err error) error {
 }
 
 func sysexitCode(err error) int {
-	if errors.Is(err, lock.ErrUnsure) { // whatever ended it: it may have been written
+	if errors.Is(err, lock.ErrUnsure) { // first, because the object may have been written
 		return exitUnsure
 	}
 	if e, ok := errors.AsType[*commandError](err); ok {
@@ -88,7 +88,7 @@ func sysexitCode(err error) int {
 			lock.ErrConfig, lock.ErrSlow, lock.ErrForeign, lock.ErrNewer, bucket.ErrIgnored, doctorcmd.ErrUnsafe,
 			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
 		}},
-		// Where waiting ended and nobody was seen to hold the lock, nobody was asked.
+		// If the wait ended and no holder was seen, the store did not answer.
 		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, errWaitTimeout}},
 	} {
 		for _, kind := range c.kinds {
@@ -100,7 +100,7 @@ func sysexitCode(err error) int {
 	return 0
 }
 
-// exitBySignal is what a shell says of a process that died of a signal.
+// exitBySignal returns the exit code that a shell reports for a process that a signal killed.
 func exitBySignal(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {
 		return app.ExitSignal + int(n)
@@ -108,7 +108,7 @@ func exitBySignal(s os.Signal) int {
 	return app.ExitFailed
 }
 
-// program finds what a command line runs.
+// lookUpProgram returns the path of a command.
 func lookUpProgram(name string) (path string, err error) {
 	path, err = exec.LookPath(name)
 	if err == nil {
@@ -117,8 +117,7 @@ func lookUpProgram(name string) (path string, err error) {
 	return "", cannotRun(name, err)
 }
 
-// cannotRun is the error of a command that cannot be run, with the code that
-// shells give it.
+// cannotRun returns the error of a command that cannot be run, with the exit code of shells.
 func cannotRun(name string, err error) error {
 	code := exitCannotRun
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -127,7 +126,7 @@ func cannotRun(name string, err error) error {
 	return &commandError{code, fmt.Errorf("cannot run %s: %w", event.Quote(name), err)}
 }
 
-// split separates the object from the command to run, which follows "--".
+// splitArgs separates the object from the command, which follows "--".
 func splitArgs(cmd *cobra.Command, args []string) (object event.Object, command []string, err error) {
 	dash := cmd.ArgsLenAtDash()
 	switch {
@@ -142,7 +141,7 @@ func splitArgs(cmd *cobra.Command, args []string) (object event.Object, command 
 	return object, args[1:], err
 }
 
-// oneObject reads an argument that names an object, without a version.
+// oneObject parses an argument that names an object, without a version.
 func oneObject(arg string) (event.Object, error) {
 	all, err := app.ObjectCandidates(arg)
 	switch {

@@ -16,7 +16,7 @@ func TestSysexit(t *testing.T) {
 		err  error
 		code int
 	}{
-		{&app.Failure{Code: app.ExitUsage}, app.ExitUsage}, // a command's own code
+		{&app.Failure{Code: app.ExitUsage}, app.ExitUsage}, // the exit code of a command
 		{app.Usage("wrong"), 64},
 		{app.Misconfigured(errors.New("wrong")), 64},
 		{app.Failed(lock.ErrConfig, ""), 1},
@@ -33,7 +33,7 @@ func TestSysexit(t *testing.T) {
 		{fmt.Errorf("%w; %w", lock.ErrLost, errNotStarted), 75},
 		{errNoAnswer, 69},
 		{fmt.Errorf("%w: %w", bucket.ErrUnavailable, errWaitTimeout), 69},
-		{errWaitTimeout, 69}, // nobody was seen to hold it
+		{errWaitTimeout, 69}, // no holder was seen
 		{fmt.Errorf("%w; %w", errWaitTimeout, errNotStarted), 75},
 		{lock.ErrContended, 75},
 		{lock.ErrLost, 76},

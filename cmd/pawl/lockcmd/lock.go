@@ -1,4 +1,5 @@
-// Package lockcmd contains the commands lock, which runs a program while it holds a lock, and update, which changes an object safely.
+// Package lockcmd contains the commands lock, which runs a program while it holds a lock, and
+// update, which changes an object safely.
 package lockcmd
 
 import (
@@ -24,14 +25,14 @@ import (
 // lockOptions are the flags of "pawl lock".
 type lockOptions struct {
 	endpoint string
-	wait     time.Duration // negative: without end
+	wait     time.Duration // negative: no limit
 	onLost   string
 	shared   bool
-	slots    int // of a semaphore; 0: none
+	slots    int // limit of a semaphore; 0: none
 	config   lock.Config
 }
 
-// What becomes of the command when the lock is lost.
+// Values of --on-lost: the action on the command if the lock is lost.
 const (
 	onLostTerminate = "terminate"
 	onLostKill      = "kill"
@@ -130,8 +131,7 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	app.AddStoreFlags(cmd, &o.endpoint)
 }
 
-// check refuses by the name of its flag what package lock would not take, before
-// anything is divided by it.
+// check rejects, by the name of its flag, each value that package lock does not accept.
 func (o *lockOptions) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
@@ -165,17 +165,17 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// errWaited is why waiting for a lock ended.
+// errWaitTimeout ends the wait for a lock.
 var errWaitTimeout = errors.New("the lock was not acquired within --wait")
 
-// tryTime is what a single try may take.
+// tryTimeout bounds a single attempt.
 const tryTimeout = 10 * time.Second
 
-// errSilent is why a single try ended.
+// errNoAnswer ends a single attempt.
 var errNoAnswer = fmt.Errorf("%w: no answer within the %v of one attempt", bucket.ErrUnavailable, tryTimeout)
 
-// acquire gets the lock, and ends that by cancel when it is time. The lease
-// outlives the time that it may wait.
+// acquire acquires the lock. It calls cancel when the time to wait has passed. The lease outlives
+// that time.
 func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, object event.Object, o *lockOptions) (*lock.Lease, error) {
 	if o.wait >= 0 {
 		limit, why := o.wait, errWaitTimeout
@@ -185,7 +185,7 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 		late := time.AfterFunc(limit, func() { cancel(why) })
 		defer func() {
 			if !late.Stop() {
-				cancel(why) // before anybody looks at the lease
+				cancel(why) // before the caller uses the lease
 			}
 		}()
 	}
@@ -193,15 +193,14 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 	switch {
 	case err == nil:
 		return lease, nil
-	case errors.Is(err, lock.ErrLost): // while it waited for those who share it
+	case errors.Is(err, lock.ErrLost): // while it waited for shared holders
 		err = fmt.Errorf("%w; %w", err, errNotStarted)
 	}
 	return nil, o.adviseLongerWait(app.WithCause(ctx, err))
 }
 
-// waitFor waits for the store, and then for the lock, or tries for it once. If it gives
-// up because the store is away, the next try goes on with the same lock: it still
-// knows our own writes.
+// waitFor waits for the store and then for the lock, or tries once. If it ends because the store is
+// unavailable, the next attempt uses the same lock, which remembers our own writes.
 func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
 	var b *lock.Bucket
 	err = a.Retry(ctx, o.wait, unavailable, func() (err error) {
@@ -231,8 +230,7 @@ func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOption
 	return lease, err
 }
 
-// advise says how long to wait for a lock whose holder may be gone, where that was
-// longer than --wait.
+// adviseLongerWait adds a hint if --wait was too short to take over the lock of a crashed holder.
 func (o *lockOptions) adviseLongerWait(err error) error {
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok || o.wait < 0 || held.Record.TTL == 0 || sysexitCode(err) != exitBusy {
@@ -246,9 +244,9 @@ func (o *lockOptions) adviseLongerWait(err error) error {
 	return &app.Failure{Code: exitBusy, Err: err, Hint: fmt.Sprintf("if its holder has crashed, wait for longer than its ttl: --wait %v", enough)}
 }
 
-// listing is doctor's name of the feature, if its other holders are found by listing
-// them, or nothing. Who excludes readers looks for them, too, but is not refused:
-// where listings hide readers, these are.
+// listingFeature returns doctor's name of the feature if other holders are found by a listing, and
+// otherwise "". An exclusive holder also lists the readers, but is not refused: if listings omit
+// readers, --shared is refused.
 func (o *lockOptions) listingFeature() string {
 	if o.shared || o.slots > 0 {
 		return doctor.SharedLocks
@@ -256,7 +254,7 @@ func (o *lockOptions) listingFeature() string {
 	return ""
 }
 
-// ways returns how to try for the lock once, and how to wait for it.
+// acquireFuncs returns the functions that try once and that wait.
 func (o *lockOptions) acquireFuncs(b *lock.Bucket, key string) (try, wait func(context.Context) (*lock.Lease, error), err error) {
 	if o.slots > 0 {
 		s, err := b.Semaphore(key, o.slots, o.config)
@@ -275,8 +273,8 @@ func (o *lockOptions) acquireFuncs(b *lock.Bucket, key string) (try, wait func(c
 	return m.TryLock, m.Lock, nil
 }
 
-// answering is a store whose listings fail if they make no progress. Reads are bounded
-// by package lock.
+// boundedListings is a store whose listings fail if they make no progress. Package lock bounds
+// reads.
 type boundedListings struct{ bucket.Store }
 
 // List implements [bucket.Store].

@@ -67,15 +67,14 @@ func runLockRelease(ctx context.Context, a *app.App, arg, endpoint string, token
 	r, err := b.ForceRelease(ctx, o.Key, token)
 	switch {
 	case errors.Is(err, lock.ErrConfig):
-		return app.Failed(err, "") // it is not as the caller thought
+		return app.Failed(err, "") // the lock is not in the state that the caller expected
 	case err != nil:
 		return app.WithCause(ctx, err)
 	}
 	return printLock(a, toLockJSON(o, &lock.Status{Key: o.Key, Record: r}))
 }
 
-// leaseOf finds the lease that one of this id holds: that of the lock itself, of a
-// reader or of a slot.
+// findLease finds the lease of the holder with this id: of the lock itself, a reader or a slot.
 func findLease(ctx context.Context, a *app.App, endpoint string, o event.Object, id string) (key string, token int64, err error) {
 	b, err := openForReading(ctx, a, endpoint, o.Bucket)
 	if err != nil {

@@ -40,20 +40,20 @@ func runLock(ctx context.Context, a *app.App, object event.Object, command []str
 	return releaseAndReport(a, object, lease, r, err)
 }
 
-// What a command knows of the lock that it runs under.
+// Environment variables of the command.
 const (
 	tokenVariable    = "PAWL_LOCK_TOKEN"
 	deadlineVariable = "PAWL_LOCK_DEADLINE"
 )
 
-// guardName is the hidden command that "pawl lock" starts beside its own command.
+// guardName is the hidden command that "pawl lock" starts next to its own command.
 const guardName = "lock-guard"
 
-// longestGrace bounds the time from SIGTERM to SIGKILL.
+// maxGrace bounds the time from SIGTERM to SIGKILL.
 const maxGrace = 10 * time.Second
 
-// runHolding runs the command under a guard. The lease's context ends an eighth of the TTL
-// before others can enter: half of that is left to a command that is told to end.
+// runUnderLease runs the command under a guard. The lease's context ends an eighth of the TTL
+// before another process can acquire the lock. The command gets half of that time to end.
 func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOptions, signals signalQueue) (supervise.Result, error) {
 	cmd := &exec.Cmd{Path: path, Args: command, Env: environment(lease), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	c := supervise.Config{
@@ -86,11 +86,11 @@ func environment(lease *lock.Lease) []string {
 		deadlineVariable+"="+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-// lossDelay is how much later than the guard the lease may notice that it is lost.
+// lossDelay is the time for which the lease may notice the loss later than the guard.
 const lossDelay = time.Second
 
-// whyExpired returns why the guard ended the group before the lease was lost. A stall of
-// half the TTL is the reason: after a shorter one the lease could still be renewed.
+// expiryCause returns the reason why the guard ended the group before the lease was lost. A stall
+// of half the TTL is the reason: after a shorter stall the lease could still be renewed.
 func expiryCause(lease *lock.Lease, stall, ttl time.Duration) error {
 	select {
 	case <-lease.Context().Done():
@@ -105,14 +105,14 @@ func expiryCause(lease *lock.Lease, stall, ttl time.Duration) error {
 	return fmt.Errorf("%w: the guard of the command learned of no renewal before the lease expired", lock.ErrLost)
 }
 
-// What bounds the release of a lock whose command has ended, or was ended because
-// the lock was lost: then it may still be ours, if the store is there again.
+// Time-outs of the release of a lock: after the command has ended, and after the lock was lost. In
+// the second case, it may still be ours if the store is available again.
 const (
 	releaseTimeout     = 10 * time.Second
 	releaseLostTimeout = time.Second
 )
 
-// conclude releases the lock, and says what became of the command.
+// releaseAndReport releases the lock, and returns the result of the command.
 func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supervise.Result, err error) error {
 	if !r.Gone {
 		fmt.Fprintf(a.Err, "pawl: %s: lock not released, because processes of the command could not be killed; the lease will expire\n", object)
@@ -125,7 +125,7 @@ func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supe
 		defer stop()
 		releasing := lease.Release(ctx)
 		switch {
-		case err != nil, releasing == nil: // also of a lease that was lost
+		case err != nil, releasing == nil: // also if the lease was lost
 		case errors.Is(releasing, lock.ErrLost):
 			err = releasing
 		default:

@@ -20,7 +20,7 @@ import (
 func TestExpiryCause(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		lost  int // requests
+		lost  int // requests that are lost
 		stall time.Duration
 		says  string
 	}{

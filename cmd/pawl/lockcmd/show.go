@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// lookExitCodes are those of the commands that look at locks.
+// readExitCodes are the exit codes of the commands that read or release locks.
 const readExitCodes = `  0  done
   1  failed: the lock does not exist, or is held under another token
  64  wrong usage or configuration, no permission, the object is not a lock, or
@@ -93,10 +93,10 @@ func toLockJSON(o event.Object, s *lock.Status) *lockJSON {
 	return l
 }
 
-// notALock is the state of an object that is no lease.
+// notALock is the state of an object that is not a lease.
 const notALock = "not a lock"
 
-// who names the holder, as far as it is known.
+// holder describes the holder, as far as it is known.
 func (l *lockJSON) holder() string {
 	who := app.Printable(l.Owner)
 	if l.Host != "" {
@@ -122,7 +122,7 @@ func runLockLs(ctx context.Context, a *app.App, arg, endpoint string) error {
 	t.SetOutputMirror(a.Out)
 	defer func() {
 		if t.Length() > 0 {
-			t.Render() // also what was found before an error
+			t.Render() // also the rows before an error
 		}
 	}()
 	n := 0
@@ -149,8 +149,8 @@ func runLockLs(ctx context.Context, a *app.App, arg, endpoint string) error {
 	return first
 }
 
-// unanswered is the error of a lease that the store did not tell: asking for the
-// next ones would take as long again.
+// storeError returns the error of a lease if the store was unavailable: further reads would also
+// time out.
 func storeError(s *lock.Status) error {
 	if errors.Is(s.Err, bucket.ErrUnavailable) {
 		return s.Err
@@ -158,8 +158,8 @@ func storeError(s *lock.Status) error {
 	return nil
 }
 
-// unread is the error of a lease that could not be read, for a permission that is
-// missing, say. That of a newer Pawl is for that one to read.
+// readError returns the error of a lease that could not be read, for example without permission. A
+// lease of a newer Pawl is not an error.
 func readError(s *lock.Status) error {
 	if errors.Is(s.Err, lock.ErrForeign) || errors.Is(s.Err, lock.ErrNewer) {
 		return nil
@@ -171,18 +171,18 @@ func (l *lockJSON) row(now time.Time, width int) table.Row {
 	if l.Error != "" {
 		reason := app.OneLine(l.Error, width)
 		if l.State == notALock {
-			reason = "" // all has been said
+			reason = "" // the state says it
 		}
 		return table.Row{l.State, app.Shorten(l.object.String(), width), "-", "-", "-", "", reason}
 	}
 	row := table.Row{l.State, app.Shorten(l.object.String(), width), l.Token, app.RelativeTime(l.Since, now)}
 	if l.State != string(lock.Held) {
-		return row // who held it last is not asked
+		return row // omit the last holder
 	}
 	return append(row, app.RelativeTime(l.Written, now), l.holder(), app.OneLine(l.Reason, width))
 }
 
-// unproved returns a bucket to look at.
+// openForReading returns a bucket without a check of the store.
 func openForReading(ctx context.Context, a *app.App, endpoint, name string) (*lock.Bucket, error) {
 	store, err := a.Store(ctx, endpoint)
 	if err != nil {
@@ -242,11 +242,11 @@ func runLockShow(ctx context.Context, a *app.App, arg, endpoint string) error {
 	return first
 }
 
-// holding are the suffixes of the other leases of a lock, those of readers and slots.
+// leaseSuffixes are the suffixes of the other leases of a lock, of readers and slots.
 var leaseSuffixes = []string{".readers/", ".slots/"}
 
-// leases yields the lease of a lock, and those beside it. The object itself is the
-// first with its key as prefix: the rest of those is not looked at.
+// leases yields the lease of a lock, and the leases next to it. The object itself is the first one
+// with its key as prefix; other keys with that prefix are skipped.
 func leases(ctx context.Context, b *lock.Bucket, key string, beside ...string) iter.Seq2[lock.Status, error] {
 	return func(yield func(lock.Status, error) bool) {
 		for s, err := range b.List(ctx, key) {
@@ -273,7 +273,7 @@ func printLock(a *app.App, l *lockJSON) error {
 	return err
 }
 
-// text tells people of a lease.
+// text returns a lease for people.
 func (l *lockJSON) text(now time.Time) string {
 	var out strings.Builder
 	line := func(name, value string) {

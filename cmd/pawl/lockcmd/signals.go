@@ -12,7 +12,7 @@ import (
 // signalQueue holds signals that this process receives for its command.
 type signalQueue chan os.Signal
 
-// catch starts to receive signals. An ignored signal, as under nohup, stays ignored. The
+// receiveSignals starts to receive signals. An ignored signal, as under nohup, stays ignored. The
 // caller calls stop.
 func receiveSignals() (c signalQueue, stop func()) {
 	c = make(signalQueue, 16)
@@ -41,7 +41,7 @@ func (c signalQueue) cancelAt(cancel context.CancelCauseFunc) (stop func()) {
 	}
 }
 
-// signalled is the cause of a wait that a signal ended.
+// signalError is the cause of a wait that a signal ended.
 type signalError struct{ os.Signal }
 
 func (s signalError) Error() string { return "interrupted by signal: " + s.String() }

@@ -125,7 +125,7 @@ func (o *updateOptions) check(cmd *cobra.Command) error {
 type updateJSON struct {
 	Written bool `json:"written"`
 	Tries   int  `json:"tries"`
-	Size    int  `json:"size"` // of the content
+	Size    int  `json:"size"` // of the content, in bytes
 }
 
 func runUpdate(ctx context.Context, a *app.App, object event.Object, command []string, o *updateOptions) error {
@@ -169,11 +169,11 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 	return nil
 }
 
-// patience is for how long the proof of a store that is unavailable is repeated: as
-// long as package lock repeats the rest of an update.
+// storeTimeout bounds the retries of the store check while the store is unavailable. Package lock
+// retries the update for the same time.
 const storeTimeout = time.Minute
 
-// tellUpdate prints the result.
+// printUpdateResult prints the result.
 func printUpdateResult(a *app.App, object event.Object, done *lock.Updated) error {
 	err := a.PrintJSON(updateJSON{done.Written, done.Tries, len(done.Content.Body)})
 	if err != nil && done.Written {
@@ -182,8 +182,8 @@ func printUpdateResult(a *app.App, object event.Object, done *lock.Updated) erro
 	return err
 }
 
-// filterGrace is what a filter has left after SIGTERM, and what may hold its
-// output open after its end.
+// filterGrace is the time that a filter has after SIGTERM, and the time for which its output may
+// stay open after its end.
 const filterGrace = 5 * time.Second
 
 // filterRun is one run of a filter.
@@ -194,7 +194,7 @@ type filterRun struct {
 	stderr  io.Writer
 }
 
-// run returns what the filter makes of its input.
+// run returns the output of the filter.
 func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, f.path)
 	cmd.Args = f.command
@@ -230,9 +230,9 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	return nil, &commandError{code, fmt.Errorf("%s failed; nothing was written: %w", name, err)}
 }
 
-// bounded is a buffer that takes no more than may be written.
+// boundedBuffer is a buffer of at most MaxUpdate bytes.
 type boundedBuffer struct {
-	content bytes.Buffer // not embedded: its ReadFrom knows no bound
+	content bytes.Buffer // not embedded, because its ReadFrom has no limit
 	full    bool
 }
 

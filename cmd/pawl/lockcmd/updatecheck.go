@@ -14,9 +14,8 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// accept refuses what a filter makes of an object by accident, most likely: to
-// empty it, as "true" and "sed -i" do, and to make something else of JSON, as one
-// does that prints its complaints on standard output.
+// checkContent rejects output of a filter that is probably an accident: no output, as of "true" and
+// "sed -i", or output that replaces JSON by other content, such as an error message.
 func (o *updateOptions) checkContent(object event.Object, filter string, was, made lock.Content) error {
 	name := event.Quote(filter)
 	switch {
@@ -33,8 +32,8 @@ func (o *updateOptions) checkContent(object event.Object, filter string, was, ma
 	return nil
 }
 
-// holdsJSON reports that an object should hold JSON, by its type, or by its name if
-// none was given.
+// holdsJSON reports whether an object should hold JSON, by its content type, or by its name if no
+// type was given.
 func (o *updateOptions) holdsJSON(key string, c *lock.Content) bool {
 	if c.Headers.ContentEncoding != "" {
 		return false
@@ -44,8 +43,7 @@ func (o *updateOptions) holdsJSON(key string, c *lock.Content) bool {
 		strings.HasSuffix(key, ".json") && o.contentType == ""
 }
 
-// isJSON reports that something is one value of JSON, or several, one after the
-// other.
+// isJSON reports whether b is one or more JSON values.
 func isJSON(b []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(b))
 	for n := 0; ; n++ {

@@ -17,7 +17,7 @@ func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
 	for _, after := range []time.Duration{0, deadline / 2, deadline - time.Millisecond, deadline, 10 * deadline} {
 		for _, c := range []struct {
 			guard
-			told  syscall.Signal // to the command, first
+			told  syscall.Signal // first signal to the command
 			least time.Duration  // until it is killed
 		}{
 			{guard{orphanGrace: time.Second}, syscall.SIGTERM, min(after+time.Second, deadline+grace)},
@@ -42,8 +42,8 @@ func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
 	}
 }
 
-// leaves sends a deadline to a guard, and closes the channel after some time. It returns
-// the time until the guard was done.
+// runGuard sends a deadline to a guard, and closes the channel after some time. It returns the time
+// until the guard was done.
 func runGuard(t *testing.T, g *guard, deadline, after time.Duration) (over time.Duration) {
 	synctest.Test(t, func(*testing.T) {
 		began := time.Now()

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// Guard is the argument of this program that makes it call [Guard].
 	Guard string
-	// Deadline returns the time when the group must have been told to end. It is called
+	// Deadline returns the time when the group must have received the signal to end. It is called
 	// once per Interval, and may return a later time each time.
 	Deadline func() time.Time
 	Interval time.Duration
@@ -185,7 +185,8 @@ func (g *group) forward(s os.Signal) {
 	}
 }
 
-// terminate tells the command to end. It returns a channel that receives when the grace is over.
+// terminate sends the command the signal to end. It returns a channel that receives when the grace
+// is over.
 func (g *group) terminate() <-chan time.Time {
 	if g.KillAtOnce {
 		g.signalAll(syscall.SIGKILL)
@@ -218,7 +219,7 @@ func (g *group) watch(ctx context.Context) (longestStall time.Duration, why erro
 			return longestStall, why
 		case s := <-g.Signals:
 			g.forward(s)
-		case <-continued: // fg continues the command, too
+		case <-continued: // fg also continues the command
 			g.signalAll(syscall.SIGCONT)
 		case <-done:
 			done, why = nil, context.Cause(ctx)

@@ -1,5 +1,5 @@
-// Package simtest runs the simulated worlds of a package as its tests. It has the flags that
-// repeat a world.
+// Package simtest runs the simulated worlds of a package as its tests. It has the flags that repeat
+// a world.
 package simtest
 
 import (
@@ -17,8 +17,8 @@ var (
 	tape      = flag.String("tape", "", "`tape` that TestReplay plays")
 )
 
-// Worlds plays as many worlds as the flag says, or count. It shrinks the first that fails, and
-// prints the commands that repeat it. The package has the directory dir.
+// Worlds runs as many worlds as the flag -histories, or count. It shrinks the first world that
+// fails, and prints the commands that repeat it. dir is the directory of the package.
 func Worlds[P interface{ Close() }](t *testing.T, dir string, count uint64, s simkit.Simulation[P]) {
 	t.Helper()
 	if *histories > 0 {
@@ -32,7 +32,7 @@ func Worlds[P interface{ Close() }](t *testing.T, dir string, count uint64, s si
 	t.Logf("%d worlds of %d steps on average", count, steps/count)
 }
 
-// Replay plays the world of the tape in the flag, and logs its trace.
+// Replay runs the world of the tape in the flag -tape, and logs its trace.
 func Replay[P interface{ Close() }](t *testing.T, s simkit.Simulation[P]) {
 	t.Helper()
 	recorded, err := simkit.DecodeTape(*tape)
