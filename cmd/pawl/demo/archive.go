@@ -15,11 +15,11 @@ const (
 	archivePrefix  = "clicks/"
 	archiveFormat  = "ndjson.gz"
 	archiveRecords = 6000
-	puttingSpan    = 4 * time.Second // the span in which they are put
+	puttingSpan    = 4 * time.Second // the time in which the records are put
 )
 
-// archiveConfiguration is the file that all workers share. Objects are small and
-// leases short, so that there is something to watch.
+// archiveConfigTemplate is the configuration that all workers share. Small objects and short leases
+// make changes visible in a short demo.
 const archiveConfigTemplate = `
 ledger: %s
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
@@ -33,7 +33,7 @@ archives:
 lease: {ttl: 2s}
 `
 
-// archiveShow is the scenario of "pawl archive demo".
+// archiveScenario is the scenario of "pawl archive demo".
 type archiveScenario struct {
 	*demoRun
 	report *ArchiveReport
@@ -44,9 +44,9 @@ type archiveScenario struct {
 	objects, records *endpoint
 }
 
-// RunArchive puts records into a stream, has worker processes store them in a
-// bucket, kills one of these in the middle of an object, and checks that each
-// record is stored once. It returns [ErrWrong] if a check fails.
+// RunArchive puts records into a stream, which worker processes store in a bucket. It kills a
+// worker while it stores an object, and checks that each record is stored once. It returns
+// [ErrWrong] if a check fails.
 func RunArchive(ctx context.Context, o Options) error {
 	return runScenario(ctx, o, []string{"archive", "run"}, func(s *demoRun) scenario {
 		return &archiveScenario{demoRun: s, report: &ArchiveReport{}, stream: newStream()}
@@ -88,7 +88,7 @@ func (s *archiveScenario) open(ctx context.Context) (err error) {
 	return err
 }
 
-// startWorker starts "pawl archive run", with an access key of its own.
+// startWorker starts "pawl archive run", with its own access key.
 func (s *archiveScenario) startWorker() (*worker, error) {
 	key := accessKeyOf(s.fleet.size() + 1)
 	return s.fleet.launch("", append(environment("", ""), "AWS_ACCESS_KEY_ID="+key))
@@ -112,7 +112,7 @@ Ctrl-C ends the demo and removes all of this.
 
 `
 
-// stayUp tells people what to look at, and waits until ctx ends.
+// stayUp prints usage, and waits until ctx ends.
 func (s *archiveScenario) stayUp(ctx context.Context) error {
 	s.screen.printText(archiveUsage, accessKey, region, s.records.url, streamName, s.objects.url, archiveBucket,
 		commandName(s.Binary), shellWord(filepath.Join(s.dir, configFile)))

@@ -44,7 +44,7 @@ func TestArchiveOnce(t *testing.T) {
 
 var archiveURLPattern = regexp.MustCompile(`listens on (\S+), an object store on (\S+)`)
 
-// TestArchiveWrong puts a foreign object into the archive: the demo can fail.
+// TestArchiveWrong puts a foreign object into the archive, and checks that the demo fails.
 func TestArchiveWrong(t *testing.T) {
 	t.Parallel()
 	var report *demo.ArchiveReport
@@ -69,7 +69,7 @@ func TestArchiveWrong(t *testing.T) {
 	}
 }
 
-// TestArchiveStayUp is a user who puts a record, and presses Ctrl-C.
+// TestArchiveStayUp plays a user who puts a record and presses Ctrl-C.
 func TestArchiveStayUp(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

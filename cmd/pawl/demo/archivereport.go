@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// ArchiveReport is what happened in the demo of archives.
+// ArchiveReport is the result of the demo of archives.
 type ArchiveReport struct {
 	Seconds float64 `json:"seconds"`
 	Records Records `json:"records"`
@@ -14,26 +14,26 @@ type ArchiveReport struct {
 		Started int `json:"started"`
 		Killed  int `json:"killed"`
 	} `json:"workers"`
-	// LatePut is what the store has answered to the object of the killed worker: 412,
-	// because another worker has stored it meanwhile.
+	// LatePut is the store's status for the delayed PUT of the killed worker: 412, because another
+	// worker has stored the object meanwhile.
 	LatePut int `json:"late_put"`
-	// Verify is what "pawl archive verify --deep" says.
+	// Verify is the output of "pawl archive verify --deep".
 	Verify struct {
 		Objects  int   `json:"objects"`
 		Shards   int   `json:"shards"`
 		Findings []any `json:"findings"`
 	} `json:"verify"`
-	// OK: every record is stored once, and verify has found nothing.
+	// OK is true if every record is stored once, and verify found nothing.
 	OK bool `json:"ok"`
 }
 
-// Records counts what was put, and how often it is stored.
+// Records counts the records, by how often they are stored.
 type Records struct {
 	Put     int `json:"put"`
 	Once    int `json:"once"`
 	Missing int `json:"missing"`
 	Doubled int `json:"doubled"`
-	Others  int `json:"others"` // stored, and never put
+	Others  int `json:"others"` // stored, but never put
 }
 
 // err returns an error that lists the faults, or nil if there are none.

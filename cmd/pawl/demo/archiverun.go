@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// run puts records, kills a worker, and checks what is stored.
+// run puts records, kills a worker, and checks the stored records.
 func (s *archiveScenario) run(ctx context.Context) error {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*stepTimeout, errTimeout)
@@ -48,7 +48,7 @@ func (s *archiveScenario) run(ctx context.Context) error {
 	return nil
 }
 
-// put puts records until there are so many.
+// put puts records until their total is to.
 func (s *archiveScenario) put(ctx context.Context, to int) error {
 	const batch = 15
 	for s.report.Records.Put < to {
@@ -62,17 +62,17 @@ func (s *archiveScenario) put(ctx context.Context, to int) error {
 	return nil
 }
 
-// strike kills a worker that has announced an object, and sent it, before the store
-// has it.
+// killSender kills a worker that has announced and sent an object, before the object reaches the
+// store.
 func (s *archiveScenario) killSender(ctx context.Context) error {
 	s.delayer.delayNext()
 	stopped := make(chan struct{})
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Without new records there would be nothing to send.
+	// Keep putting records, so that workers have objects to send.
 	go func() {
 		defer close(stopped)
-		_ = s.put(within, 2*archiveRecords/3) // what is not put is put next
+		_ = s.put(within, 2*archiveRecords/3) // the next call puts the remaining records
 	}()
 	var key string
 	select {
@@ -97,7 +97,7 @@ func (s *archiveScenario) killSender(ctx context.Context) error {
 	return err
 }
 
-// settle waits until all records are stored.
+// awaitStored waits until all records are stored.
 func (s *archiveScenario) awaitStored(ctx context.Context) error {
 	s.screen.begin("storing", archiveRecords)
 	defer s.screen.end()
@@ -111,12 +111,12 @@ func (s *archiveScenario) awaitStored(ctx context.Context) error {
 	})
 	if errors.Is(err, errTimeout) {
 		s.screen.failed("not all records are stored")
-		return nil // it is counted what is
+		return nil // countRecords reports the missing records
 	}
 	return err
 }
 
-// allLive returns an error if a worker has ended that was not killed.
+// checkWorkersRunning returns an error if a worker exited that was not killed.
 func (s *archiveScenario) checkWorkersRunning() error {
 	for _, w := range s.fleet.all() {
 		if w != s.killed && w.Ended() {
@@ -126,7 +126,7 @@ func (s *archiveScenario) checkWorkersRunning() error {
 	return nil
 }
 
-// arriveLate lets the store have what the dead worker has sent.
+// releaseLateUpload forwards the delayed PUT of the killed worker to the store.
 func (s *archiveScenario) releaseLateUpload(ctx context.Context) error {
 	s.delayer.release()
 	select {
@@ -142,7 +142,7 @@ func (s *archiveScenario) releaseLateUpload(ctx context.Context) error {
 	return nil
 }
 
-// verify is "pawl archive verify" of this very binary.
+// verify runs "pawl archive verify" of this binary.
 func (s *archiveScenario) verify(ctx context.Context) error {
 	v := &s.report.Verify
 	if err := s.fleet.runJSON(ctx, v, "archive", "verify", "--deep"); err != nil {
@@ -156,7 +156,7 @@ func (s *archiveScenario) verify(ctx context.Context) error {
 	return nil
 }
 
-// count compares what is stored with what was put.
+// countRecords compares the stored records with the records that were put.
 func (s *archiveScenario) countRecords() error {
 	found, err := s.stored()
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *archiveScenario) countRecords() error {
 	return nil
 }
 
-// stored reads all objects, and returns how often each record is there.
+// stored reads all objects, and returns how often each record is stored.
 func (s *archiveScenario) stored() (map[int]int, error) {
 	objects, err := s.store.contents(archiveBucket)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// audited is what the demo wants to know of an audit.
+// auditResult is the part of an audit's report that the demo needs.
 type auditResult struct {
 	Total struct {
 		LostCreations  int `json:"lost_creations"`
@@ -27,11 +27,11 @@ func (a *auditResult) lost() int {
 	return a.Total.LostCreations + a.Total.LostOverwrites + a.Total.LostRemovals
 }
 
-// foundLosses is the exit code of an audit that found some.
+// foundLosses is the exit code of an audit that found losses.
 const foundLosses = 3
 
-// audit is "pawl audit" of this very binary: nothing is on its way any more, so all that
-// differs was lost.
+// audit runs "pawl audit" of this binary. No notification is in transit any more, so every
+// difference is a loss.
 func (s *pipelineScenario) audit(ctx context.Context, flags ...string) (*auditResult, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, errTimeout)
 	defer cancel()
@@ -39,8 +39,8 @@ func (s *pipelineScenario) audit(ctx context.Context, flags ...string) (*auditRe
 	return found, s.fleet.runJSON(ctx, found, append([]string{"audit", "--settle-window", "1ns"}, flags...)...)
 }
 
-// ask has this very binary run a command that writes JSON, over the configuration of
-// the workers.
+// runJSON runs a command of this binary with the workers' configuration, and decodes its JSON
+// output.
 func (f *fleet) runJSON(ctx context.Context, into any, command ...string) error {
 	cmd := exec.CommandContext(ctx, f.binary, append(command, "-c", filepath.Join(f.dir, configFile), "--json", "--log-level", "error")...)
 	cmd.Env = append(environment("", ""), apiVar+"=127.0.0.1:0")
@@ -58,8 +58,8 @@ func (f *fleet) runJSON(ctx context.Context, into any, command ...string) error 
 	return nil
 }
 
-// heal audits the bucket, for changes whose notification was lost, and waits until the
-// workers have looked at what that found.
+// heal audits the bucket, which finds the lost notifications, and waits until the workers have
+// processed them.
 func (s *pipelineScenario) heal(ctx context.Context) error {
 	found, err := s.audit(ctx)
 	if err != nil || found.lost() == 0 {

@@ -14,19 +14,19 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// outputQuality is that of JPEG outputs where the configuration names none.
+// outputQuality is the default JPEG quality of outputs.
 const outputQuality = 85
 
-// Outputs is what the comparison of all outputs with all inputs came to.
+// Outputs is the result of the comparison of all outputs with all inputs.
 type Outputs struct {
-	Right int `json:"right"` // outputs that are their input's grayscale
+	Right int `json:"right"` // outputs that are the grayscale of their input
 	Of    int `json:"of"`    // inputs
-	// Wrong says what is not as it should be, each in a line.
+	// Wrong describes each fault in a line.
 	Wrong []string `json:"wrong,omitempty"`
 }
 
-// compare checks that there is an output for each input, that it is the input's
-// grayscale, and that there is no other. It shares no code with the workers.
+// compare checks that each input has an output, that the output is the grayscale of the input, and
+// that there are no other outputs. It shares no code with the workers.
 func compare(inputs, outputs map[string][]byte) Outputs {
 	v := Outputs{Of: len(inputs)}
 	wrong := func(format string, args ...any) { v.Wrong = append(v.Wrong, fmt.Sprintf(format, args...)) }
@@ -55,8 +55,8 @@ func compare(inputs, outputs map[string][]byte) Outputs {
 
 func object(bucket, key string) string { return event.Object{Bucket: bucket, Key: key}.String() }
 
-// checkGray compares out, pixel by pixel, with what in's grayscale looks like
-// once it has been through the same format.
+// checkGray compares out, pixel by pixel, with the grayscale of in after encoding in the same
+// format.
 func checkGray(in, out []byte) error {
 	picture, format, err := image.Decode(bytes.NewReader(in))
 	if err != nil {
@@ -106,7 +106,7 @@ func samePixels(got, want image.Image) error {
 	return nil
 }
 
-// gray is a picture's luma: the one a JPEG carries, or else that of each pixel.
+// gray returns the luma of a picture: that of the JPEG, or else that of each pixel.
 func gray(m image.Image) *image.Gray {
 	b := m.Bounds()
 	out := image.NewGray(b)

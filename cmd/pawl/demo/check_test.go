@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/action/imageaction"
 )
 
-// world returns inputs and what the workers make of them.
+// sampleOutputs returns inputs and the workers' outputs for them.
 func sampleOutputs(t *testing.T) (inputs, outputs map[string][]byte) {
 	t.Helper()
 	inputs, outputs = map[string][]byte{}, map[string][]byte{}

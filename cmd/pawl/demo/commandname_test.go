@@ -28,7 +28,7 @@ func TestCommandName(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", binary, got, want)
 		}
 	}
-	t.Chdir(dir) // where there is no source to run
+	t.Chdir(dir) // a folder without the source
 	if got := commandName(run); got != run {
 		t.Errorf("elsewhere: got %s, want %s", got, run)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What the demo's configuration files say.
+// Values in the demo's configuration files.
 const (
 	region       = "us-east-1"
 	pipelineName = "grayscale"
@@ -26,12 +26,12 @@ const (
 	ledgerFile = "ledger.db"
 )
 
-// suffixes are those of the pictures that the pipeline wants.
+// suffixes are the suffixes of the keys that the pipeline matches.
 var suffixes = []string{".jpg", ".jpeg", ".png", ".gif", ".webp", ".JPG", ".JPEG", ".PNG"}
 
-// configuration is the file that all workers share. Leases are short, so that a
-// dead worker's objects are taken over while one watches, and so is the horizon,
-// so that what it may have left behind is looked at again.
+// configTemplate is the configuration that all workers share. Leases are short, so that a killed
+// worker's objects are taken over during the demo. The late-write window is short as well, so that
+// verifications run during the demo.
 const configTemplate = `
 ledger: %s
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
@@ -54,11 +54,11 @@ func writeConfig(dir, store string) error {
 	return os.WriteFile(filepath.Join(dir, configFile), []byte(text), 0o600)
 }
 
-// quoted writes a text as a YAML scalar that is nothing but text.
+// quoted returns a text as a YAML scalar without any substitution.
 func quoted(s string) string { return strings.ReplaceAll(strconv.Quote(s), "${", "$${") }
 
-// environment is what a worker process is told: what its parent was, but the
-// demo's store and keys in place of Amazon's.
+// environment returns the environment of a worker: that of this process, but with the demo's store
+// and keys instead of Amazon's.
 func environment(listen, token string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -72,5 +72,5 @@ func environment(listen, token string) []string {
 		"AWS_EC2_METADATA_DISABLED=true")
 }
 
-// accessKey is for clients that insist on having one: the store believes any.
+// accessKey is for clients that require a key. The store accepts any.
 const accessKey = "demo"

@@ -40,8 +40,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// TestOnce runs the real command: all must be right, and there must have been
-// something to get wrong.
+// TestOnce runs the real command. All checks must pass, and every kind of fault must have occurred.
 func TestOnce(t *testing.T) {
 	for _, seed := range []string{"1", "20260212"} {
 		t.Run(seed, func(t *testing.T) {
@@ -92,8 +91,7 @@ func checkReport(t *testing.T, r *demo.PipelineReport) {
 	}
 }
 
-// saboteur watches what the demo says, and breaks an output at the last moment
-// before they are compared.
+// outputCorrupter watches the demo's output, and adds a wrong output just before the comparison.
 type outputCorrupter struct {
 	bytes.Buffer
 	do sync.Once
@@ -127,8 +125,7 @@ func put(url string, body []byte) error {
 	return nil
 }
 
-// TestWrongOutput: the demo can fail. Then it says what is wrong and keeps its
-// folder.
+// TestWrongOutput checks that the demo fails, describes the fault, and keeps its folder.
 func TestWrongOutput(t *testing.T) {
 	t.Parallel()
 	var out outputCorrupter
@@ -153,8 +150,8 @@ func TestWrongOutput(t *testing.T) {
 	}
 }
 
-// TestCannotStart: workers that do not come up end the demo with their last
-// words.
+// TestCannotStart checks that workers that exit during their start end the demo, with the end of
+// their log.
 func TestCannotStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	broken := filepath.Join(t.TempDir(), "pawl")
@@ -167,7 +164,7 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
-// TestCannotListen keeps no folder: there is nothing in it.
+// TestCannotListen checks that the demo removes its empty folder.
 func TestCannotListen(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -189,7 +186,7 @@ func TestCannotListen(t *testing.T) {
 	}
 }
 
-// TestInterrupted leaves nothing behind.
+// TestInterrupted checks that an interrupted demo leaves nothing behind.
 func TestInterrupted(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -204,7 +201,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// watcher does something when a text is written.
+// watcher calls a function when a text is written.
 type watcher struct {
 	bytes.Buffer
 	text string

@@ -1,8 +1,7 @@
-// Package demo is `pawl demo`: an object store, a careless messenger and real
-// worker processes on one machine, and the proof that the outputs are right all
-// the same.
+// Package demo contains the demos: `pawl demo` for pipelines, `pawl archive demo` and `pawl files
+// demo`. Each runs an object store in memory and real worker processes on one machine, injects
+// faults, and checks the results.
 //
-// One seed decides what is uploaded when, and what the messenger does to each
-// notification. What the processes make of it differs from run to run, as the
-// machine has it.
+// A seed determines the changes and the faults of the notifications. The timing of the processes
+// differs from run to run.
 package demo

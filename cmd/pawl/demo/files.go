@@ -22,7 +22,7 @@ const (
 	indexFile   = "files.db"
 )
 
-// filesConfiguration is the file that all services share.
+// filesConfigTemplate is the configuration that all services share.
 const filesConfigTemplate = `
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
 sources:
@@ -35,7 +35,7 @@ files:
   max_size: 64MiB
 `
 
-// filesShow is the scenario of "pawl files demo".
+// filesScenario is the scenario of "pawl files demo".
 type filesScenario struct {
 	*demoRun
 	uploads []*clientFile
@@ -47,13 +47,12 @@ type filesScenario struct {
 	client   *rig.FilesClient
 	index    *files.Index
 
-	mu sync.Mutex // held while the report is written by concurrent clients
+	mu sync.Mutex // held while concurrent clients write the report
 }
 
-// RunFiles has service processes take in pictures, and delete some: with PUTs of wrong
-// bytes, lost notifications, retries, uploads that break off, and a service that is
-// killed. Then it checks that index and bucket agree. It returns [ErrWrong] if they do
-// not.
+// RunFiles lets clients upload and delete pictures through service processes, with PUTs of wrong
+// bytes, lost notifications, retries, interrupted uploads, and a killed service. Then it checks
+// that index and bucket agree. It returns [ErrWrong] if they do not.
 func RunFiles(ctx context.Context, o Options) error {
 	return runScenario(ctx, o, []string{"files", "serve"}, func(s *demoRun) scenario {
 		s.relay = newRelay(o.Seed, s.token, s.fleet.webhooks)

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/demo"
 )
 
-// TestFilesOnce runs the real command: all must be right, and there must have been
-// something to get wrong.
+// TestFilesOnce runs the real command. All checks must pass, and every kind of fault must have
+// occurred.
 func TestFilesOnce(t *testing.T) {
 	for _, seed := range []string{"1", "20260212"} {
 		t.Run(seed, func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestFilesOnce(t *testing.T) {
 	}
 }
 
-// TestFilesWrong puts an object into the bucket that belongs to no file, and removes one: the
-// demo can fail.
+// TestFilesWrong adds an object of no file to the bucket, and removes one of a file. It checks that
+// the demo fails.
 func TestFilesWrong(t *testing.T) {
 	t.Parallel()
 	var report *demo.FilesReport

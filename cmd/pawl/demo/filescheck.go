@@ -11,9 +11,9 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// filesAudited is what "pawl files audit" says.
+// filesAuditResult is the output of "pawl files audit".
 type filesAuditResult struct {
-	Moved     map[string]int `json:"moved"` // files, by the state in which they are now
+	Moved     map[string]int `json:"moved"` // number of files by their new state
 	Leftovers int            `json:"leftovers"`
 	Orphans   int            `json:"orphans"`
 	Foreign   int            `json:"foreign"`
@@ -32,8 +32,7 @@ func (s *filesScenario) audit(ctx context.Context, flags ...string) (*filesAudit
 	return found, s.fleet.runJSON(ctx, found, append([]string{"files", "audit"}, flags...)...)
 }
 
-// prove compares the index and the bucket with what should be there, and with one
-// another.
+// checkIndex compares the index and the bucket with the expected state, and with each other.
 func (s *filesScenario) checkIndex(ctx context.Context) error {
 	objects, err := s.store.contents(filesBucket)
 	if err != nil {
@@ -60,8 +59,8 @@ func (s *filesScenario) checkIndex(ctx context.Context) error {
 	return nil
 }
 
-// compare counts the files that are as they should be. It takes rows and objects
-// away that belong to one: none may be left.
+// compare counts the files with the expected state. It removes their rows and objects from its
+// arguments, and reports the remaining ones.
 func (s *filesScenario) compare(rows map[string]files.File, objects map[string][]byte) {
 	r := &s.report.Files
 	for _, a := range s.uploads {
@@ -86,19 +85,20 @@ func (s *filesScenario) compare(rows map[string]files.File, objects map[string][
 			r.Right++
 		}
 	}
-	// A service that was killed may have begun what its client then began again.
+	// A killed service may have begun an upload that its client then began again.
 	maps.DeleteFunc(rows, func(_ string, f files.File) bool { return f.State == files.Expired })
 	for id, f := range rows {
 		s.reportWrong("%s is %s, but no client uploaded it", id, f.State)
 	}
-	// Nor did it clean up after its proof of the store, which another does after an hour.
+	// A killed service may have left objects of its store check, which another service removes
+	// after an hour.
 	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, filesPrefix+files.ProbeFolder) })
 	for key := range objects {
 		s.reportWrong("the bucket has %s, but no client uploaded it", key)
 	}
 }
 
-// list reads all pages, and downloads what they show.
+// checkListing reads all pages, and downloads the listed files.
 func (s *filesScenario) checkListing(ctx context.Context) error {
 	want := map[string][]byte{}
 	for _, a := range s.uploads {

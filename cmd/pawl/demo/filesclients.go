@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// live has one file go through all that its kind has.
+// runClient takes one file through all steps of its kind.
 func (s *filesScenario) runClient(ctx context.Context, a *clientFile) error {
 	if err := a.draw(); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (s *filesScenario) runClient(ctx context.Context, a *clientFile) error {
 	return s.afterUpload(ctx, a, to)
 }
 
-// begin begins the upload, and says how the store's notification will be carried.
+// begin begins the upload, and plans the handling of the store's notification.
 func (s *filesScenario) begin(ctx context.Context, a *clientFile) (*rig.SignedURL, error) {
 	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *filesScenario) begin(ctx context.Context, a *clientFile) (*rig.SignedUR
 	return begun.Upload, nil
 }
 
-// before plays what comes before the bytes.
+// beforeUpload runs the steps before the upload of the bytes.
 func (s *filesScenario) beforeUpload(ctx context.Context, a *clientFile, to *rig.SignedURL) error {
 	switch a.kind {
 	case refused:
@@ -71,13 +71,13 @@ func (s *filesScenario) beforeUpload(ctx context.Context, a *clientFile, to *rig
 	return nil
 }
 
-// after plays what comes after the bytes.
+// afterUpload runs the steps after the upload of the bytes.
 func (s *filesScenario) afterUpload(ctx context.Context, a *clientFile, to *rig.SignedURL) error {
 	switch a.kind {
 	case deletedEarly:
-		return nil // it stays deleted
+		return nil // the file stays deleted
 	case unnotified:
-		a.state = files.Indexed // when the audit has been
+		a.state = files.Indexed // after the audit
 		return nil
 	case completed:
 		a.state = files.Indexed
@@ -105,7 +105,7 @@ func (s *filesScenario) afterUpload(ctx context.Context, a *clientFile, to *rig.
 	return nil
 }
 
-// appear waits until the file is visible.
+// awaitVisible waits until the file is visible.
 func (s *filesScenario) awaitVisible(ctx context.Context, a *clientFile) error {
 	a.state = files.Indexed
 	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {
@@ -114,7 +114,7 @@ func (s *filesScenario) awaitVisible(ctx context.Context, a *clientFile) error {
 	})
 }
 
-// see sends a request about the file, which must answer that it is as it should be.
+// checkedCall sends a request about the file, and checks the status and the state in the answer.
 func (s *filesScenario) checkedCall(ctx context.Context, a *clientFile, method, what string) error {
 	f, status, err := s.client.Call(ctx, method, "/v1/files/"+a.id+what, nil, nil)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *filesScenario) checkedCall(ctx context.Context, a *clientFile, method, 
 	return nil
 }
 
-// remove deletes the file, which must be hidden at once.
+// deleteFile deletes the file, and checks that it is hidden at once.
 func (s *filesScenario) deleteFile(ctx context.Context, a *clientFile) error {
 	a.state = files.Deleted
 	s.updateReport(func(r *FilesReport) { r.Uploads.Deleted++ })
@@ -139,7 +139,7 @@ func (s *filesScenario) deleteFile(ctx context.Context, a *clientFile) error {
 	return err
 }
 
-// again begins the same upload once more, which must be the same file.
+// beginAgain repeats the request of the upload, and checks that the answer has the same file.
 func (s *filesScenario) beginAgain(ctx context.Context, a *clientFile) error {
 	s.updateReport(func(r *FilesReport) { r.Uploads.Repeated++ })
 	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
@@ -152,7 +152,7 @@ func (s *filesScenario) beginAgain(ctx context.Context, a *clientFile) error {
 	return nil
 }
 
-// refuse sends what was not promised.
+// sendWrongPuts sends PUTs that differ from the promise.
 func (s *filesScenario) sendWrongPuts(ctx context.Context, a *clientFile, to *rig.SignedURL) error {
 	other := bytes.Clone(a.body)
 	other[len(other)/2] ^= 1
@@ -170,7 +170,7 @@ func (s *filesScenario) wantRefusedPut(ctx context.Context, a *clientFile, what 
 	return err
 }
 
-// pass sends the bytes through the service: first half of them, then all.
+// uploadThroughService sends the bytes through the service: first half of them, then all.
 func (s *filesScenario) uploadThroughService(ctx context.Context, a *clientFile) error {
 	path := "/v1/files?entity=" + filesEntity
 	headers := map[string]string{"Content-Type": a.ContentType, "Idempotency-Key": a.key}
@@ -179,7 +179,7 @@ func (s *filesScenario) uploadThroughService(ctx context.Context, a *clientFile)
 		if err == nil && status < http.StatusInternalServerError {
 			return false, a.errorf("the first half of its bytes was answered with %d", status)
 		}
-		return err != nil, nil // of a service that was killed there is an answer at once
+		return err != nil, nil // a killed service answers at once
 	})
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (s *filesScenario) uploadThroughService(ctx context.Context, a *clientFile)
 	return nil
 }
 
-// expect notes a status that should be another.
+// wantStatus reports a wrong status.
 func (s *filesScenario) wantStatus(a *clientFile, what string, got, want int) {
 	if got != want {
 		s.reportWrong("%s: %s was answered with %d, want %d", a.key, what, got, want)
@@ -203,7 +203,7 @@ func (s *filesScenario) wantStatus(a *clientFile, what string, got, want int) {
 
 var errBrokenOff = errors.New("the client interrupts the upload")
 
-// half is the first half of a body, which then breaks off.
+// firstHalf returns the first half of a body, followed by an error.
 func firstHalf(body []byte) io.Reader {
 	return io.MultiReader(bytes.NewReader(body[:len(body)/2]), brokenReader{})
 }

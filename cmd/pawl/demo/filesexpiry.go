@@ -10,12 +10,12 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// day is longer than deleted files can be had back, and than uploads may take.
+// expiryDay is longer than the undelete window and than the time for an upload.
 const expiryDay = 25 * time.Hour
 
-// passDay lets a day pass, as far as the index knows: what was deleted is removed, and
-// what has not come is given up. A service looks at what is due when it starts, and so
-// they are started anew until nothing is due.
+// advanceDay makes the index a day older: the bytes of deleted files are removed, and missing
+// uploads expire. A service checks due files when it starts, so the services are restarted until no
+// file is due.
 func (s *filesScenario) advanceDay(ctx context.Context) error {
 	if err := s.backdateRows(ctx); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *filesScenario) advanceDay(ctx context.Context) error {
 	return nil
 }
 
-// age makes the times of all files earlier that something is still to become of.
+// backdateRows moves the times of all files that are pending or deleted back by a day.
 func (s *filesScenario) backdateRows(ctx context.Context) error {
 	rows, err := s.rows(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *filesScenario) rows(ctx context.Context) (map[string]files.File, error)
 	return rows, nil
 }
 
-// restart starts a service, and ends the oldest one in order.
+// restart starts a service, and shuts down the oldest one.
 func (s *filesScenario) restart(ctx context.Context) error {
 	if _, err := s.fleet.start(ctx); err != nil {
 		return err

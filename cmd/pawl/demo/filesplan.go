@@ -14,33 +14,33 @@ type clientFile struct {
 	key     string // idempotency key
 	kind    fileKind
 	picture *picture
-	// handling is that of the notification about its object.
+	// handling is the handling of the notification about its object.
 	handling rig.Handling
 
 	body []byte
 	rig.Promise
 	// id is empty until the upload has begun.
 	id string
-	// state is that in which the file should be, and kept whether its bytes should be
-	// in the bucket.
+	// state is the expected state of the file. stored reports whether the bucket should have its
+	// bytes.
 	state  files.State
 	stored bool
 }
 
-// fileKind is what happens to a file.
+// fileKind is the sequence of steps of a file.
 type fileKind int
 
 const (
-	uploaded     fileKind = iota // and nothing else
-	refused                      // wrong PUTs come first, and one comes again
-	repeated                     // the client asks twice, before and after the upload
-	completed                    // its notification is lost, and the client says that it has sent
+	uploaded     fileKind = iota // only uploaded
+	refused                      // wrong PUTs come first, and a second PUT follows
+	repeated                     // the client repeats its request, before and after the upload
+	completed                    // its notification is lost, and the client sends a complete request
 	unnotified                   // its notification is lost
-	deletedSoon                  // deleted, before a copy of its notification comes
-	deletedEarly                 // deleted before its bytes come
-	undeleted                    // deleted and brought back
-	interrupted                  // its upload breaks off
-	proxied                      // sent through the service, the first time in vain
+	deletedSoon                  // deleted before a copy of its notification arrives
+	deletedEarly                 // deleted before its bytes arrive
+	undeleted                    // deleted and undeleted
+	interrupted                  // its upload is interrupted
+	proxied                      // sent through the service; the first attempt fails
 )
 
 // fileKinds has the number of files of each kind.
@@ -69,7 +69,7 @@ func filesPlan(seed uint64) []*clientFile {
 	return all
 }
 
-// filesHandling draws the fault of the notification that an object is there.
+// filesHandling draws the fault of the notification about the upload.
 func filesHandling(rng *rand.Rand, t fileKind) rig.Handling {
 	chance := rng.IntN(3)
 	switch {
@@ -89,7 +89,7 @@ func (a *clientFile) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: "+format, append([]any{a.key}, args...)...)
 }
 
-// draw makes the file.
+// draw creates the bytes of the file.
 func (a *clientFile) draw() (err error) {
 	if a.body, err = a.picture.file(); err != nil {
 		return err

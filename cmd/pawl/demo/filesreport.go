@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// FilesReport is what happened in the demo of files.
+// FilesReport is the result of the demo of files.
 type FilesReport struct {
 	Seed          uint64       `json:"seed"`
 	Seconds       float64      `json:"seconds"`
@@ -20,29 +20,29 @@ type FilesReport struct {
 	} `json:"services"`
 	// Healed counts files whose notification was lost.
 	Healed struct {
-		Complete int `json:"complete"` // their client said that they were sent
+		Complete int `json:"complete"` // by a complete request of their client
 		Audit    int `json:"audit"`
 	} `json:"healed"`
 	Files struct {
 		Visible int `json:"visible"`
-		Gone    int `json:"gone"`    // deleted, and their bytes removed
-		Expired int `json:"expired"` // their bytes have not come
-		// Right are the files that are in the state in which they should be, and whose
-		// bytes are in the bucket, or not, accordingly.
+		Gone    int `json:"gone"`    // deleted, with their bytes removed
+		Expired int `json:"expired"` // their bytes did not arrive
+		// Right is the number of files with the expected state, and with or without bytes in the
+		// bucket accordingly.
 		Right int `json:"right"`
 		Of    int `json:"of"`
-		// Wrong says what is not as it should be, each in a line.
+		// Wrong describes each fault in a line.
 		Wrong []string `json:"wrong,omitempty"`
 	} `json:"files"`
-	// OK: index and bucket agree, and are as they should be.
+	// OK is true if index and bucket agree, and have the expected state.
 	OK bool `json:"ok"`
 }
 
-// Uploads counts what clients did.
+// Uploads counts the actions of clients.
 type Uploads struct {
 	Begun     int `json:"begun"`
 	Refused   int `json:"refused"`    // PUTs that the store refused
-	BrokenOff int `json:"broken_off"` // in the middle of their bytes
+	BrokenOff int `json:"broken_off"` // interrupted uploads
 	Repeated  int `json:"repeated"`   // requests with the same idempotency key
 	Deleted   int `json:"deleted"`
 	Undeleted int `json:"undeleted"`

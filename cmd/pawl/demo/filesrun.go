@@ -38,7 +38,7 @@ func (s *filesScenario) run(ctx context.Context) error {
 	return nil
 }
 
-// upload uploads all files, a few at once, while a service is killed.
+// upload uploads all files, a few at a time, while a service is killed.
 func (s *filesScenario) upload(ctx context.Context) error {
 	s.screen.begin("uploading", len(s.uploads))
 	defer s.screen.end()
@@ -71,7 +71,7 @@ func (s *filesScenario) upload(ctx context.Context) error {
 	return nil
 }
 
-// strike kills a service in mid-work, and starts another.
+// killService kills a service in mid-work, and starts another.
 func (s *filesScenario) killService(ctx context.Context, half <-chan struct{}) error {
 	select {
 	case <-half:
@@ -84,7 +84,7 @@ func (s *filesScenario) killService(ctx context.Context, half <-chan struct{}) e
 	return s.startReplacement(ctx)
 }
 
-// drain waits until each notification is acknowledged that was not dropped.
+// drain waits until all notifications are acknowledged that were not dropped.
 func (s *filesScenario) drain(ctx context.Context) error {
 	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		open, _ := s.relay.Open()
@@ -97,7 +97,7 @@ func (s *filesScenario) drain(ctx context.Context) error {
 	return nil
 }
 
-// heal has an audit find what was not notified.
+// heal runs an audit, which must find the files whose notifications were lost.
 func (s *filesScenario) heal(ctx context.Context) error {
 	found, err := s.audit(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *filesScenario) heal(ctx context.Context) error {
 	return nil
 }
 
-// wrong notes what is not as it should be.
+// reportWrong adds a fault to the report.
 func (s *filesScenario) reportWrong(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	s.updateReport(func(r *FilesReport) { r.Files.Wrong = append(r.Files.Wrong, text) })

@@ -14,22 +14,22 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// fleet is the worker processes, those that ended among them.
+// fleet is the worker processes, including those that have ended.
 type fleet struct {
 	binary, dir, token string
-	command            []string // what each of them does
+	command            []string // the command of each worker
 	probe              *http.Client
 
 	mu      sync.Mutex
 	workers []*worker
 }
 
-// worker is one process of this very binary.
+// worker is one process of this binary.
 type worker struct {
 	*rig.Process
 	number  int // from 1
 	webhook string
-	api     string // once it is ready
+	api     string // empty until the worker is ready
 }
 
 func (w *worker) String() string { return fmt.Sprintf("worker %d (pid %d)", w.number, w.Pid) }
@@ -48,7 +48,7 @@ const (
 
 var errEndedEarly = errors.New("the worker exited during its start")
 
-// start starts one more worker, and returns when it takes notifications.
+// start starts a worker, and returns when its webhook answers.
 func (f *fleet) start(ctx context.Context) (w *worker, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("its webhook did not answer within %s", startTimeout))
 	defer cancel()
@@ -87,7 +87,7 @@ func (f *fleet) startOnce(ctx context.Context) (*worker, error) {
 	return w, nil
 }
 
-// launch starts one more worker, and does not wait for it.
+// launch starts a worker, and does not wait for it.
 func (f *fleet) launch(webhook string, env []string) (*worker, error) {
 	w := &worker{number: f.size() + 1, webhook: webhook}
 	cmd := exec.Command(f.binary, slices.Concat(f.command, []string{"-c", filepath.Join(f.dir, configFile), "--log-level", "debug"})...)
@@ -121,13 +121,12 @@ func (f *fleet) ready(ctx context.Context, w *worker) error {
 	})
 }
 
-// webhooks are those of the workers that live.
+// webhooks returns the webhooks of the running workers.
 func (f *fleet) webhooks() []string {
 	return f.addresses(func(w *worker) string { return w.webhook })
 }
 
-// apis are the addresses where the workers that live and are ready serve clients, if
-// that is what they do.
+// apis returns the API addresses of the workers that are running and ready.
 func (f *fleet) apis() []string { return f.addresses(func(w *worker) string { return w.api }) }
 
 func (f *fleet) addresses(of func(*worker) string) (all []string) {
@@ -141,7 +140,7 @@ func (f *fleet) addresses(of func(*worker) string) (all []string) {
 	return all
 }
 
-// close asks all workers to end, and kills those that do not within the grace.
+// close terminates all workers, and kills those that do not end within the grace.
 func (f *fleet) close(grace time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -159,10 +158,10 @@ func (f *fleet) close(grace time.Duration) {
 	}
 }
 
-// size is how many workers there were.
+// size returns the number of workers that were started.
 func (f *fleet) size() int { return len(f.all()) }
 
-// all returns the workers, those that ended among them.
+// all returns the workers, including those that have ended.
 func (f *fleet) all() []*worker {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,20 +17,19 @@ import (
 //go:embed page
 var page embed.FS
 
-// pagePolicy lets the page use what comes from this server, and run no script or style
-// that stands in the page itself.
+// pagePolicy lets the page use resources of this server only, without inline scripts and styles.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 
-// front is the one origin of the page, the services and the objects.
+// frontend is the one origin of the page, the services and the objects.
 type frontend struct {
 	secret []byte // of tokens
 	apis   func() []string
 	turn   atomic.Uint32
 }
 
-// handler serves the pages of this origin, and programs on this machine. Other pages
-// are refused: they may neither read nor write.
+// handler serves pages of this origin, and programs on this machine. It rejects all requests of
+// other pages.
 func (f *frontend) handler(store http.Handler) (http.Handler, error) {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
@@ -41,7 +40,7 @@ func (f *frontend) handler(store http.Handler) (http.Handler, error) {
 		"Content-Security-Policy": pagePolicy, "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 	}))
 	mux.HandleFunc("POST /token", f.token)
-	// Whoever uploads chooses the type of an object: it must not run scripts here.
+	// The uploader chooses the type of an object, so the object must not run scripts here.
 	objects := withHeaders(verifySigned(store), map[string]string{"Content-Security-Policy": "sandbox"})
 	mux.Handle("/"+filesBucket, objects)
 	mux.Handle("/"+filesBucket+"/", objects)
@@ -52,8 +51,8 @@ func (f *frontend) handler(store http.Handler) (http.Handler, error) {
 	return localOnly(redirectToAddress(http.NewCrossOriginProtection().Handler(mux)), true), nil
 }
 
-// home sends a browser that has another name for this machine to the address that
-// signed URLs have: all is one origin.
+// redirectToAddress redirects a browser that uses another name of this machine to the address in
+// signed URLs, so that there is one origin.
 func redirectToAddress(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -65,7 +64,7 @@ func redirectToAddress(next http.Handler) http.Handler {
 	})
 }
 
-// with adds headers to all answers.
+// withHeaders adds headers to all answers.
 func withHeaders(next http.Handler, headers map[string]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -77,20 +76,20 @@ func withHeaders(next http.Handler, headers map[string]string) http.Handler {
 	})
 }
 
-// rewrite sends a request to the service whose turn it is.
+// rewrite sends a request to the next service in turn.
 func (f *frontend) rewrite(p *httputil.ProxyRequest) {
-	host := "127.0.0.1:0" // refuses the connection, and so the client gets 502
+	host := "127.0.0.1:0" // refuses the connection, so that the client gets 502
 	if apis := f.apis(); len(apis) > 0 {
 		host = apis[int(f.turn.Add(1))%len(apis)]
 	}
 	p.SetURL(&url.URL{Scheme: "http", Host: host})
 }
 
-// tokenLife is how long a token of the page's is good for.
+// tokenLife is the lifetime of the page's token.
 const tokenLife = 10 * time.Minute
 
-// token gives the page what it needs to speak to the services. Requests of other
-// origins do not come this far.
+// token issues the page's token for the services. The handler has already rejected requests of
+// other origins.
 func (f *frontend) token(w http.ResponseWriter, _ *http.Request) {
 	token, err := f.issue("page", tokenLife)
 	if err != nil {
@@ -99,7 +98,7 @@ func (f *frontend) token(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(map[string]any{"token": token, "entity": filesEntity}) // a client that went away needs none
+	_ = json.NewEncoder(w).Encode(map[string]any{"token": token, "entity": filesEntity}) // the client may be gone
 }
 
 func (f *frontend) issue(subject string, life time.Duration) (string, error) {

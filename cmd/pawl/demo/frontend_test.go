@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// frontOf serves a front with a store and one service, which says what it is asked.
+// serveFrontend serves a frontend with a store and one service, which echoes its requests.
 func serveFrontend(t *testing.T) string {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +44,7 @@ func serveFrontend(t *testing.T) string {
 	return e.url
 }
 
-// ask sends a request with headers, of which "Host" is one.
+// ask sends a request with headers, including "Host".
 func ask(t *testing.T, method, url, body string, headers map[string]string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -68,7 +68,8 @@ func ask(t *testing.T, method, url, body string, headers map[string]string) (*ht
 	return res, string(text)
 }
 
-// TestFrontendRefusesOtherOrigins: other pages get no token, and neither read nor write.
+// TestFrontendRefusesOtherOrigins checks that other pages get no token, and can neither read nor
+// write.
 func TestFrontendRefusesOtherOrigins(t *testing.T) {
 	url := serveFrontend(t)
 	own := map[string]string{"Origin": url, "Sec-Fetch-Site": "same-origin"}
@@ -109,7 +110,7 @@ func TestFrontendForwards(t *testing.T) {
 	}
 }
 
-// TestFrontendPolicies: the page runs its own script alone, and objects none.
+// TestFrontendPolicies checks that the page runs its own script only, and objects run none.
 func TestFrontendPolicies(t *testing.T) {
 	url := serveFrontend(t)
 	ask(t, "PUT", url+"/uploads/files/evil", "<script>alert(1)</script>", map[string]string{"Content-Type": "text/html"})
@@ -121,7 +122,7 @@ func TestFrontendPolicies(t *testing.T) {
 	}
 }
 
-// TestVerifySigned holds a signed URL against requests that are others.
+// TestVerifySigned sends requests that differ from the signed one.
 func TestVerifySigned(t *testing.T) {
 	url := serveFrontend(t)
 	client := s3.NewPresignClient(s3.New(s3.Options{
@@ -165,7 +166,7 @@ func TestVerifySigned(t *testing.T) {
 	}
 }
 
-// TestGuideShowsPageScript: what the guide shows is what the page runs.
+// TestGuideShowsPageScript checks that the guide shows the script of the page.
 func TestGuideShowsPageScript(t *testing.T) {
 	guide, err := os.ReadFile("../../../docs/FILES.md")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// strike kills a worker in mid-work, as kill -9 does, and starts another.
+// killWorker kills a worker in mid-work, as kill -9 does, and starts another.
 func (s *pipelineScenario) killWorker(ctx context.Context) error {
 	err := rig.Until(ctx, 10*time.Millisecond, func() (bool, error) { return 5*s.inputs.count().sum() > 2*len(s.steps), nil })
 	if err != nil {
@@ -24,8 +24,8 @@ func (s *pipelineScenario) killWorker(ctx context.Context) error {
 	return s.startReplacement(ctx)
 }
 
-// catch returns when a worker is held still while it has leases, which it then
-// cannot give back, and how many. If it never has any, it is not held.
+// freezeWithLeases freezes the worker while it has leases, so that it cannot release them, and
+// returns their number. If the worker never has a lease, it is not frozen.
 func (s *pipelineScenario) freezeWithLeases(ctx context.Context, w *worker) (held int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errTimeout)
 	defer cancel()

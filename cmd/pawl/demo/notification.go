@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The store's notifications are written as Amazon S3 writes them.
+// The store's notifications have the format of Amazon S3.
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 type (
 	s3Message struct {
@@ -39,7 +39,7 @@ type (
 	}
 )
 
-// notification returns what the store posts about a change.
+// notification returns the store's notification of a change.
 func notification(c change) []byte {
 	name := "ObjectCreated:Put"
 	if c.removed {
@@ -52,14 +52,14 @@ func notification(c change) []byte {
 			Bucket:        s3Bucket{Name: c.bucket, ARN: "arn:aws:s3:::" + c.bucket},
 			Object:        s3Object{Key: formEncoded(c.key), Size: c.size, ETag: c.etag, Sequencer: sequencer(c.order)},
 		},
-	}}}) // texts and numbers never fail
+	}}}) // strings and numbers can always be encoded
 	return body
 }
 
-// formEncoded writes a key as S3 does: as in a form, but with its slashes.
+// formEncoded encodes a key as S3 does: as in a form, except for its slashes.
 func formEncoded(key string) string {
 	return strings.ReplaceAll(url.QueryEscape(key), "%2F", "/")
 }
 
-// sequencer has the shape of Amazon's: 18 digits that begin with 00.
+// sequencer returns a sequencer in the format of Amazon: 18 digits that begin with 00.
 func sequencer(order uint64) string { return fmt.Sprintf("%018X", order) }

@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// picture describes a photograph that nobody took. On one machine, equal
-// descriptions give equal files.
+// picture describes a synthetic photograph. On one machine, equal descriptions give equal files.
 type picture struct {
 	seed          uint64
 	width, height int
 	format        string // "jpeg" or "png"
 }
 
-// newPicture chooses a picture for a key.
+// newPicture draws a picture for a key.
 func newPicture(rng *rand.Rand, key string) *picture {
 	p := &picture{seed: rng.Uint64(), width: 640, height: 480, format: "jpeg"}
 	if rng.IntN(3) == 0 {
@@ -46,8 +45,7 @@ func (p *picture) file() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// landscape is what a picture shows: a sky with a sun, ridges one behind the
-// other, and the grain of the film.
+// landscape is the content of a picture: a sky with a sun, ridges, and film grain.
 type landscape struct {
 	high, low color.RGBA // of the sky
 	sun       color.RGBA
@@ -58,10 +56,10 @@ type landscape struct {
 	grain     int
 }
 
-// ridge is a line of hills: the sum of a few waves.
+// ridge is a line of hills: a sum of waves.
 type ridge struct {
 	color color.RGBA
-	line  []int // where it begins in each column, from the top
+	line  []int // top of the ridge in each column, from the top of the picture
 }
 
 func (p *picture) draw() *image.RGBA {
@@ -90,7 +88,7 @@ func (p *picture) compose(rng *rand.Rand) *landscape {
 		sunX: rng.Float64() * w, sunY: (0.1 + 0.4*rng.Float64()) * h, sunR: (0.04 + 0.08*rng.Float64()) * h,
 	}
 	if p.format == "jpeg" {
-		s.grain = 6 // PNG would have to keep every grain
+		s.grain = 6 // PNG would have to store all the grain
 	}
 	near := anyColor(rng, 10, 90)
 	const ridges = 4
@@ -120,8 +118,7 @@ func waves(rng *rand.Rand, width int, level, size float64) []int {
 	return out
 }
 
-// at returns what is to be seen at a point: the nearest ridge, or the sun, or
-// the sky.
+// at returns the color at a point: of the nearest ridge, the sun or the sky.
 func (s *landscape) at(x, y int, sky color.RGBA) color.RGBA {
 	for i := len(s.ridges) - 1; i >= 0; i-- {
 		if y >= s.ridges[i].line[x] {
@@ -140,7 +137,7 @@ func anyColor(rng *rand.Rand, low, high int) color.RGBA {
 	return color.RGBA{R: channel(), G: channel(), B: channel(), A: 255}
 }
 
-// blend is a at 0 and b at 1.
+// blend returns a for t = 0 and b for t = 1.
 func blend(a, b color.RGBA, t float64) color.RGBA {
 	mix := func(a, b uint8) uint8 { return uint8(float64(a) + t*(float64(b)-float64(a))) }
 	return color.RGBA{R: mix(a.R, b.R), G: mix(a.G, b.G), B: mix(a.B, b.B), A: 255}

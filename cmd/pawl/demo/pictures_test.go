@@ -37,7 +37,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// colours counts those that are not gray.
+// colours returns the number of colours that are not gray.
 func colours(img image.Image) int {
 	seen := map[color.Color]bool{}
 	b := img.Bounds()

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// pipelines is the scenario of "pawl demo".
+// pipelineScenario is the scenario of "pawl demo".
 type pipelineScenario struct {
 	*demoRun
 	steps  []step
@@ -19,13 +19,13 @@ type pipelineScenario struct {
 	endpoint        *endpoint
 	ledger          ledger.Store
 	inputs, outputs tally
-	// news are changes of the outputs, and uploads that the pipeline does not
-	// want, if the caller asks for it.
+	// announcements are changes of outputs, and uploads that the pipeline does not match. They are
+	// sent only while the channel has room.
 	announcements chan change
 }
 
-// Run carries notifications from an object store to worker processes with faults, kills
-// one worker, and checks the outputs. It returns [ErrWrong] if a check fails.
+// Run carries notifications from an object store to worker processes with faults, kills one worker,
+// and checks the outputs. It returns [ErrWrong] if a check fails.
 func Run(ctx context.Context, o Options) error {
 	return runScenario(ctx, o, []string{"run"}, func(s *demoRun) scenario {
 		s.relay = newRelay(o.Seed, s.token, s.fleet.webhooks)
@@ -67,7 +67,7 @@ func (s *pipelineScenario) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// onChange is called for every change in the store, and must not wait.
+// onChange is called for every change in the store, and must not block.
 func (s *pipelineScenario) onChange(c change) {
 	switch c.bucket {
 	case inputBucket:
@@ -82,7 +82,7 @@ func (s *pipelineScenario) onChange(c change) {
 	}
 }
 
-// publish adds a change to the news, unless these are full.
+// publish adds a change to the announcements, unless the channel is full.
 func (s *pipelineScenario) publish(c change) {
 	select {
 	case s.announcements <- c:

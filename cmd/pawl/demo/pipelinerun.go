@@ -10,13 +10,12 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// patience is how long the demo waits for anything.
+// stepTimeout bounds each step of a demo.
 const stepTimeout = time.Minute
 
 var (
 	errTimeout = errors.New("timed out")
-	// errUnsettled ends the waiting, but not the show: it goes on with what
-	// there is, and reports it.
+	// errUnsettled ends the wait, but not the demo, which reports the current state.
 	errUnsettled = errors.New("not all objects are settled")
 )
 
@@ -44,8 +43,8 @@ func (s *pipelineScenario) run(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until nothing is under way between the relay and the ledger, and
-// then prints the line. What is dead, or does not settle in time, is reported.
+// awaitSettled waits until the relay and the ledger have no pending work, and then prints the line.
+// It reports dead objects, and objects that do not settle in time.
 func (s *pipelineScenario) awaitSettled(ctx context.Context, line string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, errTimeout)
 	defer cancel()
@@ -73,9 +72,9 @@ func (s *pipelineScenario) awaitSettled(ctx context.Context, line string) error 
 	return err
 }
 
-// unsettled lists what is under way, and what will not be tried again.
+// unsettled lists the pending work, and the dead objects.
 func (s *pipelineScenario) unsettled(ctx context.Context) (waiting, dead []string, err error) {
-	// The relay first: what it has delivered is in the ledger by now.
+	// Check the relay first: its delivered notifications are in the ledger by now.
 	open, failure := s.relay.Open()
 	rs, err := readRows(ctx, s.ledger)
 	if err != nil {
@@ -88,7 +87,7 @@ func (s *pipelineScenario) unsettled(ctx context.Context) (waiting, dead []strin
 	return waiting, dead, nil
 }
 
-// prove compares the outputs with the inputs.
+// checkOutputs compares the outputs with the inputs.
 func (s *pipelineScenario) checkOutputs(ctx context.Context) error {
 	inputs, err := s.store.contents(inputBucket)
 	if err != nil {
@@ -107,7 +106,7 @@ func (s *pipelineScenario) checkOutputs(ctx context.Context) error {
 	return s.completeReport(ctx)
 }
 
-// sumUp completes the report.
+// completeReport fills in the rest of the report.
 func (s *pipelineScenario) completeReport(ctx context.Context) error {
 	rs, err := readRows(ctx, s.ledger)
 	if err != nil {

@@ -10,44 +10,44 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// step is one change that the demo makes to the input bucket.
+// step is one change of the input bucket.
 type step struct {
-	at       time.Duration // since the first
+	at       time.Duration // since the first step
 	key      string
 	picture  *picture     // nil: the object is removed
 	handling rig.Handling // of its notification
-	// awaitsOutput holds the removal back until the object has its output. One removal of
-	// each plan does so, so that on a slow machine some output is removed as well.
+	// awaitsOutput delays the removal until the object has its output. One removal of each plan
+	// does so, so that on a slow machine some output is removed as well.
 	awaitsOutput bool
 }
 
-// What the traffic amounts to.
+// Amount and times of the traffic.
 const (
 	photographs = 60
-	uploading   = 4 * time.Second // the span of the first uploads
-	rewriting   = 2 * time.Second // how long after its upload an object may change
+	uploading   = 4 * time.Second // time span of the first uploads
+	rewriting   = 2 * time.Second // longest time between the upload of an object and its change
 	removable   = 300 * time.Millisecond
 )
 
-// objectKind is what happens to one object after its upload.
+// objectKind is the sequence of changes of an object after its upload.
 type objectKind int
 
 const (
-	kept        objectKind = iota // nothing
-	corrected                     // overwritten within an instant: the two notifications race
-	withdrawn                     // removed within an instant: the late upload must not bring it back
-	overwritten                   // some time later
+	kept        objectKind = iota // no change
+	corrected                     // overwritten within 40 ms, so that the two notifications race
+	withdrawn                     // removed within 40 ms: the late notification of the upload must not restore the output
+	overwritten                   // overwritten later
 	removed
-	returned // removed, and uploaded again
+	returned // removed and uploaded again
 )
 
 // objectKinds has the number of objects of each kind. All others are kept.
 var objectKinds = map[objectKind]int{corrected: 10, withdrawn: 4, overwritten: 9, removed: 8, returned: 6}
 
-// How many notifications meet with what.
+// Number of notifications with each fault.
 const (
-	lostFirsts  = 2 // about an upload that nothing follows
-	lostChanges = 3 // about an overwrite or a removal that nothing follows
+	lostFirsts  = 2 // dropped, about an upload that no change follows
+	lostChanges = 3 // dropped, about an overwrite or a removal that no change follows
 	lostOthers  = 3
 	doubled     = 14
 	delayed     = 12
@@ -72,8 +72,8 @@ func plan(seed uint64) []step {
 	return steps
 }
 
-// awaitOutput lets the last removal await its output whose object was there for a while,
-// and about which no notification is lost.
+// awaitOutput selects the last removal of an object that existed for a while and whose
+// notifications are not lost, and lets it wait for the output.
 func awaitOutput(steps []step) {
 	before, chosen := map[string]*step{}, (*step)(nil)
 	for i := range steps {
@@ -114,15 +114,15 @@ func stepsOf(rng *rand.Rand, s objectKind, key string) []step {
 	case returned:
 		steps = append(steps, remove(while()), put(instant()))
 	}
-	// What races is made to lose: the first word arrives after the last.
+	// The notifications race, so the first one is delayed until after the last one.
 	if s == corrected || s == withdrawn {
 		steps[0].handling.Delay = randomDuration(rng, 200*time.Millisecond, 900*time.Millisecond)
 	}
 	return steps
 }
 
-// spoil hands out the messenger's faults. Each notification meets with one at
-// most, but for a little tardiness that they all have.
+// assignFaults distributes the faults of notifications. Each notification has at most one, in
+// addition to a small delay that all have.
 func assignFaults(rng *rand.Rand, steps []step) {
 	last := make(map[string]int)
 	count := make(map[string]int)
@@ -156,8 +156,8 @@ func randomDuration(rng *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(rng.Int64N(int64(high-low)))
 }
 
-// awkward are names that break what decodes keys twice, or never, or cleans them
-// like paths.
+// awkwardNames are names that break code which decodes keys twice or never, or cleans them like
+// paths.
 var awkwardNames = []string{
 	"summer 2026/beach day.jpg",
 	"a+b=c & d.png",
@@ -170,7 +170,7 @@ var awkwardNames = []string{
 	"question?versionId=none#hash.jpg",
 }
 
-// name returns the key of the i-th photograph.
+// photographKey returns the key of the i-th photograph.
 func photographKey(i int) string {
 	if i < len(awkwardNames) {
 		return inputPrefix + awkwardNames[i]

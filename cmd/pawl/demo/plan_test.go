@@ -7,8 +7,7 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// TestPlan looks at many plays. Each must make sense, and each must show all
-// that the demo promises to show.
+// TestPlan checks many plans. Each must be consistent, and have all faults that the demo shows.
 func TestPlan(t *testing.T) {
 	for seed := range uint64(300) {
 		steps := plan(seed)
@@ -26,7 +25,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// checkStories: nothing is removed that is not there, and time goes by.
+// checkSteps checks that only existing objects are removed, and that the steps are in order of
+// time.
 func checkSteps(t *testing.T, seed uint64, steps []step) {
 	t.Helper()
 	there, ever := map[string]bool{}, map[string]bool{}

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// latecomer stands before the store, and keeps one request of a worker on its way until
-// the worker is long dead.
+// putDelayer is a proxy in front of the store that delays one PUT of a worker until the worker is
+// killed.
 type putDelayer struct {
 	next http.Handler
-	// sender is told once whose request is kept, and answered what became of it.
+	// sender receives the access key of the delayed PUT, and answered its status.
 	sender   chan string
 	answered chan int
 
@@ -26,14 +26,14 @@ func newPutDelayer(next http.Handler) *putDelayer {
 	return &putDelayer{next: next, sender: make(chan string, 1), answered: make(chan int, 1), released: make(chan struct{})}
 }
 
-// keep keeps the next object with records.
+// delayNext delays the next PUT of an object with records.
 func (l *putDelayer) delayNext() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.armed = true
 }
 
-// release lets the store have what was kept.
+// release forwards the delayed PUT.
 func (l *putDelayer) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *putDelayer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.answered <- seen.code
 }
 
-// status remembers the code of an answer.
+// statusRecorder records the status of an answer.
 type statusRecorder struct {
 	http.ResponseWriter
 	code int

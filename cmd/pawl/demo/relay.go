@@ -23,8 +23,8 @@ type relay struct {
 	verdicts source.Verdicts           // of all acknowledgements
 }
 
-// newRelay returns a relay that handles notifications as expect says, and all others
-// well.
+// newRelay returns a relay that handles notifications as planned by expect, and all others without
+// faults.
 func newRelay(seed uint64, token string, workers func() []string) *relay {
 	r := &relay{
 		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: rig.Senders}},
@@ -34,20 +34,20 @@ func newRelay(seed uint64, token string, workers func() []string) *relay {
 	return r
 }
 
-// expect plans how the next notifications about an object are handled.
+// expect plans the handling of the next notifications about an object.
 func (r *relay) expect(key string, next ...rig.Handling) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.plan[key] = append(r.plan[key], next...)
 }
 
-// close gives up all copies, and returns when none is sent any more.
+// close drops all copies, and returns when no more are being sent.
 func (r *relay) close() {
 	r.Close()
 	r.client.CloseIdleConnections()
 }
 
-// notify takes a notification about a change. It does not wait.
+// notify accepts a notification about a change. It does not block.
 func (r *relay) notify(c change) {
 	r.Carry(&rig.Notice{Object: event.Object{Bucket: c.bucket, Key: c.key}, Order: c.order, Body: notification(c)}, r.next(c.key))
 }

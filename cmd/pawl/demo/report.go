@@ -20,20 +20,20 @@ type PipelineReport struct {
 	Workers       Workers      `json:"workers"`
 	Effects       Effects      `json:"effects"`
 	Outputs       Outputs      `json:"outputs"`
-	// Unsettled are the objects that did not settle. There should be none.
+	// Unsettled are the objects that did not settle. It should be empty.
 	Unsettled []string `json:"unsettled,omitempty"`
-	// OK: every output is right, and everything is settled.
+	// OK is true if every output is right, and everything is settled.
 	OK bool `json:"ok"`
 }
 
-// Workers counts processes.
+// Workers counts worker processes.
 type Workers struct {
 	Started int `json:"started"`
 	Killed  int `json:"killed"`
-	Held    int `json:"held"` // objects that the killed one was at work on
+	Held    int `json:"held"` // objects that the killed worker was processing
 }
 
-// Effects says what the workers made of the notifications.
+// Effects counts the effects of the workers.
 type Effects struct {
 	Committed  Changes `json:"committed"` // to the output bucket
 	Duplicates int     `json:"duplicates_refused"`

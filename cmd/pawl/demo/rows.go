@@ -12,10 +12,10 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// rows is the ledger's table, as it was at one moment, by object key.
+// rows is a snapshot of the ledger's rows, by object key.
 type rows map[string]*ledger.Row
 
-// readRows reads the ledger as any other process may, while workers write it.
+// readRows reads the ledger while workers write it.
 func readRows(ctx context.Context, s ledger.Store) (rows, error) {
 	all := rows{}
 	for row, err := range s.Scan(ctx, ledger.Range{Pipeline: pipelineName, Bucket: inputBucket}) {
@@ -27,7 +27,7 @@ func readRows(ctx context.Context, s ledger.Store) (rows, error) {
 	return all, nil
 }
 
-// held counts the objects that a process has a lease on.
+// held returns the number of objects that a process has a lease on.
 func (rs rows) held(pid int) (n int) {
 	for _, r := range rs {
 		// An owner is host/pid/nonce.
@@ -38,7 +38,7 @@ func (rs rows) held(pid int) (n int) {
 	return n
 }
 
-// takenOver counts the leases that a worker took over after another's end.
+// takenOver returns the number of leases that workers took over after another worker's end.
 func (rs rows) takenOver() (n int) {
 	for _, r := range rs {
 		for _, e := range r.History {
@@ -50,8 +50,7 @@ func (rs rows) takenOver() (n int) {
 	return n
 }
 
-// unfinished lists the rows on which something is left to do, and those on which
-// nothing more will be tried. At rest there should be neither.
+// unfinished lists the rows that are not settled, and the dead rows.
 func (rs rows) unfinished(now time.Time) (waiting, dead []string) {
 	for _, r := range rs {
 		switch state := r.State(now); {
@@ -68,8 +67,8 @@ func (rs rows) unfinished(now time.Time) (waiting, dead []string) {
 	return waiting, dead
 }
 
-// newlyDead has a line for each row that will not be tried again, and was not
-// known to be so after that attempt. It keeps what is known, by key, in known.
+// newlyDead returns a line for each dead row that is not in known with its current fence. It adds
+// these rows to known, which is indexed by key.
 func (rs rows) newlyDead(known map[string]int64) (lines []string) {
 	for _, key := range slices.Sorted(maps.Keys(rs)) {
 		r := rs[key]

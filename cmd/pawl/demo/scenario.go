@@ -15,17 +15,17 @@ import (
 // Options configure a demo. Listen and Terminal may be omitted.
 type Options struct {
 	Seed uint64
-	// Binary is the pawl program: the workers are processes of it.
+	// Binary is the pawl program. The workers are processes of it.
 	Binary string
-	// Once ends the demo after its report. Otherwise it stays up, for objects of its
-	// user, until the context ends.
+	// Once ends the demo after its report. Otherwise, the demo keeps running for its user until the
+	// context ends.
 	Once bool
-	// Listen is the address of the object store in the demo of pipelines, on this machine
-	// only. Default: a free port.
+	// Listen is the address of the object store in the demo of pipelines, on this machine only.
+	// Default: a free port.
 	Listen string
-	// Out gets the progress, in lines for people.
+	// Out receives the progress, in lines for people.
 	Out io.Writer
-	// Terminal shows progress bars, because a person watches Out.
+	// Terminal enables progress bars, for an Out that is a terminal.
 	Terminal bool
 	// Report is called once, after the last check.
 	Report func(Report) error
@@ -39,20 +39,20 @@ type Report interface {
 	err() error
 }
 
-// ErrWrong is returned if a check of a demo fails. The wrapping error lists what is wrong,
-// and names the folder with the logs.
+// ErrWrong is returned if a check of a demo fails. The wrapping error lists the faults, and names
+// the folder with the logs.
 var ErrWrong = errors.New("a check failed")
 
-// grace is the time that workers have to shut down.
+// shutdownTimeout bounds the shutdown of the workers.
 const shutdownTimeout = 5 * time.Second
 
-// Validate fills in defaults, and returns an error if an option is invalid.
+// Validate sets defaults, and returns an error if an option is invalid.
 func (o *Options) Validate() error {
 	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
 	return checkLoopback(o.Listen)
 }
 
-// show is one run of a demo: what all scenarios share.
+// demoRun is one run of a demo. All scenarios share it.
 type demoRun struct {
 	Options
 	dir, token string
@@ -63,13 +63,13 @@ type demoRun struct {
 	closers    []func() error // called in reverse order, after relay and fleet have ended
 }
 
-// scenario is what a demo shows.
+// scenario is the part of a demo that differs.
 type scenario interface {
 	// title returns the command, and the contents of the demo's folder.
 	title() (command, folder string)
 	// open starts the store and the first two workers.
 	open(ctx context.Context) error
-	// run makes the traffic, injects the faults, waits and checks. Each step prints a line.
+	// run makes the changes, injects the faults, waits and checks. Each step prints a line.
 	run(ctx context.Context) error
 	// result returns the report of run.
 	result() Report
@@ -77,9 +77,9 @@ type scenario interface {
 	stayUp(ctx context.Context) error
 }
 
-// perform runs a scenario of workers that run a command. All that it starts has ended when
-// it returns. Its folder is removed, unless there is an error for which its logs may be
-// wanted: the error names it.
+// runScenario runs a scenario with workers that run a command. All processes have ended when it
+// returns. It removes the demo's folder, unless it returns an error for which the logs may be
+// needed. That error names the folder.
 func runScenario(ctx context.Context, o Options, command []string, begin func(*demoRun) scenario) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *demoRun) steps(ctx context.Context, sc scenario) error {
 	return sc.stayUp(ctx)
 }
 
-// close ends what was started, in reverse order.
+// close ends everything in reverse order of its start.
 func (s *demoRun) close() error {
 	s.screen.end()
 	if s.relay != nil {
@@ -131,7 +131,7 @@ func (s *demoRun) close() error {
 	return errors.Join(errs...)
 }
 
-// startTwo starts the first two workers. The first is the one to be killed.
+// startFirstWorkers starts the first two workers. The first one will be killed.
 func (s *demoRun) startFirstWorkers(ctx context.Context, line string) error {
 	var err error
 	if s.killed, err = s.fleet.start(ctx); err != nil {
@@ -144,7 +144,7 @@ func (s *demoRun) startFirstWorkers(ctx context.Context, line string) error {
 	return err
 }
 
-// replace starts a worker after another was killed.
+// startReplacement starts a worker after another was killed.
 func (s *demoRun) startReplacement(ctx context.Context) error {
 	next, err := s.fleet.start(ctx)
 	if err == nil {
@@ -153,7 +153,7 @@ func (s *demoRun) startReplacement(ctx context.Context) error {
 	return err
 }
 
-// serve serves an API on this machine, until the show ends.
+// serve keeps an endpoint open until the demo ends.
 func (s *demoRun) serve(e *endpoint, err error) (*endpoint, error) {
 	if err == nil {
 		s.closers = append(s.closers, e.close)

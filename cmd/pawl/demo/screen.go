@@ -8,8 +8,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// screen tells people what goes on, a line for each thing that is done. What is
-// not done yet shows as a bar, on a terminal only.
+// screen prints the progress for people: one line for each completed step, and on a terminal a bar
+// for the current one.
 type screen struct {
 	out      io.Writer
 	terminal bool
@@ -18,7 +18,7 @@ type screen struct {
 	bar *progressbar.ProgressBar
 }
 
-// say prints text as it is.
+// printText prints a text unchanged.
 func (s *screen) printText(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,13 +26,13 @@ func (s *screen) printText(format string, args ...any) {
 	s.write(format, args...)
 }
 
-// done prints a line about something that went as it should.
+// done prints a line about a success.
 func (s *screen) done(format string, args ...any) { s.printText("  ✓ "+format+"\n", args...) }
 
-// failed prints a line about something that did not.
+// failed prints a line about a failure.
 func (s *screen) failed(format string, args ...any) { s.printText("  ✗ "+format+"\n", args...) }
 
-// begin shows a bar from now on, in place of the one before.
+// begin shows a new bar in place of the previous one.
 func (s *screen) begin(what string, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,16 +45,16 @@ func (s *screen) begin(what string, most int) {
 		progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish())
 }
 
-// progress says how far it is.
+// progress moves the bar to n.
 func (s *screen) progress(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bar != nil {
-		_ = s.bar.Set(n) // a picture of what goes on, and nothing more
+		_ = s.bar.Set(n) // the bar is only decoration
 	}
 }
 
-// end takes the bar away.
+// end removes the bar.
 func (s *screen) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,17 +62,17 @@ func (s *screen) end() {
 	s.bar = nil
 }
 
-// clear makes room where the bar stands. It is drawn again when it moves.
+// clear erases the bar. The next progress draws it again.
 func (s *screen) clear() {
 	if s.bar != nil {
 		_ = s.bar.Clear()
 	}
 }
 
-// print writes to a person. That one has gone away is no reason to fail.
+// write writes to a person. An error is ignored, because the reader may be gone.
 func (s *screen) write(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format, args...) }
 
-// some counts things.
+// plural returns a number with its noun.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

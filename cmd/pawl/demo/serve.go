@@ -23,7 +23,7 @@ type endpoint struct {
 	ended  chan error
 }
 
-// serve listens on addr, a loopback address whose port may be 0, and keeps web pages out.
+// serve listens on addr, a loopback address whose port may be 0, and rejects requests of web pages.
 func serve(ctx context.Context, addr string, api http.Handler) (*endpoint, error) {
 	return listen(ctx, addr, localOnly(api, false))
 }
@@ -43,15 +43,15 @@ func listen(ctx context.Context, addr string, h http.Handler) (*endpoint, error)
 	return e, nil
 }
 
-// s3API is the store's.
+// s3API returns the S3 API of the store.
 func s3API(s *store) http.Handler {
 	return gofakes3.New(s, gofakes3.WithLogger(gofakes3.StdLog(discardLogger()))).Server()
 }
 
 func discardLogger() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// checkLoopback refuses addresses that other machines reach: the store believes
-// any credentials.
+// checkLoopback rejects addresses that other machines can reach, because the store accepts any
+// credentials.
 func checkLoopback(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -68,9 +68,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// ownMachine keeps web pages out, which a browser on this machine would let in:
-// those that say where they are from, and those that had a name of theirs point
-// here. With pages those that come from here may stay.
+// localOnly rejects requests of web pages, which a browser on this machine would send: requests
+// with an Origin, and requests to a host name other than localhost (DNS rebinding). If pages is
+// true, pages of this server are accepted.
 func localOnly(next http.Handler, pages bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -84,7 +84,7 @@ func localOnly(next http.Handler, pages bool) http.Handler {
 	})
 }
 
-// close ends the server, and requests that take long with it.
+// close shuts the server down, and aborts long requests.
 func (e *endpoint) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

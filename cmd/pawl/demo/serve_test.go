@@ -18,7 +18,7 @@ func TestCheckLoopback(t *testing.T) {
 	}
 }
 
-// TestLocalOnly refuses what only a browser sends.
+// TestLocalOnly checks requests that only a browser sends.
 func TestLocalOnly(t *testing.T) {
 	h := localOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") }), false)
 	for _, c := range []struct {

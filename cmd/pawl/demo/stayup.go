@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lookEvery is how often the ledger is asked for pictures that came to nothing.
+// deadPoll is the interval in which the ledger is checked for dead objects.
 const deadPoll = 500 * time.Millisecond
 
 const pipelineUsage = `
@@ -24,8 +24,8 @@ Ctrl-C ends the demo and removes all of this.
 
 `
 
-// stayUp tells people how to use the store, and what happens in it, until ctx
-// ends. An error says that the ledger cannot be read.
+// stayUp prints usage and all changes in the store until ctx ends. It returns an error if the
+// ledger cannot be read.
 func (s *pipelineScenario) stayUp(ctx context.Context) error {
 	s.dropAnnouncements()
 	s.screen.printText(pipelineUsage, accessKey, region, s.endpoint.url, inputBucket, inputPrefix, outputBucket, outputPrefix,
@@ -54,7 +54,7 @@ func (s *pipelineScenario) stayUp(ctx context.Context) error {
 	}
 }
 
-// forgetNews drops what happened during the show.
+// dropAnnouncements discards the changes during the checks.
 func (s *pipelineScenario) dropAnnouncements() {
 	for {
 		select {
@@ -65,7 +65,7 @@ func (s *pipelineScenario) dropAnnouncements() {
 	}
 }
 
-// announce prints what became of an object.
+// announce prints a change.
 func (s *pipelineScenario) announce(c change) {
 	if c.bucket == inputBucket {
 		if !c.removed {
@@ -83,8 +83,8 @@ func (s *pipelineScenario) announce(c change) {
 	s.screen.done("%s %s", object(c.bucket, c.key), verb)
 }
 
-// unwanted says why the pipeline does not want an object of the input bucket, or
-// "" if it does.
+// mismatchReason returns the reason why the pipeline does not match an object of the input bucket,
+// or "" if it does.
 func mismatchReason(key string) string {
 	if !strings.HasPrefix(key, inputPrefix) {
 		return "the pipeline matches keys that begin with " + inputPrefix

@@ -18,8 +18,7 @@ import (
 	"testing"
 )
 
-// TestStayUp is a user who copies a picture in, finds its grayscale, and presses
-// Ctrl-C.
+// TestStayUp plays a user who uploads a picture, finds its grayscale, and presses Ctrl-C.
 func TestStayUp(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
@@ -79,13 +78,13 @@ func TestStayUp(t *testing.T) {
 	}
 }
 
-// said is what a command says, line by line.
+// outputLines is the output of a command, line by line.
 type outputLines struct {
 	*bufio.Scanner
 	all bytes.Buffer
 }
 
-// until returns the next line that holds text.
+// until returns the next line that contains text.
 func (s *outputLines) until(t *testing.T, text string) string {
 	t.Helper()
 	for s.Scan() {
@@ -98,7 +97,7 @@ func (s *outputLines) until(t *testing.T, text string) string {
 	return ""
 }
 
-// pids returns the process ids in the next line that holds text.
+// pids returns the process IDs in the next line that contains text.
 func (s *outputLines) pids(t *testing.T, text string) (pids []int) {
 	t.Helper()
 	for _, part := range strings.Split(s.until(t, text), "(pid ")[1:] {

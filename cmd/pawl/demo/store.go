@@ -22,8 +22,7 @@ const (
 	outputBucket = "photos-out"
 )
 
-// maxObject is the largest object that the store takes in: it keeps them all in
-// memory.
+// maxObject bounds the size of an object in bytes, because the store is in memory.
 const maxObject = 256 << 20
 
 // change is one write that the store applied.
@@ -34,15 +33,14 @@ type change struct {
 	etag        string
 	size        int64
 	at          time.Time
-	// order rises with every change in the order in which they were applied.
+	// order rises with every change, in the order in which they were applied.
 	order uint64
 }
 
-// store is gofakes3's storage in memory, which tells of each change. It shows
-// its user no versions: it has none.
+// store is the in-memory storage of gofakes3. It reports each change. It has no object versions.
 type store struct {
 	gofakes3.Backend
-	// onChange is called for each change, in order, and must not wait.
+	// onChange is called for each change, in order, and must not block.
 	onChange func(change)
 
 	mu   sync.Mutex // held while a change is applied and reported
@@ -59,12 +57,12 @@ func newStore(onChange func(change), buckets ...string) (*store, error) {
 	return s, nil
 }
 
-// PutObject implements [gofakes3.Backend]. Multipart uploads end here too.
+// PutObject implements [gofakes3.Backend]. Multipart uploads also call it.
 func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Reader, size int64, c *gofakes3.PutConditions) (gofakes3.PutObjectResult, error) {
 	if size > maxObject {
 		return gofakes3.PutObjectResult{}, gofakes3.ErrorMessage(gofakes3.ErrInvalidArgument, "the demo stores objects of up to 256 MiB")
 	}
-	// A slow sender must not hold up the others: read first, then lock.
+	// Read the body before locking, so that a slow client does not block others.
 	data, err := gofakes3.ReadAll(body, size)
 	if err != nil {
 		return gofakes3.PutObjectResult{}, err
@@ -72,8 +70,8 @@ func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Re
 	if promised := meta[sumHeader]; promised != "" && promised != sumOf(data) {
 		return gofakes3.PutObjectResult{}, gofakes3.ErrBadDigest
 	}
-	// As S3 does. Without one, net/http would guess a type for GET, and none for
-	// HEAD, as if they spoke of two objects.
+	// Set the default type of S3. Otherwise net/http guesses a type for GET, and none for HEAD, so
+	// that the two differ.
 	if meta["Content-Type"] == "" {
 		meta["Content-Type"] = "binary/octet-stream"
 	}
@@ -88,7 +86,7 @@ func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Re
 	return res, err
 }
 
-// sumHeader promises the SHA-256 of an object.
+// sumHeader is the header with the SHA-256 of an object.
 const sumHeader = "X-Amz-Checksum-Sha256"
 
 func sumOf(data []byte) string {
@@ -130,7 +128,7 @@ func (s *store) has(bucket, key string) bool {
 	return err == nil
 }
 
-// publish reports a change. Its order is the time, made to rise.
+// publish reports a change. Its order is the current time, increased if necessary.
 func (s *store) publish(c change) {
 	c.at = time.Now().UTC()
 	s.last = max(s.last+1, uint64(c.at.UnixNano()))
@@ -138,7 +136,7 @@ func (s *store) publish(c change) {
 	s.onChange(c)
 }
 
-// contents returns the objects of a bucket themselves.
+// contents returns the objects of a bucket.
 func (s *store) contents(bucket string) (map[string][]byte, error) {
 	list, err := s.ListBucket(bucket, nil, gofakes3.ListBucketPage{})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recorder keeps what a store tells.
+// recorder records the changes of a store.
 type recorder struct{ changes []change }
 
 func (r *recorder) onChange(c change) { r.changes = append(r.changes, c) }
@@ -54,8 +54,7 @@ func client(t *testing.T, s *store) *s3.Client {
 	})
 }
 
-// TestStoreReportsChanges makes every kind of change that the S3 API has, as a user of
-// the demo may.
+// TestStoreReportsChanges makes every kind of change of the S3 API.
 func TestStoreReportsChanges(t *testing.T) {
 	var r recorder
 	s, err := newStore(r.onChange, inputBucket, outputBucket)
@@ -95,8 +94,8 @@ func TestStoreReportsChanges(t *testing.T) {
 	}
 }
 
-// TestHeadAndGetAgree: HEAD and GET must say the same of an object, even of one
-// about which its writer said nothing.
+// TestHeadAndGetAgree checks that HEAD and GET return the same headers, also for an object without
+// a content type.
 func TestHeadAndGetAgree(t *testing.T) {
 	s, err := newStore(func(change) {}, inputBucket, outputBucket)
 	if err != nil {
@@ -135,7 +134,7 @@ func TestHeadAndGetAgree(t *testing.T) {
 	}
 }
 
-// upload is a multipart upload.
+// upload makes a multipart upload.
 func upload(t *testing.T, c *s3.Client, key string) error {
 	in, k := aws.String(inputBucket), &key
 	up, err := c.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: in, Key: k})
@@ -155,8 +154,8 @@ func upload(t *testing.T, c *s3.Client, key string) error {
 	return err
 }
 
-// TestChangeOrder lets writers race: the last change that is reported of an object
-// must be the one that stands.
+// TestChangeOrder checks with concurrent writers that the last reported change of an object is the
+// stored one.
 func TestChangeOrder(t *testing.T) {
 	var r recorder
 	s, err := newStore(r.onChange, inputBucket, outputBucket)

@@ -18,8 +18,7 @@ const (
 	streamShards = 4
 )
 
-// stream is a stream in memory that speaks as much of the protocol of Kinesis as
-// reading and putting records takes.
+// stream is a stream in memory with the part of the Kinesis API that reads and puts records.
 type stream struct {
 	created time.Time
 
@@ -28,7 +27,7 @@ type stream struct {
 	last   int
 }
 
-// record is one of the stream, as the protocol has it.
+// record is a record in the format of the API.
 type record struct {
 	SequenceNumber              string
 	ApproximateArrivalTimestamp float64 // seconds
@@ -38,7 +37,7 @@ type record struct {
 
 func newStream() *stream { return &stream{created: time.Now()} }
 
-// put adds a record, and returns where.
+// put adds a record, and returns its shard and sequence number.
 func (s *stream) put(key string, data []byte) (shard int, number string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +53,7 @@ func shardID(i int) string { return fmt.Sprintf("shardId-%012d", i) }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// request is what the parameters of all requests have.
+// request has the parameters of all requests.
 type request struct {
 	ShardID                string `json:"ShardId"`
 	ShardIterator          string
@@ -84,7 +83,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		out = map[string]string{"__type": "InvalidArgumentException", "message": err.Error()}
 	}
-	_ = json.NewEncoder(w).Encode(out) // the client may have gone
+	_ = json.NewEncoder(w).Encode(out) // the client may be gone
 }
 
 func (s *stream) describe(*request) (any, error) {
@@ -105,7 +104,7 @@ func (s *stream) list(*request) (any, error) {
 	return map[string]any{"Shards": shards}, nil
 }
 
-// iterator returns a shard's number and a place in it.
+// iterator returns the number of a shard and a position in it.
 func (s *stream) iterator(in *request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Changes counts what was done to a bucket, as its store saw it.
+// Changes counts the changes of a bucket, as its store saw them.
 type Changes struct {
-	Put         int `json:"put"` // objects that were not there
+	Put         int `json:"put"` // new objects
 	Overwritten int `json:"overwritten"`
 	Removed     int `json:"removed"`
 }

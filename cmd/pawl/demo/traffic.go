@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// draw makes the files for all steps; a removal has none.
+// drawPictures creates the files of all steps. A removal has none.
 func (s *pipelineScenario) drawPictures(ctx context.Context) ([][]byte, error) {
 	files := make([][]byte, len(s.steps))
 	group, ctx := errgroup.WithContext(ctx)
@@ -43,7 +43,7 @@ func (s *pipelineScenario) drawPictures(ctx context.Context) ([][]byte, error) {
 	return files, nil
 }
 
-// upload makes the changes, while a worker is killed in the midst of them.
+// upload makes the changes, and kills a worker meanwhile.
 func (s *pipelineScenario) upload(ctx context.Context, files [][]byte) error {
 	s.screen.begin("uploading", len(s.steps))
 	group, ctx := errgroup.WithContext(ctx)
@@ -59,7 +59,7 @@ func (s *pipelineScenario) upload(ctx context.Context, files [][]byte) error {
 	return nil
 }
 
-// apply takes the steps one after the other, each at its time.
+// apply applies the steps one after the other, each at its time.
 func (s *pipelineScenario) apply(ctx context.Context, files [][]byte) error {
 	client := &http.Client{Transport: &http.Transport{}, Timeout: stepTimeout}
 	defer client.CloseIdleConnections()
@@ -91,7 +91,7 @@ func (s *pipelineScenario) awaitOutput(ctx context.Context, key string) error {
 	})
 }
 
-// request makes one change through the store's own protocol.
+// sendChange makes one change through the API of the store.
 func (s *pipelineScenario) sendChange(ctx context.Context, client *http.Client, step *step, file []byte) error {
 	target := s.endpoint.url + (&url.URL{Path: "/" + inputBucket + "/" + step.key}).EscapedPath()
 	method, want := http.MethodPut, http.StatusOK

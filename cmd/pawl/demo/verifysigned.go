@@ -13,8 +13,9 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// signedOnly refuses requests by a signed URL that are not the one that was signed, or
-// that come too late. Other requests it lets through: the store believes everyone.
+// verifySigned rejects requests with a signed URL if they differ from the signed request, or if the
+// signature has expired. It accepts requests without a signature, because the store accepts any
+// credentials.
 func verifySigned(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("X-Amz-Signature") && !signatureValid(r, time.Now()) {
@@ -25,8 +26,7 @@ func verifySigned(next http.Handler) http.Handler {
 	})
 }
 
-// fits signs a request again, with those of its headers that were signed, and
-// compares.
+// signatureValid signs the request again, with its signed headers, and compares the signatures.
 func signatureValid(r *http.Request, now time.Time) bool {
 	q := r.URL.Query()
 	given := q.Get("X-Amz-Signature")

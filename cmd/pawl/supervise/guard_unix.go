@@ -129,7 +129,7 @@ func (g *guard) end(grace time.Duration) {
 		}
 	}
 	// A dead leader keeps its group until its parent has waited for it. A supervisor that
-	// is stopped and continued could start the command in that group. So the leader leaves
+	// is stopped and continued could start the command in that group. Therefore the leader leaves
 	// the group first. If the supervisor's group is gone, the supervisor is gone.
 	_ = syscall.Setpgid(0, g.supervisorGroup)
 	_ = syscall.Kill(-g.group, syscall.SIGKILL)

@@ -1,5 +1,5 @@
-// Package browser tests the page of `pawl files demo` in Chromium. It is a module of
-// its own, so that a library user's go.sum does not grow by what drives the browser.
+// Package browser tests the page of `pawl files demo` in Chromium. It is a separate module, so that
+// the library's go.sum does not contain the dependencies of the browser driver.
 //
 //	cd cmd/pawl/demo/browser && go test .
 package browser

@@ -26,8 +26,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// hostile is the name of a picture that would be a program, were it taken for more
-// than text.
+// hostile is a file name that would run a script if it were interpreted as HTML.
 const hostile = `<img src=x onerror=window.hacked=1>.png`
 
 // binary is the pawl program, built for these tests.
@@ -57,8 +56,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// TestPage is a user of the page: drags a picture in, sees it appear, deletes it and has
-// it back, with the keyboard too.
+// TestPage plays a user of the page, who uploads a picture by drag and drop, deletes and undeletes
+// it, also with the keyboard.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -89,7 +88,7 @@ func TestPage(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`button[aria-label="Delete small.png"]`)))
 	p.await(`document.querySelectorAll("#new li").length === 1`)
 
-	// What was uploaded is there when one comes again, and what was deleted is not.
+	// After a reload, uploaded files are listed, and deleted files are not.
 	p.do(chromedp.Reload())
 	for _, n := range []string{"12", "24", "31"} {
 		p.await(`document.querySelectorAll("#album li").length === ` + n)
@@ -106,14 +105,14 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageIsClosed tries what the page's policy and the server must refuse.
+// TestPageIsClosed checks the page's policy and the server's restrictions.
 func TestPageIsClosed(t *testing.T) {
 	t.Parallel()
 	p := open(t)
 	url := startDemo(t)
 	p.do(chromedp.Navigate(strings.Replace(url, "127.0.0.1", "localhost", 1)))
 	p.await(`document.querySelectorAll("#album li").length === 12`)
-	p.is(`location.origin`, url) // or signed URLs would lead to another origin
+	p.is(`location.origin`, url) // otherwise signed URLs would have another origin
 	p.evaluate(`document.addEventListener("securitypolicyviolation", (e) => document.body.dataset.refused = e.effectiveDirective)`)
 	for _, c := range []struct{ try, directive string }{
 		{`document.body.append(Object.assign(document.createElement("script"), {textContent: "window.hacked = 1"}))`, "script-src-elem"},
@@ -131,8 +130,8 @@ func TestPageIsClosed(t *testing.T) {
 	}
 	p.is(`typeof window.hacked`, "undefined")
 
-	// A page among the files is saved and not shown. If it were shown, it would run no script
-	// and be of no origin.
+	// An HTML file is downloaded and not shown. If it were shown, it would run no script and have
+	// no origin.
 	evil := filepath.Join(t.TempDir(), "evil.html")
 	if err := os.WriteFile(evil, []byte(`<title>harmless</title><script>document.title = "hacked"</script>`), 0o600); err != nil {
 		t.Fatal(err)
@@ -170,7 +169,7 @@ func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// evaluate returns what an expression is, as text.
+// evaluate returns the value of an expression, as text.
 func (p *page) evaluate(expression string) string {
 	p.t.Helper()
 	got, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`(async () => String(await (`+expression+`)))()`, chromedp.EvalAwaitPromise))
@@ -192,7 +191,7 @@ func (p *page) await(expression string) {
 	})`)
 }
 
-// is holds an expression against a text.
+// is compares the value of an expression with a text.
 func (p *page) is(expression, want string) {
 	p.t.Helper()
 	if got := p.evaluate(expression); got != want {
@@ -200,7 +199,7 @@ func (p *page) is(expression, want string) {
 	}
 }
 
-// drop drags a file onto the page, as the system does.
+// drop drags a file onto the page, as the operating system does.
 func (p *page) drop(path string) {
 	p.t.Helper()
 	data := &input.DragData{Items: []*input.DragDataItem{}, Files: []string{path}, DragOperationsMask: 1}
@@ -212,7 +211,7 @@ func (p *page) drop(path string) {
 	}
 }
 
-// complaints returns what the browser has found wrong so far.
+// complaints returns the warnings and errors of the browser so far.
 func (p *page) complaints() (all []string) {
 	p.t.Helper()
 	const end = "so far"
@@ -249,7 +248,7 @@ func open(t *testing.T) *page {
 	return &page{t, ctx, console}
 }
 
-// startDemo starts `pawl files demo`, and returns where the page is.
+// startDemo starts `pawl files demo`, and returns the URL of the page.
 func startDemo(t *testing.T) (url string) {
 	t.Helper()
 	demo := exec.Command(binary, "files", "demo", "--seed", "7")
@@ -263,7 +262,7 @@ func startDemo(t *testing.T) (url string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = demo.Process.Signal(os.Interrupt) // if it has ended, Wait says how
+		_ = demo.Process.Signal(os.Interrupt) // if it has ended, Wait returns the reason
 		if err := demo.Wait(); err != nil {
 			t.Errorf("pawl files demo: %v", err)
 		}
