@@ -1,71 +1,68 @@
 // Package config reads pawl.yaml.
 //
-// The file is YAML, read strictly: a field that is not known here is an error
-// that names it, its place and the nearest known one. "${NAME}" in a value
-// stands for an environment variable; it is replaced after the YAML was read,
-// so that no variable's content can add to the file's structure.
+// Parsing is strict: an unknown field is an error with its position and the most similar
+// known field. "${NAME}" in a value stands for an environment variable. It is replaced
+// after the YAML is parsed, so that variables cannot change the structure of the file.
 //
-// The types below are the file's shape and nothing more: what they mean is
-// decided by packages pawl, s3bucket and the like, which also check it. Ledgers,
-// sources and actions come in kinds, which a [Table] lists.
+// The types of this package only describe the structure of the file. Packages pawl,
+// s3bucket and others interpret and validate the values. A [Table] lists the kinds of
+// ledgers, sources and actions.
 package config
 
 // File is the whole configuration.
 type File struct {
-	// Where the rows are kept: "sqlite:FILE", "postgres://USER@HOST/DATABASE" for
-	// workers on several machines, or "memory" for nothing that outlives the
-	// process. A relative FILE counts from the folder of this file. Default:
+	// Storage of the rows: "sqlite:FILE", "postgres://USER@HOST/DATABASE" or
+	// "dynamodb://TABLE" for workers on several machines, or "memory", which is lost when
+	// the process ends. A relative FILE is relative to the folder of this file. Default:
 	// "sqlite:pawl.db".
 	Ledger Ledger `yaml:"ledger"`
 	// The object store.
 	Objects Objects `yaml:"objects"`
-	// Where notifications come from.
+	// Sources of notifications.
 	Sources []Source `yaml:"sources"`
-	// What is done, with which objects.
+	// Effects on sets of objects.
 	Pipelines []Pipeline `yaml:"pipelines" jsonschema:"required,minItems=1"`
-	// Streams of records that are stored in a bucket, each record once.
+	// Streams whose records are stored in a bucket exactly once.
 	Archives []Archive `yaml:"archives" jsonschema:"minItems=1"`
-	// A service that uploads files into a bucket and keeps an index of them: "pawl
-	// files serve".
+	// A service for uploads to a bucket with an index of the files: "pawl files serve".
 	Files *Files `yaml:"files"`
-	// How the pipelines run as a function of AWS Lambda: docs/AWS.md.
+	// Settings for AWS Lambda: docs/AWS.md.
 	Lambda Lambda `yaml:"lambda"`
-	// How long one worker may hold an object without a sign of life.
+	// Leases of objects.
 	Lease Lease `yaml:"lease"`
-	// How often and how fast a failing object is tried again.
+	// Retries of failed attempts.
 	Retry Retry `yaml:"retry"`
-	// When the objects are compared with the ledger, to find what notifications
-	// have lost.
+	// Audits, which compare the objects with the ledger to find lost notifications.
 	Audit Audit `yaml:"audit"`
-	// How many objects are handled at a time. Default: 16.
+	// Maximum number of objects that a process handles at the same time. Default: 16.
 	Concurrency int `yaml:"concurrency"`
-	// How many events are taken in before sources have to wait. Default: 1000.
+	// Maximum number of events in memory. Sources wait when it is reached. Default: 1000.
 	MaxBacklogEvents int `yaml:"max_backlog_events" was:"backlog"`
-	// The summed size of the objects that are handled at a time, like "512MiB".
-	// Default: 1GiB.
+	// Maximum total size of the objects that are handled at the same time, for example
+	// "512MiB". Default: 1GiB.
 	MaxBytes Size `yaml:"max_bytes"`
-	// How often the ledger is asked for work that no notification brings.
-	// Default: 1s.
+	// Interval between queries for due rows: retries, expired leases and verifications.
+	// Default: 1s, at least 10ms.
 	SweepInterval Duration `yaml:"sweep_interval" was:"sweep"`
-	// How long running work may take at shutdown. Default: 20s.
+	// Time for running work to finish at shutdown. Default: 20s.
 	ShutdownTimeout Duration `yaml:"shutdown_timeout" was:"grace"`
 }
 
-// Objects says how the object store is reached. Credentials come from where the
-// AWS tools look for them: environment, shared files, instance role.
+// Objects is the connection to the object store. Credentials come from the default chain
+// of the AWS SDK: environment, shared files, instance role.
 type Objects struct {
 	// URL of an S3-compatible store. Default: Amazon S3.
 	Endpoint string `yaml:"endpoint"`
-	// Default: what the AWS tools would use.
+	// Default: the region of the AWS configuration.
 	Region string `yaml:"region"`
-	// Put the bucket into the path of the URL rather than into the host's
-	// name. Most stores other than Amazon's need it.
+	// Put the bucket into the path of the URL instead of the host name. Most stores other
+	// than Amazon S3 need it.
 	PathStyle bool `yaml:"path_style"`
-	// The store may hide an object for a while after it was written.
+	// The store may not show an object for a while after it was written.
 	EventuallyConsistent bool `yaml:"eventually_consistent" was:"eventual"`
 }
 
-// Source is one place that notifications come from: a map with one key.
+// Source is one source of notifications: a map with one key.
 type Source struct {
 	Part `yaml:",inline" part:"source"`
 }
@@ -74,95 +71,93 @@ type Source struct {
 type Pipeline struct {
 	// Letters a-z, digits, "-", "_" and "."; at most 64.
 	Name string `yaml:"name" jsonschema:"required"`
-	// Which objects.
+	// The objects of the pipeline.
 	Match Match `yaml:"match" jsonschema:"required"`
-	// What decides about an object: the store (what it holds now; the
-	// default), or the event alone.
+	// Source of truth for an object: the current state of the store (the default), or the
+	// event alone.
 	Order Order `yaml:"order" jsonschema:"enum=store,enum=event"`
-	// What is handled once: the object, whose latest version wins (the
-	// default), or every version of it.
+	// Unit of work: the object, of which only the latest version counts (the default), or
+	// each version.
 	Identity Identity `yaml:"identity" jsonschema:"enum=object,enum=version"`
-	// How many objects are handled at a time, in slots that no other pipeline
-	// takes. Default: shared. An image pipeline has one for every two cores;
-	// others share those of the file's concurrency.
+	// Maximum number of objects that the pipeline handles at the same time, in slots of its
+	// own. Default: one per two cores for images; other pipelines share the slots of the
+	// top-level concurrency.
 	Concurrency int `yaml:"concurrency"`
 
-	// What is done: one of the actions.
+	// One of the actions.
 	Action Part `yaml:",inline" part:"action"`
 }
 
-// Files is the service that uploads files into a bucket and keeps an index of them.
+// Files is the service for uploads to a bucket with an index of the files.
 type Files struct {
-	// Where the objects go. The prefix belongs to this service alone.
+	// Location of the objects. Nothing else may use the prefix.
 	To Location `yaml:"to" jsonschema:"required"`
-	// SQLite file of the index, counted from the folder of this file, or
-	// postgres://USER@HOST/DATABASE. Default: the database of the ledger if that is in
-	// PostgreSQL, else files.db.
+	// Storage of the index: a SQLite file, relative to the folder of this file, or
+	// postgres://USER@HOST/DATABASE. Default: the database of the ledger if it is
+	// PostgreSQL, otherwise files.db.
 	Index Secret `yaml:"index"`
 	// Address to listen on. Default: 127.0.0.1:8090.
 	Listen string `yaml:"listen"`
-	// Secret of at least 32 bytes that signs places in lists, and tokens (HS256)
-	// unless there are keys.
+	// Secret of at least 32 bytes. It signs page cursors, and also tokens (HS256) unless
+	// keys is set.
 	Secret Secret `yaml:"secret" jsonschema:"required"`
-	// JSON Web Key Set that tokens are signed with: an https:// URL, or a file, counted
-	// from the folder of this file, in which each key names its alg: HS256, RS256 or
-	// ES256.
+	// JSON Web Key Set that verifies tokens: an https:// URL, or a file, relative to the
+	// folder of this file. Each key names its alg: HS256, RS256 or ES256.
 	Keys string `yaml:"keys"`
-	// What tokens must be for (aud). Default: none.
+	// Audience that tokens must name (aud). Default: none.
 	Audience string `yaml:"audience"`
 	// Issuer that tokens must name (iss). Default: none.
 	Issuer string `yaml:"issuer"`
-	// Bytes that an entity may use. Each file counts at least 4KiB, and until its bytes
-	// are removed from the bucket. Default: 10GiB.
+	// Bytes that an entity may use. Each file counts as at least 4KiB until its bytes are
+	// removed from the bucket. Default: 10GiB.
 	Quota Size `yaml:"quota"`
-	// Maximum number of uploads of an entity that have begun and are not complete.
-	// Default: 1000.
+	// Maximum number of incomplete uploads of an entity. Default: 1000.
 	OpenUploads int `yaml:"open_uploads"`
-	// The largest file, at most 5TiB; what is more than 5GiB comes in parts. Default: 1GiB.
+	// Maximum size of a file, at most 5TiB. Files above 5GiB need an upload in parts.
+	// Default: 1GiB.
 	MaxSize Size `yaml:"max_size"`
-	// How long the longest upload may take after its URL has expired: an upload that
-	// began in time may end later. An upload that takes longer is lost although the store
-	// answers 200. Default: 1h.
+	// Maximum time between the expiry of an upload's URL and the end of the upload. A later
+	// upload is lost, although the store answers 200. Default: 1h.
 	LongestUpload Duration `yaml:"longest_upload"`
-	// Content types of files that browsers may show. Others are downloaded, because a page
-	// or picture with a script would run on the store's origin. Default: image/jpeg,
+	// Content types that browsers may display. Browsers download other files, because a
+	// script in a page or picture would run on the origin of the store. Default: image/jpeg,
 	// image/png, image/gif, image/webp, image/avif, video/mp4, audio/mpeg.
 	InlineTypes []string `yaml:"inline_types"`
-	// URL by which users reach the object store, if it is not the endpoint.
+	// URL of the object store for users. Default: the endpoint.
 	PublicEndpoint string `yaml:"public_endpoint"`
-	// Start although the object store accepts uploads with forged signatures, as MinIO
-	// does. Default: false.
+	// Start although the object store accepts uploads with forged signatures, for example
+	// MinIO. Default: false.
 	AcceptForgeableUploads bool `yaml:"accept_forgeable_uploads"`
 }
 
 // Archive stores the records of a stream in a bucket.
 type Archive struct {
-	// Letters a-z, digits, "-", "_" and "."; at most 64. The ledger keeps its
-	// progress under this name.
+	// Letters a-z, digits, "-", "_" and "."; at most 64. The ledger stores the progress
+	// under this name.
 	Name string `yaml:"name" jsonschema:"required"`
 	// The stream.
 	Kinesis Kinesis `yaml:"kinesis" jsonschema:"required"`
-	// Where the objects go. The prefix belongs to this archive alone.
+	// Location of the objects. Nothing else may use the prefix.
 	To Location `yaml:"to" jsonschema:"required"`
-	// What objects are written in: ndjson or parquet, and their compression:
-	// ndjson.gz (the default), ndjson.zst, gz.parquet or zst.parquet.
+	// Format of new objects: ndjson, ndjson.gz (the default), ndjson.zst, parquet,
+	// gz.parquet or zst.parquet.
 	Format string `yaml:"format"`
-	// Where the archive begins: trim_horizon (the default), latest, or a time like
-	// 2026-01-02T15:04:05Z. It counts when the archive is made, and never again.
+	// First record of a new archive: trim_horizon (the default), latest, or a time such as
+	// 2026-01-02T15:04:05Z. Existing archives ignore it.
 	From string `yaml:"from"`
-	// How large an object becomes, before compression. Default: 16MiB.
+	// Size at which an object is complete, before compression. Default: 16MiB.
 	FlushBytes Size `yaml:"flush_bytes" was:"bytes"`
-	// How long records wait for others of their minute. Default: 1m.
+	// Time after which an object is complete, from its first record. Default: 1m.
 	FlushInterval Duration `yaml:"flush_interval" was:"age"`
 }
 
-// Kinesis is a stream of Kinesis Data Streams.
+// Kinesis is a Kinesis data stream.
 type Kinesis struct {
 	// Name or ARN of the stream.
 	Stream string `yaml:"stream" jsonschema:"required"`
-	// Default: that of the ARN, or what the AWS tools would use.
+	// Default: the region of the ARN, or of the AWS configuration.
 	Region string `yaml:"region"`
-	// URL of a server that speaks the protocol of Kinesis. Default: Amazon's.
+	// URL of a server with the Kinesis API. Default: Amazon Kinesis.
 	Endpoint string `yaml:"endpoint"`
 }
 
@@ -170,9 +165,9 @@ type Kinesis struct {
 type Match struct {
 	// The bucket's name.
 	Bucket string `yaml:"bucket" jsonschema:"required"`
-	// What the key begins with. Default: anything.
+	// Prefix of the key. Default: all keys.
 	Prefix string `yaml:"prefix"`
-	// What the key ends with: any of these. Default: anything.
+	// Suffixes of the key, of which one must match. Default: all keys.
 	Suffix []string `yaml:"suffix"`
 }
 
@@ -192,11 +187,11 @@ func (Identity) wants() string { return "object or version" }
 
 // Lambda configures a function of AWS Lambda. Other commands ignore it.
 type Lambda struct {
-	// "scheduled" if the function is invoked every minute with {"pawl":"sweep"}. A message
-	// is then acknowledged as soon as the ledger has stored it. Default: "none", and a
-	// message is acknowledged when its objects are settled.
+	// "scheduled" if a schedule invokes the function every minute with {"pawl":"sweep"}. A
+	// message is then acknowledged when the ledger has stored it. With "none", the default,
+	// it is acknowledged when its objects are settled.
 	Sweep LambdaSweep `yaml:"sweep" jsonschema:"enum=none,enum=scheduled"`
-	// How notifications are written. Pipelines in event order need it. Default: auto.
+	// Format of the notifications. Required for pipelines with order: event. Default: auto.
 	Dialect Dialect `yaml:"dialect"`
 }
 
@@ -207,46 +202,47 @@ func (s *LambdaSweep) parse(text string) error { return oneOf(s, text, "none", "
 
 func (LambdaSweep) wants() string { return "none or scheduled" }
 
-// Lease bounds how long one worker may hold an object without a sign of life.
+// Lease configures the leases of objects.
 type Lease struct {
-	// Default: 30s, at least 1s.
+	// Time after which a lease expires if its worker does not renew it. Default: 30s, at
+	// least 1s.
 	TTL Duration `yaml:"ttl"`
-	// How far the clocks of two machines may differ. Default: 5s.
+	// Maximum difference between the clocks of two machines. Default: 5s.
 	Skew Duration `yaml:"skew"`
-	// How late a write may still land. Default: 15m.
+	// Maximum time until a write lands whose response was lost. Default: 15m.
 	LateWriteWindow Duration `yaml:"late_write_window" was:"horizon"`
 }
 
-// Retry says how often and how fast a failing object is tried again.
+// Retry configures retries.
 type Retry struct {
-	// How many attempts before the object is dead. Default: 8.
+	// Maximum number of attempts. The object is dead afterwards. Default: 8.
 	Attempts int `yaml:"attempts"`
-	// The first back-off; each further one is twice as long. Default: 1s.
+	// First back-off. It doubles with each attempt. Default: 1s.
 	Base Duration `yaml:"base"`
-	// The longest back-off. Default: 5m.
+	// Maximum back-off. Default: 5m.
 	Max Duration `yaml:"max"`
-	// How long attempts are not counted while the receiver of a pipeline is down.
+	// Time for which attempts do not count while the receiver of a pipeline is down.
 	// Default: 24h.
 	Outage Duration `yaml:"outage"`
 }
 
-// Audit says when the objects are compared with the ledger, and what is left alone.
+// Audit configures audits and purges.
 type Audit struct {
-	// How often "pawl run" does it, of all processes over the ledger one at a
-	// time; "pawl audit" does it once. Default: never.
+	// Interval between audits of "pawl run". Only one process of a ledger audits at a time.
+	// "pawl audit" runs one audit. Default: never.
 	Every Duration `yaml:"every"`
-	// How late a notification may be: what has changed since is left alone. In
-	// event order it must exceed max_delay. Default: 12h; in event order max_delay
-	// and an hour.
+	// An audit ignores objects that changed within this time, because their notification
+	// may still arrive. With order: event it must exceed max_delay. Default: 12h; with
+	// order: event max_delay plus 1h.
 	SettleWindow Duration `yaml:"settle_window" was:"settle"`
-	// How long the row of a removed object is kept. It must exceed settle_window and
-	// max_delay. Default: 720h.
+	// Time for which the row of a removed object is retained. It must exceed settle_window
+	// and max_delay. Default: 720h.
 	RowRetention Duration `yaml:"row_retention" was:"retain"`
-	// How late a notification may be at most. Default: 24h.
+	// Maximum delay of a notification. Default: 24h.
 	MaxDelay Duration `yaml:"max_delay"`
-	// Which rows go after row_retention: those of removed objects (the default), or all
-	// that are settled. A loss about an object whose row is gone is never found.
-	// Audits pass over objects without a row that are older than what was dropped.
+	// Rows that are purged after row_retention: rows of removed objects (the default), or all
+	// settled rows. Audits do not find losses of objects whose rows were purged. They skip
+	// objects without a row that are older than the purged rows.
 	Purge Purge `yaml:"purge" jsonschema:"enum=removed,enum=settled"`
 }
 

@@ -11,21 +11,21 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// decoder fills the types of this package from YAML, noting what is wrong and
-// where, and going on.
+// decoder decodes YAML into the types of this package. It collects errors with their
+// positions, and continues.
 type decoder struct {
 	table   *Table
 	lookup  func(string) (string, bool)
 	anchors map[string]ast.Node
 	where   map[string]place
-	ignored string // a top-level field in which nothing is wrong
+	ignored string // a top-level field whose errors are ignored
 	errs    []*Error
 }
 
-// maxErrors bounds what a person has to read.
+// maxErrors bounds the number of reported errors.
 const maxErrors = 20
 
-// failure returns all that is wrong, in the order of the file, or nil.
+// failure returns all errors, in the order of the file, or nil.
 func (d *decoder) failure(name string) error {
 	if len(d.errs) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func (d *decoder) note(e *Error) {
 
 func placeOf(n ast.Node) place {
 	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 && !m.IsFlowStyle {
-		n = m.Values[0].Key // the map itself begins after its first key
+		n = m.Values[0].Key // the token of a block map is the colon after its first key
 	}
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		return place{t.Position.Line, t.Position.Column}
@@ -73,7 +73,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 		}
 	}
 	if kind := v.Kind(); null && kind != reflect.Pointer && kind != reflect.Struct {
-		return // as if the field were not there
+		return // like a missing field
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -100,8 +100,7 @@ func setBool(v reflect.Value, s string) error {
 	return nil
 }
 
-// setInt refuses zero, which is what a field that is left out has: the default
-// would take its place.
+// setInt rejects zero, because zero stands for a missing field and selects the default.
 func setInt(v reflect.Value, s string) error {
 	i, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || i < 1 {
@@ -111,7 +110,7 @@ func setInt(v reflect.Value, s string) error {
 	return nil
 }
 
-// resolve follows anchors and aliases.
+// resolve returns the node that an anchor or alias stands for.
 func (d *decoder) resolve(n ast.Node, path string) (ast.Node, bool) {
 	switch t := n.(type) {
 	case *ast.AnchorNode:
@@ -124,18 +123,18 @@ func (d *decoder) resolve(n ast.Node, path string) (ast.Node, bool) {
 		name := t.Value.String()
 		at, ok := d.anchors[name]
 		if !ok {
-			d.fail(placeOf(n), path, "no anchor &%s stands before this alias", name)
+			d.fail(placeOf(n), path, "the alias has no anchor &%s before it", name)
 			return nil, false
 		}
 		return d.resolve(at, path)
 	case *ast.TagNode:
-		d.fail(placeOf(n), path, "tags are not understood: remove %q", t.Start.Value)
+		d.fail(placeOf(n), path, "tags are not supported: remove %q", t.Start.Value)
 		return nil, false
 	}
 	return n, true
 }
 
-// scalar reads one word.
+// scalar decodes a single value.
 func (d *decoder) scalar(n ast.Node, path, wants string, set func(string) error) {
 	text, ok := scalarText(n)
 	if !ok {
@@ -163,8 +162,7 @@ func (d *decoder) scalar(n ast.Node, path, wants string, set func(string) error)
 	d.note(&Error{Line: p.line, Column: p.column, Path: path, What: err.Error(), unset: unset})
 }
 
-// scalarText returns a scalar as it was written, without its quotes: a name of
-// digits is a name.
+// scalarText returns the text of a scalar without quotes. A name may consist of digits.
 func scalarText(n ast.Node) (string, bool) {
 	switch t := n.(type) {
 	case *ast.StringNode:
@@ -189,7 +187,7 @@ func shape(n ast.Node) string {
 	return "a single value"
 }
 
-// clip bounds what an error repeats of the file.
+// clip bounds a quotation from the file in an error.
 func clip(s string) string {
 	const limit = 60
 	if r := []rune(s); len(r) > limit {

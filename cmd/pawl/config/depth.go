@@ -2,12 +2,12 @@ package config
 
 import "bytes"
 
-// maxDepth is how deep collections may nest within a line, or within brackets.
+// maxDepth bounds the nesting of collections within a line or within brackets.
 const maxDepth = 100
 
-// depth returns an upper bound of that. The parser recurses into collections,
-// and its memory grows with the square of their depth. Collections that nest by
-// indentation pay for it with the file's size.
+// depth returns an upper bound of that nesting. The parser recurses into collections, and
+// its memory grows with the square of the depth. The size of the file bounds nesting by
+// indentation.
 func depth(raw []byte) int {
 	deepest, brackets := 0, 0
 	for line := range bytes.Lines(raw) {
@@ -25,8 +25,8 @@ func depth(raw []byte) int {
 	return deepest
 }
 
-// entryMarks counts the marks that a line begins with, each of which begins an
-// entry of another collection: "- - ? x" has three.
+// entryMarks counts the entry marks at the beginning of a line. Each opens a collection:
+// "- - ? x" has three.
 func entryMarks(line []byte) int {
 	marks := 0
 	for i, b := range line {

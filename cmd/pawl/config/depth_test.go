@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestDepth keeps files away from the parser that would cost it gigabytes.
+// TestDepth rejects files for which the parser would need gigabytes of memory.
 func TestDepth(t *testing.T) {
 	for text, want := range map[string]int{
 		"":                              0,
@@ -24,7 +24,7 @@ func TestDepth(t *testing.T) {
 		}
 	}
 	for _, text := range []string{strings.Repeat("- ", 1000), strings.Repeat("[", 1000)} {
-		if _, err := new(Table).Parse("x", []byte(text), noVariables); err == nil || !strings.Contains(err.Error(), "nests deeper") {
+		if _, err := new(Table).Parse("x", []byte(text), noVariables); err == nil || !strings.Contains(err.Error(), "nesting is too deep") {
 			t.Errorf("%.20q: got %v", text, err)
 		}
 	}

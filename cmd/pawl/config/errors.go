@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Error is one thing that is wrong with a configuration.
+// Error is one error in a configuration.
 type Error struct {
-	Line   int    `json:"line,omitzero"`   // from 1; 0 for the file as a whole
+	Line   int    `json:"line,omitzero"`   // from 1; 0 for the whole file
 	Column int    `json:"column,omitzero"` // from 1, in characters
-	Path   string `json:"path,omitzero"`   // of the field: pipelines[1].image.width
-	What   string `json:"message"`         // what is wrong and what to do
-	unset  bool   // a variable of the environment is not set
-	lacks  string // the required field that is not there
+	Path   string `json:"path,omitzero"`   // of the field, for example pipelines[1].image.width
+	What   string `json:"message"`         // the problem and its solution
+	unset  bool   // an environment variable is not set
+	lacks  string // the missing required field
 }
 
 func (e *Error) Error() string {
@@ -32,8 +32,7 @@ func (e *Error) compare(o *Error) int {
 	return cmp.Or(cmp.Compare(e.Line, o.Line), cmp.Compare(e.Column, o.Column))
 }
 
-// Errors is all that is wrong with a configuration. It has at least one error,
-// in the order of the file.
+// Errors are all errors in a configuration, at least one, in the order of the file.
 type Errors struct {
 	File string
 	List []*Error

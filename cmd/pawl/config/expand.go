@@ -10,9 +10,9 @@ import (
 // variable matches ${NAME} and its escape.
 var variable = regexp.MustCompile(`\$?\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
-// While the YAML is read, braces of variables are written as these, of which
-// YAML thinks nothing: in {secret: ${X}} it would take the braces for a map.
-// One character stands for one, so that columns stay right.
+// These characters replace the braces of variables while the YAML is parsed. YAML would
+// parse the braces in {secret: ${X}} as a map. Each replaces one character, so that
+// columns stay correct.
 const (
 	openBrace  = '\uE000'
 	closeBrace = '\uE001'
@@ -23,17 +23,17 @@ var (
 	showBraces = strings.NewReplacer(string(openBrace), "{", string(closeBrace), "}")
 )
 
-// protect hides the braces of variables from YAML.
+// protect replaces the braces of variables.
 func protect(raw string) (string, error) {
 	if i := strings.IndexAny(raw, string(openBrace)+string(closeBrace)); i >= 0 {
 		line := 1 + strings.Count(raw[:i], "\n")
-		return "", fmt.Errorf("line %d has a character of private use (U+E000 or U+E001): remove it", line)
+		return "", fmt.Errorf("line %d contains the private-use character U+E000 or U+E001: remove it", line)
 	}
 	return variable.ReplaceAllStringFunc(raw, hideBraces.Replace), nil
 }
 
-// expand replaces ${NAME} by the variable's value and $${ by ${. names are the
-// variables used, in order.
+// expand replaces ${NAME} with the value of the variable and $${ with ${. names are the
+// variables in order.
 func expand(text string, lookup func(string) (string, bool)) (value string, names []string, err error) {
 	var out strings.Builder
 	for {
@@ -48,7 +48,7 @@ func expand(text string, lookup func(string) (string, bool)) (value string, name
 		}
 		name, after, closed := strings.Cut(rest, "}")
 		if !closed || !variable.MatchString("${"+name+"}") {
-			return "", names, errors.New(`has "${" without a variable's name: write ${NAME}, or $${ for the text itself`)
+			return "", names, errors.New(`"${" without a variable name: write ${NAME}, or $${ for a literal ${`)
 		}
 		v, set := lookup(name)
 		if !set {
@@ -60,9 +60,9 @@ func expand(text string, lookup func(string) (string, bool)) (value string, name
 	}
 }
 
-// unsetError says that a variable is not set.
+// unsetError is the error of a variable that is not set.
 type unsetError struct{ name string }
 
 func (e *unsetError) Error() string {
-	return fmt.Sprintf("the environment variable %s is not set: set it, or write $${%s} for the text itself", e.name, e.name)
+	return fmt.Sprintf("the environment variable %s is not set: set it, or write $${%s} for the literal text", e.name, e.name)
 }

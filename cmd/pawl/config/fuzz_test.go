@@ -17,9 +17,9 @@ var papers = []LedgerKind{
 
 func noVariables(string) (string, bool) { return "", false }
 
-// FuzzScalars checks what holds for every value that is written as one word: it
-// comes back from what it prints as, is never what stands for "left out", and
-// an error does not repeat it, for it may be a variable's.
+// FuzzScalars checks every scalar type: a value equals the parsed result of its printed
+// form, it is never the zero value, and an error does not contain the text, which may come
+// from an environment variable.
 func FuzzScalars(f *testing.F) {
 	for _, seed := range []string{
 		"30s", "1h30m", "-1s", "0", "9223372036854775807ns", "1e9h", "512MiB", "1.5 GB", "99999999999999999999EB", "18446744073709551615", "0B", "١s", "NaN",
@@ -65,8 +65,8 @@ func fuzzScalars(t *testing.T, text string) {
 	}
 }
 
-// fuzzVariables checks that a text that is escaped comes back, and that hiding
-// variables from YAML hides nothing for good.
+// fuzzVariables checks that expand restores an escaped text, and that the braces that
+// protect replaces are restored.
 func fuzzVariables(t *testing.T, text string) {
 	escaped := strings.ReplaceAll(text, "${", "$${")
 	if got, names, err := expand(escaped, noVariables); err != nil || got != text || len(names) > 0 {

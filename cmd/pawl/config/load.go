@@ -17,51 +17,49 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// MaxFile is the largest file read, in bytes. A thousand pipelines fit.
+// MaxFile is the maximum size of a file in bytes, enough for a thousand pipelines.
 const MaxFile = 256 << 10
 
-// Config is a file that was read, and where its fields stand in it.
+// Config is a decoded file with the positions of its fields.
 type Config struct {
 	File
 	name  string
 	where map[string]place
 }
 
-// place is a position in a file, from 1.
+// place is a position in a file. Lines and columns start at 1.
 type place struct{ line, column int }
 
-// Load reads a file. lookup answers for environment variables, as os.LookupEnv
-// does. Faults of the content are an [*Errors].
+// Load reads a file. lookup returns environment variables, like os.LookupEnv. Errors in
+// the content are an [*Errors].
 func (t *Table) Load(name string, lookup func(string) (string, bool)) (*Config, error) {
 	return t.load(name, lookup, "", everything)
 }
 
-// LoadToLook is Load for those who only look into the ledger: a variable that is
-// not set is no error outside of the ledger's field.
-func (t *Table) LoadToLook(name string, lookup func(string) (string, bool)) (*Config, error) {
+// LoadLedger is Load for commands that only read the ledger. Variables may be unset outside
+// the field ledger.
+func (t *Table) LoadLedger(name string, lookup func(string) (string, bool)) (*Config, error) {
 	return t.load(name, lookup, "", func(path string) bool { return path == "ledger" || path == "pipelines" })
 }
 
-// LoadObjects is Load for those who only use the object store: a variable that
-// is not set is no error outside of the store's fields, and of what pipelines
-// match. There need not be any pipelines.
+// LoadObjects is Load for commands that only use the object store. Variables may be unset
+// outside the fields objects and match. The file may have no pipelines.
 func (t *Table) LoadObjects(name string, lookup func(string) (string, bool)) (*Config, error) {
 	return t.load(name, lookup, "", func(path string) bool {
 		return within(path, "objects") || strings.Contains(path, "].match.")
 	})
 }
 
-// LoadArchives is Load for those who only work on archives: a variable that is not
-// set is no error outside of these, the ledger's, the store's and the lease's
-// fields. There need not be any pipelines.
+// LoadArchives is Load for commands that only use archives. Variables may be unset outside
+// the fields archives, ledger, objects and lease. The file may have no pipelines.
 func (t *Table) LoadArchives(name string, lookup func(string) (string, bool)) (*Config, error) {
 	return t.load(name, lookup, "", func(path string) bool {
 		return path == "ledger" || within(path, "objects") || within(path, "archives") || within(path, "lease")
 	})
 }
 
-// LoadWithoutSources is Load for those who bring notifications of their own: the
-// sources are left out, and nothing in them is an error.
+// LoadWithoutSources is Load for commands with notifications from elsewhere. It ignores the
+// sources and their errors.
 func (t *Table) LoadWithoutSources(name string, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := t.load(name, lookup, "sources", everything)
 	if err == nil {
@@ -70,12 +68,12 @@ func (t *Table) LoadWithoutSources(name string, lookup func(string) (string, boo
 	return c, err
 }
 
-// Parse is Load of a file's content.
+// Parse is Load for the content of a file.
 func (t *Table) Parse(name string, raw []byte, lookup func(string) (string, bool)) (*Config, error) {
 	return t.decode(name, raw, lookup, "", everything)
 }
 
-// everything is needed by those who do the work.
+// everything reports that every field is needed.
 func everything(string) bool { return true }
 
 func (t *Table) load(name string, lookup func(string) (string, bool), ignored string, needs func(path string) bool) (*Config, error) {
@@ -86,10 +84,9 @@ func (t *Table) load(name string, lookup func(string) (string, bool), ignored st
 	return t.decode(name, raw, lookup, ignored, needs)
 }
 
-// decode returns what the file says if nothing is wrong with it. Nothing counts
-// in the ignored field. In fields that are not needed a variable may be unset,
-// and pipelines may be missing if they are not needed, or if there are archives or
-// files.
+// decode decodes a file. It discards errors in the ignored field, and errors about unset
+// variables in fields that are not needed. Pipelines may be missing if they are not needed,
+// or if there are archives or files.
 func (t *Table) decode(name string, raw []byte, lookup func(string) (string, bool), ignored string, needs func(path string) bool) (*Config, error) {
 	root, err := parse(name, raw)
 	if err != nil {
@@ -113,14 +110,14 @@ func read(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, whole(name, "no such file: name another with -c FILE")
+		return nil, whole(name, "no such file: select another file with -c FILE")
 	case err != nil:
-		return nil, whole(name, "cannot be read: "+errors.Unwrap(err).Error())
+		return nil, whole(name, "read failed: "+errors.Unwrap(err).Error())
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err != nil {
-		return nil, whole(name, "cannot be read: "+err.Error())
+		return nil, whole(name, "read failed: "+err.Error())
 	}
 	return raw, nil
 }
@@ -129,12 +126,12 @@ func read(name string) ([]byte, error) {
 func parse(name string, raw []byte) (ast.Node, error) {
 	switch {
 	case len(raw) > MaxFile:
-		return nil, whole(name, fmt.Sprintf("is larger than %d KiB", MaxFile>>10))
+		return nil, whole(name, fmt.Sprintf("the file is larger than %d KiB", MaxFile>>10))
 	case !utf8.Valid(raw):
-		return nil, whole(name, "is not UTF-8 text")
+		return nil, whole(name, "the file is not UTF-8 text")
 	}
 	if depth(raw) > maxDepth {
-		return nil, whole(name, "nests deeper than any configuration needs")
+		return nil, whole(name, "the nesting is too deep")
 	}
 	text, err := protect(string(raw))
 	if err != nil {
@@ -145,16 +142,16 @@ func parse(name string, raw []byte) (ast.Node, error) {
 		return nil, syntaxError(name, err)
 	}
 	if len(file.Docs) > 1 {
-		return nil, whole(name, "has more than one YAML document: remove the --- between them")
+		return nil, whole(name, "more than one YAML document: remove the --- between them")
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
-		return nil, whole(name, "is empty: at least one pipeline is needed")
+		return nil, whole(name, "the file is empty: at least one pipeline is required")
 	}
 	return file.Docs[0].Body, nil
 }
 
-// At returns an error about a field, with its place in the file. Where the file
-// does not have the field, the place is that of what would hold it.
+// At returns an error about a field, with its position in the file. If the file does not
+// have the field, it is the position of the enclosing field.
 func (c *Config) At(path string, err error) error {
 	e := &Error{Path: path, What: err.Error()}
 	p := near(c.where, path)
@@ -166,13 +163,13 @@ func whole(name, what string) error {
 	return &Errors{File: name, List: []*Error{{What: what}}}
 }
 
-// syntaxError leaves out the lines that the library would show: they may hold a
+// syntaxError omits the lines that the library would show, because they may contain a
 // secret.
 func syntaxError(name string, err error) error {
-	e := &Error{What: "this is not YAML"}
+	e := &Error{What: "invalid YAML"}
 	var y yaml.Error
 	if errors.As(err, &y) {
-		e.What = "this is not YAML: " + showBraces.Replace(y.GetMessage())
+		e.What = "invalid YAML: " + showBraces.Replace(y.GetMessage())
 		if t := y.GetToken(); t != nil && t.Position != nil {
 			e.Line, e.Column = t.Position.Line, t.Position.Column
 		}

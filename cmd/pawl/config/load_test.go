@@ -29,7 +29,7 @@ func lookup(name string) (string, bool) {
 	return v, ok
 }
 
-// TestErrors holds what a person reads who got the file wrong.
+// TestErrors compares error messages with testdata/errors.
 func TestErrors(t *testing.T) {
 	datadriven.RunTest(t, "testdata/errors", func(t *testing.T, d *datadriven.TestData) string {
 		_, err := parts.Table.Parse("pawl.yaml", []byte(d.Input), lookup)
@@ -45,7 +45,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestDecode holds what a file means.
+// TestDecode compares decoded files with testdata/decode.
 func TestDecode(t *testing.T) {
 	datadriven.RunTest(t, "testdata/decode", func(_ *testing.T, d *datadriven.TestData) string {
 		c, err := parts.Table.Parse("/etc/pawl/pawl.yaml", []byte(d.Input), lookup)
@@ -65,7 +65,7 @@ func describe(c *config.Config) string {
 	return string(b)
 }
 
-// encode writes a part as the file has it: a map under the name of its kind.
+// encode writes a part like the file: a map under the name of its kind.
 func encode(v any) ([]byte, error) {
 	type ledger struct {
 		Kind   string `yaml:"kind"`
@@ -76,8 +76,7 @@ func encode(v any) ([]byte, error) {
 		yaml.CustomMarshaler(func(p config.Part) ([]byte, error) { return encode(map[string]any{p.Kind: p.Config}) }))
 }
 
-// FuzzParse looks for a file that makes the reader panic, or that it accepts
-// without a pipeline.
+// FuzzParse searches for a file that causes a panic, or that is accepted without a pipeline.
 func FuzzParse(f *testing.F) {
 	samples, err := filepath.Glob("../../../docs/examples/*.yaml")
 	if err != nil {
@@ -119,7 +118,7 @@ pipelines: [{name: a, match: {bucket: b}, http: {url: u, secret: ${TOKEN}}}]
 func TestLoadNoFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "none.yaml")
 	_, err := parts.Table.Load(name, lookup)
-	if want := name + ": no such file: name another with -c FILE"; err == nil || err.Error() != want {
+	if want := name + ": no such file: select another file with -c FILE"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -151,13 +150,13 @@ func TestAt(t *testing.T) {
 	}
 }
 
-func TestLoadToLook(t *testing.T) {
+func TestLoadLedger(t *testing.T) {
 	load := func(text string) error {
 		name := filepath.Join(t.TempDir(), "pawl.yaml")
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := parts.Table.LoadToLook(name, lookup)
+		_, err := parts.Table.LoadLedger(name, lookup)
 		return err
 	}
 	const rest = "sources: [{webhook: {listen: ${A}, token: ${B}}}]\npipelines: [{name: a, match: {bucket: ${C}}, http: {url: x}}]\n"
@@ -171,7 +170,7 @@ func TestLoadToLook(t *testing.T) {
 	}
 }
 
-// TestLoadNoPipelines: the store alone is enough for those who only use that.
+// TestLoadNoPipelines checks that LoadObjects accepts a file without pipelines.
 func TestLoadNoPipelines(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pawl.yaml")
 	if err := os.WriteFile(name, []byte("objects: {endpoint: http://x}\n"), 0o600); err != nil {
@@ -180,7 +179,7 @@ func TestLoadNoPipelines(t *testing.T) {
 	if c, err := parts.Table.LoadObjects(name, lookup); err != nil || c.Objects.Endpoint != "http://x" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	for _, load := range []func(string, func(string) (string, bool)) (*config.Config, error){parts.Table.Load, parts.Table.LoadToLook} {
+	for _, load := range []func(string, func(string) (string, bool)) (*config.Config, error){parts.Table.Load, parts.Table.LoadLedger} {
 		if _, err := load(name, lookup); err == nil || !strings.Contains(err.Error(), `"pipelines" is missing`) {
 			t.Errorf("got %v", err)
 		}

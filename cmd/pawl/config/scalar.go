@@ -14,16 +14,16 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// scalar is a value that is written as one word.
+// scalar is a type that is decoded from a single value.
 type scalar interface {
-	// parse sets the value. Its error must not repeat the text, which may be
-	// an environment variable's.
+	// parse sets the value. Its error must not contain the text, which may come from an
+	// environment variable.
 	parse(text string) error
-	// wants says what is accepted.
+	// wants describes the accepted values.
 	wants() string
 }
 
-// errUnwanted is parse's error when wants says it all.
+// errUnwanted is the error of parse if wants is a sufficient description.
 var errUnwanted = errors.New("unwanted")
 
 func oneOf[T ~string](v *T, text string, known ...string) error {
@@ -34,8 +34,8 @@ func oneOf[T ~string](v *T, text string, known ...string) error {
 	return nil
 }
 
-// Duration is a time span, written like 30s, 5m or 12h. It is never zero in a
-// file: zero is what a field that is left out has, and stands for the default.
+// Duration is a duration such as 30s, 5m or 12h. A file cannot set it to zero, because zero
+// stands for a missing field and selects the default.
 type Duration time.Duration
 
 func (d *Duration) parse(text string) error {
@@ -49,8 +49,7 @@ func (d *Duration) parse(text string) error {
 
 func (Duration) wants() string { return "a duration above 0, like 30s, 5m or 12h" }
 
-// Size is a number of bytes, written like 512MiB. Like a Duration it is never
-// zero in a file.
+// Size is a number of bytes such as 512MiB. A file cannot set it to zero, as for Duration.
 type Size int64
 
 func (s *Size) parse(text string) error {
@@ -64,14 +63,14 @@ func (s *Size) parse(text string) error {
 
 func (Size) wants() string { return "a size above 0, like 512MiB" }
 
-// Secret is a text that never prints.
+// Secret is a text that is redacted when printed.
 type Secret struct{ text string }
 
 const redacted = "[redacted]"
 
 func (s *Secret) parse(text string) error {
 	if text == "" {
-		return errors.New("is empty, which would mean none: set it, or leave the field out")
+		return errors.New("must not be empty: set it, or remove the field")
 	}
 	s.text = text
 	return nil
@@ -79,10 +78,10 @@ func (s *Secret) parse(text string) error {
 
 func (Secret) wants() string { return "a secret" }
 
-// Reveal returns the text itself.
+// Reveal returns the text.
 func (s Secret) Reveal() string { return s.text }
 
-// String returns "[redacted]", or nothing where there is no secret.
+// String returns "[redacted]", or "" if there is no secret.
 func (s Secret) String() string {
 	if s.text == "" {
 		return ""
@@ -96,10 +95,10 @@ func (s Secret) GoString() string { return s.String() }
 // LogValue keeps the secret out of logs.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText keeps the secret out of JSON and its like.
+// MarshalText keeps the secret out of JSON and similar formats.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Location is where outputs go: s3://bucket/prefix/.
+// Location is a bucket and a prefix: s3://bucket/prefix/.
 type Location struct {
 	Bucket string
 	Prefix string // empty, or ending in "/"
@@ -115,7 +114,7 @@ func (l *Location) parse(text string) error {
 	case bucket == "":
 		return errUnwanted
 	case prefix != "" && !strings.HasSuffix(prefix, "/"):
-		return errors.New(`has a prefix that does not end in "/": add one, for keys to be put below it`)
+		return errors.New(`the prefix must end in "/": add one`)
 	}
 	*l = Location{Bucket: bucket, Prefix: prefix}
 	return nil
@@ -123,16 +122,16 @@ func (l *Location) parse(text string) error {
 
 func (Location) wants() string { return "s3://bucket/prefix/" }
 
-// IsZero reports that there is no location.
+// IsZero reports whether there is no location.
 func (l Location) IsZero() bool { return l == Location{} }
 
-// String returns the location as it is written.
+// String returns the location as a URL.
 func (l Location) String() string { return "s3://" + l.Bucket + "/" + l.Prefix }
 
 // Dialect is a dialect of events, written as its name.
 type Dialect event.Dialect
 
-// Event returns the dialect as package event has it.
+// Event returns the dialect as a type of package event.
 func (d Dialect) Event() event.Dialect { return event.Dialect(d) }
 
 func (d *Dialect) parse(text string) error {
@@ -152,11 +151,11 @@ func (Dialect) wants() string {
 	return strings.Join(names, ", ")
 }
 
-// Ledger is where the rows are kept.
+// Ledger is the storage of the rows.
 type Ledger struct {
 	Part
 	kinds []LedgerKind
-	dir   string // of the file
+	dir   string // folder of the file
 }
 
 func (l *Ledger) parse(text string) error {
@@ -173,7 +172,7 @@ func (l *Ledger) parse(text string) error {
 	case !colon:
 		return errUnwanted
 	}
-	return fmt.Errorf("is of an unknown kind: want %s", l.wants())
+	return fmt.Errorf("unknown kind: want %s", l.wants())
 }
 
 func (l *Ledger) wants() string {

@@ -21,14 +21,14 @@ import (
 
 //go:generate go test -run TestSchema -update .
 
-var update = flag.Bool("update", false, "write docs/pawl.schema.json anew")
+var update = flag.Bool("update", false, "write docs/pawl.schema.json")
 
 const (
 	schemaFile = "../../../docs/pawl.schema.json"
 	fromEnv    = `\$\{[A-Za-z_][A-Za-z0-9_]*\}`
 )
 
-// TestSchema fails when the schema for editors is not that of the types.
+// TestSchema compares the stored schema with the types.
 func TestSchema(t *testing.T) {
 	want := schema(t)
 	if *update {
@@ -45,7 +45,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestExamples holds every sample against the schema and reads it.
+// TestExamples validates every example with the schema and loads it.
 func TestExamples(t *testing.T) {
 	compiler := validator.NewCompiler()
 	compiled, err := compiler.Compile(schemaFile)
@@ -72,7 +72,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses holds mistakes that an editor should underline.
+// TestSchemaRefuses lists mistakes that the schema must reject.
 func TestSchemaRefuses(t *testing.T) {
 	compiled, err := validator.NewCompiler().Compile(schemaFile)
 	if err != nil {
@@ -124,7 +124,7 @@ func validate(s *validator.Schema, raw []byte) error {
 	return s.Validate(v)
 }
 
-// schema builds the schema from the types and their comments.
+// schema generates the schema from the types and their comments.
 func schema(t *testing.T) []byte {
 	r := &jsonschema.Reflector{
 		FieldNameTag:               "yaml",
@@ -162,7 +162,7 @@ func schema(t *testing.T) []byte {
 	return append(b, '\n')
 }
 
-// addKinds adds the kinds of a part to what holds it.
+// addKinds adds the kinds of a part to the schema of the enclosing map.
 func addKinds(r *jsonschema.Reflector, to *jsonschema.Schema, kinds []config.Kind) {
 	for _, k := range kinds {
 		s := r.Reflect(k.Config)
@@ -179,7 +179,7 @@ func property(t *testing.T, s *jsonschema.Schema, name string) *jsonschema.Schem
 	return p
 }
 
-// mapType gives the types that are one word in the file their schema.
+// mapType returns the schema of a scalar type, or nil.
 func mapType(t reflect.Type) *jsonschema.Schema {
 	text := func(pattern string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: pattern + "|" + fromEnv}

@@ -48,7 +48,7 @@ func empty(v reflect.Value) bool {
 	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 }
 
-// entries returns a map's entries. Nothing at all is a map without any.
+// entries returns the entries of a map. A null value is an empty map.
 func entries(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	switch t := n.(type) {
 	case *ast.MappingNode:
@@ -65,7 +65,7 @@ func entries(n ast.Node) ([]*ast.MappingValueNode, bool) {
 func (d *decoder) field(pair *ast.MappingValueNode, v reflect.Value, path string) {
 	key, ok := pair.Key.(ast.Node).(*ast.StringNode)
 	if !ok {
-		d.fail(placeOf(pair.Key), path, "a field's name must be plain text")
+		d.fail(placeOf(pair.Key), path, "the name of a field must be plain text")
 		return
 	}
 	at := join(path, key.Value)
@@ -97,8 +97,8 @@ func (d *decoder) field(pair *ast.MappingValueNode, v reflect.Value, path string
 	d.fail(placeOf(pair.Key), path, "unknown field %q: %s", clip(showBraces.Replace(key.Value)), suggest(key.Value, known))
 }
 
-// failed reports an error about the field or in it, which makes others about it
-// noise.
+// failed reports whether the field or its content already has an error. Further errors
+// about it would not help.
 func (d *decoder) failed(path string) bool {
 	for _, e := range d.errs {
 		if within(e.Path, path) {
@@ -108,14 +108,13 @@ func (d *decoder) failed(path string) bool {
 	return false
 }
 
-// within reports that a path is that of a field, or of something in it.
+// within reports whether a path is the path of a field or of its content.
 func within(path, field string) bool {
 	rest, ok := strings.CutPrefix(path, field)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// near returns the place of a field, or of the nearest thing around it that the
-// file has.
+// near returns the position of a field, or of the nearest enclosing field in the file.
 func near(where map[string]place, path string) place {
 	for path != "" {
 		if p, ok := where[path]; ok {

@@ -8,11 +8,11 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// maxName is how long a name is worth a suggestion.
+// maxName is the maximum length of a name that gets a suggestion.
 const maxName = 64
 
-// suggest returns what an error says about a name that is not among the known
-// ones: the nearest of them, or all where none is near.
+// suggest returns a hint for an unknown name: the most similar known name, or all known
+// names.
 func suggest(name string, known []string) string {
 	best, distance := "", len(name)/2+1
 	for _, k := range known {

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Table lists the kinds of parts that a file may name.
+// Table lists the kinds of ledgers, sources and actions.
 type Table struct {
 	Ledgers []LedgerKind
 	Sources []Kind
@@ -19,31 +19,30 @@ type Table struct {
 // Kind is a kind of source or action. The file has a map under its name.
 type Kind struct {
 	Name string
-	// Config is an empty struct of the type that the map is read into. Its
-	// fields have yaml tags, and a jsonschema tag if they are required.
+	// Config is a zero value of the struct into which the map is decoded. Its fields have
+	// yaml tags, and a jsonschema tag if they are required.
 	Config any
 }
 
-// LedgerKind is a kind of ledger. The file has one word, which begins with its
-// name.
+// LedgerKind is a kind of ledger. The file has a single value that begins with the name.
 type LedgerKind struct {
 	Name string
-	Form string // how it is written: sqlite:FILE; the name alone if nothing follows it
-	// Parse reads what follows the name and a colon. A relative path in it counts
-	// from dir, the folder of the file. Its error must not repeat the text, which
-	// may be an environment variable's.
+	Form string // syntax: sqlite:FILE, or only the name
+	// Parse parses the text after the name and the colon. A relative path is relative to
+	// dir, the folder of the file. The error must not contain the text, which may come from
+	// an environment variable.
 	Parse func(rest, dir string) (any, error)
 }
 
-// Part is a source, an action or a ledger, of a kind that the table lists.
+// Part is a ledger, source or action of a kind in the table.
 type Part struct {
 	Kind   string `yaml:"-"`
-	Config any    `yaml:"-"` // of the kind's type
+	Config any    `yaml:"-"` // has the type of the kind
 
-	others []string // the kinds that the file names before it, in the same place
+	others []string // other kinds that the same map names
 }
 
-// kinds returns what may stand in a field that holds a part, or nil.
+// kinds returns the kinds that a field may contain, or nil.
 func (t *Table) kinds(f reflect.StructField) []Kind {
 	switch f.Tag.Get("part") {
 	case "source":
@@ -54,7 +53,7 @@ func (t *Table) kinds(f reflect.StructField) []Kind {
 	return nil
 }
 
-// part decodes the map of a kind.
+// part decodes the map of one kind.
 func (d *decoder) part(n ast.Node, to *Part, k Kind, path string) {
 	if to.Kind != "" {
 		to.others = append(to.others, to.Kind)
@@ -64,11 +63,11 @@ func (d *decoder) part(n ast.Node, to *Part, k Kind, path string) {
 	to.Kind, to.Config = k.Name, v.Interface()
 }
 
-// defaultLedger is the only default that is not set where it is used.
+// defaultLedger is the only default that this package sets.
 const defaultLedger = "sqlite:pawl.db"
 
-// LedgerAlone is a configuration that only names a ledger. A relative path in it
-// counts from the working directory.
+// LedgerAlone returns a configuration with only a ledger. A relative path is relative to
+// the working directory.
 func (t *Table) LedgerAlone(text string) (*Config, error) {
 	c := &Config{}
 	c.Ledger.kinds = t.Ledgers
@@ -79,8 +78,8 @@ func (t *Table) LedgerAlone(text string) (*Config, error) {
 	return c, err
 }
 
-// complete sets the default ledger, and finds what is wrong between fields.
-// Whether pipelines and values make sense is package pawl's to say.
+// complete sets the default ledger, and checks that each source and each pipeline names
+// exactly one kind. Package pawl validates pipelines and values.
 func (c *Config) complete(d *decoder) {
 	if c.Ledger.Kind == "" {
 		if err := c.Ledger.parse(defaultLedger); err != nil {
@@ -88,16 +87,16 @@ func (c *Config) complete(d *decoder) {
 		}
 	}
 	for i := range c.Sources {
-		d.one(&c.Sources[i].Part, fmt.Sprintf("sources[%d]", i), "names no source: known here: "+names(d.table.Sources),
-			"names more than one source (%s): make an entry of each")
+		d.one(&c.Sources[i].Part, fmt.Sprintf("sources[%d]", i), "no source: want one of "+names(d.table.Sources),
+			"more than one source (%s): use a list entry for each")
 	}
 	for i := range c.Pipelines {
-		d.one(&c.Pipelines[i].Action, fmt.Sprintf("pipelines[%d]", i), "says nothing to do: give it one of "+names(d.table.Actions),
-			"does more than one thing (%s): make a pipeline of each")
+		d.one(&c.Pipelines[i].Action, fmt.Sprintf("pipelines[%d]", i), "no action: want one of "+names(d.table.Actions),
+			"more than one action (%s): use a pipeline for each")
 	}
 }
 
-// one refuses a place that names no kind, or several.
+// one rejects a map that names no kind or several kinds.
 func (d *decoder) one(p *Part, path, none, many string) {
 	switch {
 	case p.Kind == "" && !d.failed(path):

@@ -220,7 +220,7 @@ func pipelineNames(c *config.Config) []string {
 // completePipelines completes the names of configured pipelines in shells.
 func completePipelines(a *app.App) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		c, err := a.Parts.LoadToLook(a.ConfigFile, os.LookupEnv)
+		c, err := a.Parts.LoadLedger(a.ConfigFile, os.LookupEnv)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

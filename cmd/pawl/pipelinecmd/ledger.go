@@ -31,7 +31,7 @@ func addLedgerFlag(a *app.App, cmd *cobra.Command) {
 // line names the ledger, it says nothing else.
 func loadLedgerConfig(a *app.App) (*config.Config, error) {
 	if a.Ledger == "" {
-		c, err := a.Parts.LoadToLook(a.ConfigFile, os.LookupEnv)
+		c, err := a.Parts.LoadLedger(a.ConfigFile, os.LookupEnv)
 		if _, absent := os.Stat(a.ConfigFile); !a.ConfigSet && errors.Is(absent, fs.ErrNotExist) {
 			err = &app.Failure{Code: app.ExitUsage, Err: err, Hint: "to read a ledger without a configuration file, use --ledger sqlite:FILE"}
 		}

@@ -46,7 +46,7 @@ check, problem.`,
 }
 
 func runLedgerCheck(ctx context.Context, a *app.App) error {
-	c, err := a.Parts.LoadToLook(a.ConfigFile, os.LookupEnv)
+	c, err := a.Parts.LoadLedger(a.ConfigFile, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ the database. It does not connect.`,
 }
 
 func runLedgerMigrate(ctx context.Context, a *app.App, script bool) error {
-	c, err := a.Parts.LoadToLook(a.ConfigFile, os.LookupEnv)
+	c, err := a.Parts.LoadLedger(a.ConfigFile, os.LookupEnv)
 	if err != nil {
 		return err
 	}

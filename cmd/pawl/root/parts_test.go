@@ -131,15 +131,15 @@ func TestOtherPartsErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pawl.yaml")
 	for _, tc := range []struct{ command, old, new, want string }{
 		{"ls", "shelf:top", "shelf:lost", "line 1, column 1: ledger: no such shelf: put one up"},
-		{"ls", "shelf:top", "sqlite:x", "line 1, column 9: ledger: is of an unknown kind: want shelf:NAME"},
-		{"ls", "ledger: shelf:top\n", "", "ledger: is of an unknown kind: want shelf:NAME"},
+		{"ls", "shelf:top", "sqlite:x", "line 1, column 9: ledger: unknown kind: want shelf:NAME"},
+		{"ls", "ledger: shelf:top\n", "", "ledger: unknown kind: want shelf:NAME"},
 		{"run", "events.json", "none", "line 3, column 12: sources[0].tap: no tap"},
 		{"run", "tap:", "tab:", `line 3, column 12: sources[0]: unknown field "tab": did you mean "tap"?`},
 		{"run", "file:", "fill:", `line 3, column 18: sources[0].tap: unknown field "fill": did you mean "file"?`},
-		{"run", "{tap: {file: events.json}}", "{}", "line 3, column 11: sources[0]: names no source: known here: tap, hose"},
+		{"run", "{tap: {file: events.json}}", "{}", "line 3, column 11: sources[0]: no source: want one of tap, hose"},
 		{"run", "json}}", "json}, hose: {file: x}}", "line 3, column 11: sources[0]: names more than one source (tap, hose): make an entry of each"},
 		{"run", "bell: 3B", "bell: low", "line 4, column 79: pipelines[0].ring.bell: want a size above 0"},
-		{"run", ", ring: {bell: 3B}", "", "line 4, column 13: pipelines[0]: says nothing to do: give it one of ring"},
+		{"run", ", ring: {bell: 3B}", "", "line 4, column 13: pipelines[0]: no action: want one of ring"},
 	} {
 		write(t, file, strings.Replace(otherConfig, tc.old, tc.new, 1))
 		var out bytes.Buffer
