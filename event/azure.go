@@ -9,7 +9,6 @@ import (
 
 // azureEvent is an event of Azure Event Grid, in one of its two schemas.
 //
-
 // https://learn.microsoft.com/azure/event-grid/event-schema-blob-storage
 type azureEvent struct {
 	Subject string `json:"subject"`

@@ -4,7 +4,6 @@ import "github.com/go-json-experiment/json"
 
 // bridgeEvent is an S3 event as delivered by Amazon EventBridge. Keys are not encoded.
 //
-
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
 type bridgeEvent struct {
 	DetailType string `json:"detail-type"`

@@ -11,7 +11,6 @@ import (
 // gcsAttributes are the attributes of a Pub/Sub message from Cloud Storage. Pawl ignores the
 // message's data, which is optional and only adds the size and an ETag that S3 clients never see.
 //
-
 // https://cloud.google.com/storage/docs/pubsub-notifications#attributes
 type gcsAttributes struct {
 	EventType  string `json:"eventType"`

@@ -8,7 +8,6 @@ import (
 
 // record is one record in the format of AWS, which MinIO, versitygw and Ceph also use.
 //
-
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 type record struct {
 	EventVersion string `json:"eventVersion"`

@@ -14,8 +14,6 @@ const MaxSequencer = 128
 // [Sequencer.CompareSameKey].
 //
 // The rule is Amazon's: pad the shorter one with zeros on the right, then compare as text.
-//
-
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 type Sequencer struct {
 	_     [0]func() // prevents ==

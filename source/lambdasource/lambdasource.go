@@ -1,7 +1,6 @@
 // Package lambdasource delivers the notifications in the payload of one invocation of AWS
 // Lambda: from a queue of SQS, or directly from S3, SNS or EventBridge.
 //
-
 // https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html
 package lambdasource
 
