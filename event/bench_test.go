@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// BenchmarkParse parses payloads like S3's. The module bench compares it with encoding/json.
 func BenchmarkParse(b *testing.B) {
 	for _, n := range []int{1, 10} {
 		payload := awsPayload(b, n)

@@ -230,7 +230,6 @@ func checkPrintable(t *testing.T, s string) {
 	}
 }
 
-// unquoted reverses Quote.
 func unquoted(printed string) (string, bool) {
 	if !strings.HasPrefix(printed, `"`) {
 		return printed, true
@@ -239,7 +238,6 @@ func unquoted(printed string) (string, bool) {
 	return s, err == nil
 }
 
-// readObject parses the result of Object.String.
 func readObject(printed string) (o event.Object, ok bool) {
 	address, version, versioned := strings.Cut(printed, "?versionId=")
 	if versioned && strings.HasPrefix(printed, `"`) {

@@ -102,7 +102,6 @@ func (w *testEnv) request(method, url, body string, header map[string]string) (i
 	return resp.StatusCode, string(b)
 }
 
-// program is an example program.
 type program struct {
 	*exec.Cmd
 	out, errs bytes.Buffer
@@ -131,7 +130,6 @@ func (w *testEnv) start(p *program, env ...string) (end func()) {
 	return end
 }
 
-// run runs a program and returns its output.
 func (w *testEnv) run(p *program) string {
 	w.Helper()
 	if err := p.Run(); err != nil {
@@ -140,7 +138,6 @@ func (w *testEnv) run(p *program) string {
 	return p.out.String()
 }
 
-// waitFor waits for a condition.
 func (w *testEnv) waitFor(what string, ok func() bool) {
 	w.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -154,7 +151,6 @@ func (w *testEnv) waitFor(what string, ok func() bool) {
 	w.Fatal(what)
 }
 
-// wantObject waits until an object has the given content.
 func (w *testEnv) wantObject(path, want string) {
 	w.Helper()
 	w.waitFor("no "+path+" with "+want, func() bool {

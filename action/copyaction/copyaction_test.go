@@ -49,7 +49,6 @@ func open(t *testing.T, srv *servertest.Server) *s3bucket.Store {
 	return store
 }
 
-// opened counts the objects whose content was read.
 type opened struct {
 	*s3bucket.Store
 	mu     sync.Mutex
@@ -107,7 +106,6 @@ func TestProveFails(t *testing.T) {
 	}
 }
 
-// follow puts, overwrites and removes objects, and checks the copies.
 func follow(t *testing.T, w *actiontest.World) {
 	large := make([]byte, 20<<20)
 	rnd := rand.NewChaCha8([32]byte{1})

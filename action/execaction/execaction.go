@@ -120,7 +120,6 @@ func newHandler(c Config) (*handler, error) {
 	}, nil
 }
 
-// environment returns the variables that are the same for all attempts.
 func environment(entries []string) ([]string, error) {
 	var env []string
 	pass := func(name string) {

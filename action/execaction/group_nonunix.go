@@ -13,5 +13,4 @@ func isolate(*exec.Cmd) (release func()) { return func() {} }
 // terminate kills the process, because this system has no gentler way.
 func terminate(p *os.Process) error { return p.Kill() }
 
-// kill kills the process.
 func kill(p *os.Process) { _ = p.Kill() }

@@ -25,7 +25,6 @@ type processGroups struct {
 
 var errClosed = errors.New("the process is shutting down")
 
-// start starts a command and registers its group for killAll.
 func (g *processGroups) start(cmd *exec.Cmd) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -21,7 +21,6 @@ const exitDataErr = 65
 // that is an outage.
 const objectsForOutage = 5
 
-// execution is one run of the command.
 type execution struct {
 	*handler
 	facts       []string
@@ -116,7 +115,6 @@ func (r *execution) write(b []byte) (int, error) {
 	return n, err
 }
 
-// resultOf converts the end of the command to the result of the attempt.
 func (r *execution) resultOf(ctx context.Context, err error) error {
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	lingers := errors.Is(err, exec.ErrWaitDelay) // it exited with 0, and another process keeps its output open
@@ -139,7 +137,6 @@ func (r *execution) resultOf(ctx context.Context, err error) error {
 	return err
 }
 
-// stderrExcerpt returns the end of standard error for an error.
 func (r *execution) stderrExcerpt() string {
 	if b := bytes.TrimSpace(r.stderr.last); len(b) > 0 {
 		return ": " + action.Excerpt(b)

@@ -99,7 +99,6 @@ func fuzzAnswer(t *testing.T, answer []byte) {
 	checkText(t, err.Error())
 }
 
-// redirectedTo matches the target of a redirect in an error.
 var redirectedTo = regexp.MustCompile(`redirected to (.*), which is not followed`)
 
 // checkText checks that an error is one printable line without secrets or the query of a URL.
@@ -112,7 +111,6 @@ func checkText(t *testing.T, s string) {
 	}
 }
 
-// checkRetryAfter checks that the requested wait is within its bounds.
 func checkRetryAfter(t *testing.T, header []byte) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for line := range strings.Lines(string(header)) {

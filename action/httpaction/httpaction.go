@@ -221,7 +221,6 @@ func requestError(ctx context.Context, err error) error {
 	return printable
 }
 
-// printableError is an error with a printable text.
 type printableError struct {
 	text string
 	err  error

@@ -34,7 +34,6 @@ func task() *pawl.Task {
 	}
 }
 
-// serve starts a service and returns a handler that posts to it.
 func serve(t *testing.T, c Config, f http.HandlerFunc) *handler {
 	t.Helper()
 	s := httptest.NewServer(f)
@@ -213,7 +212,6 @@ func TestNoProxyIsUsed(t *testing.T) {
 	}
 }
 
-// writeUntil writes chunks until the client disconnects.
 func writeUntil(gone <-chan struct{}, w http.ResponseWriter, each []byte) {
 	for {
 		if _, err := w.Write(each); err != nil {
@@ -313,7 +311,6 @@ func TestInvalidResponses(t *testing.T) {
 	}
 }
 
-// rawServer starts a server that answers one request with raw bytes.
 func rawServer(t *testing.T, raw string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

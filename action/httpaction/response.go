@@ -22,7 +22,6 @@ const (
 	maxRetryAfter = time.Hour
 )
 
-// readExcerpt returns the beginning of the response body and closes it.
 func (h *handler) readExcerpt(res *http.Response, cancel func()) string {
 	timer := time.AfterFunc(h.bodyTimeout, cancel)
 	defer timer.Stop()
@@ -32,12 +31,10 @@ func (h *handler) readExcerpt(res *http.Response, cancel func()) string {
 	return excerpt(string(body))
 }
 
-// excerpt returns the beginning of received text, printable and short enough for an error.
 func excerpt(text string) string {
 	return action.Excerpt([]byte(text[:min(len(text), action.MaxExcerpt)]))
 }
 
-// resultOf converts a response to the result of the attempt.
 func resultOf(res *http.Response, body string, now time.Time) error {
 	code := res.StatusCode
 	if 200 <= code && code < 300 {
@@ -71,7 +68,6 @@ func unreachable(err error) error {
 	return pawl.OutageIfShared(err, "unreachable", objectsUnreachable)
 }
 
-// withRetryAfter adds the wait that the service requested.
 func withRetryAfter(err error, res *http.Response, now time.Time) error {
 	if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
 		return pawl.RetryAfter(err, after)

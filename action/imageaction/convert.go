@@ -35,7 +35,6 @@ func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, conten
 	return out.Bytes(), pic.contentType(), nil
 }
 
-// picture is a converted picture, ready for encoding.
 type picture struct {
 	image  image.Image
 	raster *raster // the same pixels; always set for WebP
@@ -76,7 +75,6 @@ func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 // maxSides has the maximum width and height of a format, in pixels.
 var maxSides = map[string]int{formatJPEG: 65535, formatWebP: libwebp.MaxSide}
 
-// check rejects a picture that is too large for the output format.
 func (p *picture) check() error {
 	limit, limited := maxSides[p.format]
 	if b := p.image.Bounds(); limited && max(b.Dx(), b.Dy()) > limit {

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// convert runs Convert and decodes its output.
 func convert(t *testing.T, in []byte, c Config) (img image.Image, contentType string) {
 	t.Helper()
 	out, contentType, err := Convert(t.Context(), bytes.NewReader(in), c)
@@ -37,7 +36,6 @@ func convert(t *testing.T, in []byte, c Config) (img image.Image, contentType st
 	return img, contentType
 }
 
-// comparePixels fails the test if pixels differ by more than tolerance.
 func comparePixels(t *testing.T, got, want image.Image, tolerance int) {
 	t.Helper()
 	if got.Bounds().Size() != want.Bounds().Size() {
@@ -61,7 +59,6 @@ func comparePixels(t *testing.T, got, want image.Image, tolerance int) {
 
 func at(m image.Image, x, y int) color.Color { return m.At(m.Bounds().Min.X+x, m.Bounds().Min.Y+y) }
 
-// mapped returns m with f applied to each pixel.
 func mapped(m image.Image, f func(color.Color) color.Color) image.Image {
 	out := image.NewNRGBA64(image.Rect(0, 0, m.Bounds().Dx(), m.Bounds().Dy()))
 	for y := range m.Bounds().Dy() {
@@ -374,7 +371,6 @@ func TestResizeIsCatmullRom(t *testing.T) {
 	}
 }
 
-// premultiplied returns the premultiplied channels as an opaque picture.
 func premultiplied(m image.Image) image.Image {
 	return mapped(m, func(c color.Color) color.Color {
 		r, g, b, a := c.RGBA()

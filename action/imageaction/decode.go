@@ -42,10 +42,8 @@ var codecs = []codec{
 	{formatWebP, "RIFF????WEBPVP8", webp.DecodeConfig, webp.Decode},
 }
 
-// sniffLen is the length of the longest magic.
 const sniffLen = 15
 
-// codecFor returns the codec for a file that begins with b, or nil.
 func codecFor(b []byte) *codec {
 	for i := range codecs {
 		if codecs[i].matches(b) {

@@ -16,7 +16,6 @@ import (
 	"testing"
 )
 
-// paint draws edges, slopes and noise on m.
 func paint(m draw.Image, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	b := m.Bounds()
@@ -65,7 +64,6 @@ func encodeJPEG(t testing.TB, m image.Image) []byte {
 	return b.Bytes()
 }
 
-// encodeGIF writes frames with a screen of the given size.
 func encodeGIF(t testing.TB, w, h int, frames ...*image.Paletted) []byte {
 	t.Helper()
 	g := &gif.GIF{Config: image.Config{Width: w, Height: h}}
@@ -122,7 +120,6 @@ func pngChunk(name string, data []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
 }
 
-// webpExtended converts a lossless WebP to the extended format.
 func webpExtended(file []byte, w, h int, flags byte, tiff []byte) []byte {
 	_, pixels, _ := bytes.Cut(file, []byte("VP8L"))
 	size := binary.LittleEndian.Uint32(pixels)

@@ -10,7 +10,6 @@ func luma(r, g, b uint32) uint8 {
 	return uint8((19595*r + 38470*g + 7471*b + 1<<15) >> 24)
 }
 
-// luma8 is luma for 8 bits per channel.
 func luma8(r, g, b uint8) uint8 {
 	return luma(uint32(r)*0x101, uint32(g)*0x101, uint32(b)*0x101)
 }
@@ -63,7 +62,6 @@ func grayPixels(pix []uint8, stride int, b image.Rectangle) *raster {
 	return r
 }
 
-// desaturate converts the colours of a raster with alpha to gray.
 func (r *raster) desaturate() {
 	for y := range r.h {
 		for p := r.row(y); len(p) > 0; p = p[4:] {

@@ -46,7 +46,6 @@ type Config struct {
 	MaxBytes int64 `yaml:"max_bytes"`
 }
 
-// withDefaults returns c with its defaults, or an error if c is invalid.
 func (c Config) withDefaults() (Config, error) {
 	if c.MaxPixels == 0 {
 		c.MaxPixels = DefaultMaxPixels
@@ -67,7 +66,6 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// quality returns the quality for an output format that has one.
 func (c Config) quality(format string) int {
 	switch {
 	case c.Quality != 0:

@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// gifHeader returns the header of a GIF with the given screen size.
 func gifHeader(w, h uint16) []byte {
 	b := binary.LittleEndian.AppendUint16([]byte("GIF89a"), w)
 	return append(binary.LittleEndian.AppendUint16(b, h), 0, 0, 0)

@@ -19,7 +19,6 @@ type file struct {
 
 func (f *file) pixels() int64 { return int64(f.header.Width) * int64(f.header.Height) }
 
-// outputFormat returns the configured format, or the default for the input's format.
 func (f *file) outputFormat(c Config) string {
 	switch {
 	case c.Format != "":

@@ -75,7 +75,6 @@ func webpEXIF(data []byte) []byte {
 	}
 }
 
-// orient returns the upright raster.
 func (r *raster) orient(o exifOrientation) *raster {
 	if o == uprightOrientation {
 		return r

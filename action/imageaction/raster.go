@@ -20,7 +20,6 @@ func newRaster(w, h, n int) *raster {
 
 func (r *raster) row(y int) []uint8 { return r.pix[y*r.stride:][:r.w*r.n] }
 
-// image returns the raster as an image, without copying.
 func (r *raster) image() image.Image {
 	rect := image.Rect(0, 0, r.w, r.h)
 	if r.n == 1 {
@@ -33,7 +32,6 @@ func (r *raster) image() image.Image {
 	return m
 }
 
-// flatten puts the picture on a white background.
 func (r *raster) flatten() {
 	if r.n == 1 {
 		return

@@ -19,7 +19,6 @@ func fit(w, h, boxW, boxH int) (int, int) {
 	return w, h
 }
 
-// scaled returns n × num / den, rounded, at least 1.
 func scaled(n, num, den int) int {
 	return max(1, int((2*int64(n)*int64(num)+int64(den))/(2*int64(den))))
 }
@@ -191,7 +190,6 @@ func (r *raster) store(y int, from []float32) {
 	}
 }
 
-// clamp rounds v to an integer from 0 to 255.
 func clamp(v float32) uint8 {
 	return uint8(min(max(v, 0), 255) + 0.5)
 }

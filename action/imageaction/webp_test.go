@@ -56,7 +56,6 @@ func psnr(t *testing.T, got, want *image.NRGBA) float64 {
 	return 10 * math.Log10(255*255*float64(n)/sum)
 }
 
-// alphaOf returns the alpha channel.
 func alphaOf(m *image.NRGBA) []uint8 {
 	a := make([]uint8, 0, len(m.Pix)/4)
 	for i := 3; i < len(m.Pix); i += 4 {

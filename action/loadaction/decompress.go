@@ -40,7 +40,6 @@ func decompress(r io.Reader, maxBytes int64) (io.Reader, func(), error) {
 	return &limitedReader{r: in, maxBytes: maxBytes}, func() {}, nil
 }
 
-// decompressor adds context to errors of a decoder.
 type decompressor struct{ r io.Reader }
 
 // Read implements [io.Reader].
@@ -63,7 +62,6 @@ func recoverDamage(f func() error) (err error) {
 	return f()
 }
 
-// limitedReader returns an error if the file exceeds a limit.
 type limitedReader struct {
 	r        io.Reader
 	maxBytes int64

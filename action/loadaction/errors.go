@@ -48,7 +48,6 @@ func (l *loader) explain(err error, c *content) error {
 	return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err))
 }
 
-// fileError returns the error for a file that the table rejects.
 func (l *loader) fileError(e *pgconn.PgError, c *content) error {
 	what := e.Message
 	if e.Detail != "" {

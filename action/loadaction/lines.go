@@ -24,7 +24,6 @@ type records struct {
 	buf      []byte
 }
 
-// quoteState is the position in a CSV record.
 type quoteState uint8
 
 const (
@@ -106,7 +105,6 @@ func (r *records) scan(piece []byte) error {
 	return nil
 }
 
-// trimLineEnding returns a record without its line ending.
 func trimLineEnding(record []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(record, []byte("\n")), []byte("\r"))
 }
@@ -137,12 +135,10 @@ func (r *records) each(f func(record []byte) error) error {
 	}
 }
 
-// invalidFile returns a permanent error that the file causes.
 func invalidFile(format string, args ...any) error {
 	return pawl.Permanent(fmt.Errorf(format, args...))
 }
 
-// truncate bounds the text from a file that an error quotes.
 func truncate(s string) string {
 	const maxLen = 200
 	if len(s) > maxLen {

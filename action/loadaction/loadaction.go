@@ -36,7 +36,6 @@ type Config struct {
 	Logger  *slog.Logger // default slog.Default()
 }
 
-// loader is the handler.
 type loader struct {
 	Config
 	table  pgx.Identifier

@@ -59,7 +59,6 @@ func newLoadTest(t *testing.T, ddl string) *loadTest {
 	return b
 }
 
-// oneEvent is a source with one notification.
 type oneEvent struct{ e event.Event }
 
 func (s oneEvent) Run(ctx context.Context, to source.Sink) error {
@@ -120,7 +119,6 @@ func (b *loadTest) put(key string, body []byte) ledger.Row {
 	return rows[0]
 }
 
-// table returns the table's rows as text, in order.
 func (b *loadTest) table() string {
 	b.Helper()
 	rows, err := b.store.Pool().Query(b.Context(), "SELECT e::text FROM exports e ORDER BY 1")

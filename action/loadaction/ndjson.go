@@ -45,7 +45,6 @@ func (l *loader) ndjson(in io.Reader) (*content, error) {
 	return c, nil
 }
 
-// row appends the values of a line.
 func (to *target) row(row, record []byte, line int) ([]byte, error) {
 	names, values, err := parseObject(record, line)
 	if err != nil {
@@ -71,7 +70,6 @@ func (to *target) row(row, record []byte, line int) ([]byte, error) {
 	return append(row, '\n'), nil
 }
 
-// parseObject returns the members of the object on a line.
 func parseObject(record []byte, line int) (names []string, values []jsontext.Value, err error) {
 	d := jsontext.NewDecoder(bytes.NewReader(record))
 	if d.PeekKind() != '{' {

@@ -121,7 +121,6 @@ func (l *loader) writeRows(w io.Writer, f *parquet.File, texts []textFunc, sourc
 	return nil
 }
 
-// eachRow calls f for every row of a group.
 func eachRow(g parquet.RowGroup, f func(parquet.Row) error) (err error) {
 	rows := g.Rows()
 	defer func() { err = errors.Join(err, rows.Close()) }()

@@ -17,7 +17,6 @@ import (
 // textFunc returns a value as text for PostgreSQL.
 type textFunc func(parquet.Value) (string, error)
 
-// logicalType returns the logical type, or nil.
 func logicalType(t parquet.Type) any {
 	if l := t.LogicalType(); l != nil {
 		return l.Value
@@ -71,7 +70,6 @@ func infallible(f func(parquet.Value) string) textFunc {
 	return func(v parquet.Value) (string, error) { return f(v), nil }
 }
 
-// physicalText returns a value according to its physical type.
 func physicalText(v parquet.Value, bytea bool) string {
 	switch v.Kind() {
 	case parquet.ByteArray, parquet.FixedLenByteArray:
@@ -100,7 +98,6 @@ func unsigned(v parquet.Value) string {
 	return strconv.FormatUint(uint64(v.Int64()), 10)
 }
 
-// instant returns the time n units after 1970.
 func instant(n int64, unit format.TimeUnit) time.Time {
 	switch unit.Value.(type) {
 	case *format.MilliSeconds:

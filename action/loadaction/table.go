@@ -32,7 +32,6 @@ const tableSQL = `SELECT attname, format_type(CASE typtype WHEN 'd' THEN typbase
 const indexSQL = `SELECT to_regclass($1)::text, EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 	WHERE i.indrelid = to_regclass($1) AND i.indpred IS NULL AND a.attname = $2)`
 
-// readTable reads the result of tableSQL.
 func (l *loader) readTable(rows pgx.Rows) (*table, error) {
 	t := &table{name: l.Table, source: column{name: l.Source}}
 	var c column
@@ -77,7 +76,6 @@ func (l *loader) checkTable(ctx context.Context) error {
 	return nil
 }
 
-// check validates the names of a file's columns.
 func (t *table) check(names []string, where string) error {
 	for i, name := range names {
 		switch {

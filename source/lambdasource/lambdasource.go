@@ -36,7 +36,6 @@ type Source struct {
 	mu sync.Mutex // guards the outcomes in messages
 }
 
-// message is one notification and its outcome.
 type message struct {
 	id, body     string
 	acknowledged bool  // the message may be deleted

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// waitTimeout bounds every wait of a test.
 const waitTimeout = 20 * time.Second
 
 // Sink is a [source.Sink] with a fixed capacity. It is full while that many deliveries wait for

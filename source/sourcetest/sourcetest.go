@@ -159,7 +159,6 @@ func (r *Running) mustNotBeAcknowledged(t *testing.T) {
 	}
 }
 
-// mustEnd cancels the source and checks that Run returns nil.
 func (r *Running) mustEnd(t *testing.T) {
 	t.Helper()
 	r.Cancel()
@@ -203,7 +202,6 @@ func goroutines(pkg string) string {
 	return ""
 }
 
-// payloads returns n notifications about different objects.
 func payloads(n int) []string {
 	made := make([]string, n)
 	for i := range made {

@@ -141,7 +141,6 @@ func heldMessage(t *testing.T, server *servertest.Queues) {
 	}
 }
 
-// missingQueue checks the error for a queue that does not exist.
 func missingQueue(t *testing.T, server *servertest.Queues) {
 	r := run(t, sqssource.Config{URL: server.Endpoint + "/000000000000/nobody"}, sourcetest.NewSink(1))
 	err := sourcetest.Wait(t, r.ended, "the end of Run")

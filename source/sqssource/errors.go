@@ -59,7 +59,6 @@ func isMissing(err error) bool {
 	return missing
 }
 
-// isDenied reports whether the caller lacks the permission for this request.
 func isDenied(err error) bool {
 	return errorCode(err) == "AccessDenied" || errorCode(err) == "AccessDeniedException"
 }
@@ -86,7 +85,6 @@ func classify(err error) errorClass {
 	return transientError
 }
 
-// explain adds the queue and, if known, the remedy to an error.
 func (s *Source) explain(err error) error {
 	hint := hints[errorCode(err)]
 	switch {

@@ -7,12 +7,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// SetVisibility sets the visibility timeout, and the maximum time that a message is held.
 func (s *Source) SetVisibility(visibility, maxHold time.Duration) {
 	s.limits.visibility, s.limits.maxHold = visibility, maxHold
 }
 
-// SetMaxInFlight sets the maximum number of messages in flight.
 func (s *Source) SetMaxInFlight(n int) { s.limits.maxInFlight = n }
 
 // SetServer sends all requests to do instead of a server.

@@ -52,7 +52,6 @@ func (f *fake) add(handle, body string) {
 	f.more = make(chan struct{})
 }
 
-// update changes state that refuse reads.
 func (f *fake) update(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +178,6 @@ func reply(status int, v any) *http.Response {
 	}
 }
 
-// log records log lines.
 type log struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -204,7 +202,6 @@ func (l *log) lines(text string) (n int) {
 	return n
 }
 
-// run runs a source on the fake queue.
 func (f *fake) run(t *testing.T, sink source.Sink, l *log, set ...func(*sqssource.Source)) *running {
 	t.Helper()
 	cfg := sqssource.Config{URL: "https://sqs.eu-west-1.amazonaws.com/123456789012/uploads", Logger: logger(l)}

@@ -118,7 +118,6 @@ func (f *inFlight) queueAnswer(m *message, delay time.Duration) {
 	}
 }
 
-// done handles the outcome of a delivery.
 func (f *inFlight) done(m *message, o source.Outcome) {
 	if o.Ack {
 		f.queueAnswer(m, deleteMessage)

@@ -20,7 +20,6 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// bubble runs f in a synctest bubble.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	credentials(t)
@@ -41,7 +40,6 @@ func wantRequests(t *testing.T, f *fake, requests ...string) {
 // sleep advances the time of the bubble.
 func sleep(d time.Duration) { <-time.After(d) }
 
-// nextByKey returns the next n deliveries, sorted by key.
 func nextByKey(t *testing.T, sink *sourcetest.Sink, n int) (all []source.Delivery) {
 	t.Helper()
 	for range n {

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// receive runs receivers until ctx ends or a receiver fails.
 func (f *inFlight) receive(ctx context.Context) error {
 	receivers, ctx := errgroup.WithContext(ctx)
 	receivers.SetLimit(f.limits.receivers)
@@ -53,7 +52,6 @@ func (f *inFlight) receiver(ctx context.Context, receivers *errgroup.Group, firs
 // batch is the maximum number of messages in one SQS request.
 const batch = 10
 
-// received is a message with its body.
 type received struct {
 	*message
 	body string

@@ -12,13 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// failure is the error for one message of a batch request.
 type failure struct {
 	error
 	gone bool // a retry cannot succeed: the queue does not know the receipt handle
 }
 
-// failures has the failed messages of a batch request.
 type failures map[*message]*failure
 
 // delete deletes a batch of messages. If the whole request fails, every message has a failure,

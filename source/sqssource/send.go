@@ -52,7 +52,6 @@ func (f *inFlight) waitForBatch(stop <-chan struct{}) (stopped bool) {
 	}
 }
 
-// requeueFailed queues failed answers again.
 func (f *inFlight) requeueFailed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

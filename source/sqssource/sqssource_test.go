@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// queue is a queue on a real server.
 type queue struct {
 	*servertest.Queues
 	url string
@@ -29,7 +28,6 @@ func newQueue(t *testing.T, server *servertest.Queues, attributes map[string]str
 	return &queue{server, server.NewQueue(t, attributes)}
 }
 
-// credentials sets the SDK's credentials.
 func credentials(t *testing.T) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "pawl")
@@ -65,7 +63,6 @@ func (q *queue) count(ctx context.Context) (visible, held int, err error) {
 	return visible, held, err
 }
 
-// wantCount waits until the queue has the given numbers of messages.
 func (q *queue) wantCount(t *testing.T, visible, held int) {
 	t.Helper()
 	reached := make(chan struct{})
@@ -99,14 +96,12 @@ func (q *queue) wantCount(t *testing.T, visible, held int) {
 	sourcetest.Wait(t, reached, "the queue's messages")
 }
 
-// running is a running source.
 type running struct {
 	*sqssource.Source
 	cancel func()
 	ended  <-chan error
 }
 
-// run runs a source until the test ends.
 func run(t *testing.T, cfg sqssource.Config, sink source.Sink, set ...func(*sqssource.Source)) *running {
 	t.Helper()
 	if cfg.Logger == nil {

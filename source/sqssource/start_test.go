@@ -167,7 +167,6 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// untrustedSink is a sink that trusts no sequencer.
 type untrustedSink struct{}
 
 func (untrustedSink) Deliver(context.Context, source.Delivery) error { return source.ErrUntrusted }

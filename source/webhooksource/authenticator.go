@@ -15,7 +15,6 @@ import (
 // allows.
 const minSecretBytes = 24
 
-// authenticator decides whether a sender may post.
 type authenticator struct {
 	// tokens are digests of the accepted Authorization headers. All digests have the same length,
 	// so the comparison does not leak the token's length.
@@ -71,7 +70,6 @@ func newSignature(secret string) (*standardwebhooks.Webhook, error) {
 	return standardwebhooks.NewWebhookRaw(key)
 }
 
-// allowsAll reports whether neither a token nor a secret is configured.
 func (a *authenticator) allowsAll() bool { return a.tokens == nil && a.signature == nil }
 
 // checkHeader reports whether the Authorization header is accepted. It takes the same time for
@@ -93,7 +91,6 @@ func (a *authenticator) hasSignature(h http.Header) bool {
 	return a.signature != nil && h.Get(standardwebhooks.HeaderWebhookSignature) != ""
 }
 
-// checkSignature reports whether the signature of the body is valid.
 func (a *authenticator) checkSignature(h http.Header, body []byte) bool {
 	return a.signature != nil && a.signature.Verify(body, h) == nil
 }

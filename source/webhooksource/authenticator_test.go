@@ -51,7 +51,6 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// sign returns the headers of a signed Standard Webhooks message.
 func sign(t *testing.T, secret, body string, at time.Time) []string {
 	t.Helper()
 	hook, err := standardwebhooks.NewWebhook(secret)

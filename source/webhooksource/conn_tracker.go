@@ -156,7 +156,6 @@ func (c *connTracker) closeAll(evicted []*connection, why string) {
 	}
 }
 
-// markAuthenticated records that the sender of a request is authenticated.
 func (c *connTracker) markAuthenticated(r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +205,6 @@ func (c *connTracker) evictForBodies() (evicted []*connection) {
 	return evicted
 }
 
-// release subtracts the bytes of a request's body.
 func (c *connTracker) release(r *http.Request) {
 	if v := connectionOf(r); v != nil {
 		c.bytes.Add(-v.bytes.Swap(0))

@@ -33,7 +33,6 @@ func newTrackerTest(t *testing.T, maxConns int, maxBytes int64) *trackerTest {
 	return c
 }
 
-// connect opens a connection and returns it with a request on it.
 func (c *trackerTest) connect(name string) (*http.Request, net.Conn) {
 	conn := &namedConn{name: name, c: c}
 	r, err := http.NewRequestWithContext(c.connContext(context.Background(), conn), http.MethodPost, "/", nil)

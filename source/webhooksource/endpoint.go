@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// endpoint is the HTTP handler.
 type endpoint struct {
 	*Source
 	stopping <-chan struct{} // closed when the source shuts down
@@ -36,7 +35,6 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post processes one notification and returns the response.
 func (e *endpoint) post(r *http.Request) response {
 	batch, rejected := e.readBatch(r)
 	if rejected.status != 0 {
@@ -88,7 +86,6 @@ func (e *endpoint) rejectUnreadable(r *http.Request, warning *logthrottle.Warnin
 	return errorResponse(status, reason)
 }
 
-// authenticate checks the sender and returns the request's body.
 func (e *endpoint) authenticate(r *http.Request) ([]byte, response) {
 	// A web page in a browser on this machine can reach the endpoint. Check rejects its
 	// cross-origin requests. A page can also point its own host name to this machine, so without

@@ -8,7 +8,6 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// SetReadTimeout sets the time limit for reading a request.
 func (s *Source) SetReadTimeout(d time.Duration) { s.limits.readHeader, s.limits.read = d, d }
 
 // Handler returns the HTTP handler, without connections.
@@ -16,13 +15,10 @@ func (s *Source) Handler(sink source.Sink) http.Handler {
 	return &endpoint{Source: s, sink: sink, conns: newConnTracker(1, 1, func(string) {})}
 }
 
-// SetLimits sets the limits for connections and for bytes of bodies.
 func (s *Source) SetLimits(conns int, bodies int64) {
 	s.limits.maxConns, s.limits.maxBodyBytes = conns, bodies
 }
 
-// SetAnswerTimeout sets how long a post waits for its outcome.
 func (s *Source) SetAnswerTimeout(d time.Duration) { s.limits.outcome = d }
 
-// ServerLog returns the error log of the HTTP server.
 func (s *Source) ServerLog() io.Writer { return s.warnings }

@@ -96,7 +96,6 @@ func FuzzPost(f *testing.F) {
 	})
 }
 
-// check posts the request and checks the response.
 func (q *request) check(t *testing.T) {
 	log := &logRecorder{}
 	cfg := webhooksource.Config{Logger: slog.New(log)}
@@ -201,7 +200,6 @@ func (q *request) bySignature() bool {
 	return q.auth&2 != 0 && q.signed == wellSigned && -300 < q.age && q.age < 300
 }
 
-// hasLoopbackHost reports whether the Host header names this machine.
 func (q *request) hasLoopbackHost() bool {
 	host := (&url.URL{Host: q.host}).Hostname()
 	ip, err := netip.ParseAddr(host)
@@ -224,7 +222,6 @@ func checkResponse(t *testing.T, w *httptest.ResponseRecorder) {
 	}
 }
 
-// countedBody is a body that counts the bytes that are read.
 type countedBody struct {
 	*bytes.Reader
 	read int
@@ -268,7 +265,6 @@ func (v *fixedSink) TryDeliver(d source.Delivery) error {
 	return nil
 }
 
-// logRecorder is a log handler that records attributes.
 type logRecorder struct{ attrs []string }
 
 func (l *logRecorder) Enabled(context.Context, slog.Level) bool { return true }

@@ -19,7 +19,6 @@ import (
 
 func longReadTimeout(s *webhooksource.Source) { s.SetReadTimeout(time.Hour) }
 
-// statusOf reads the status of the response on a connection.
 func statusOf(t *testing.T, conn net.Conn) int {
 	t.Helper()
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)

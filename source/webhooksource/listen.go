@@ -22,7 +22,6 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// namesLoopback reports whether a Host header names this machine.
 func namesLoopback(host string) bool {
 	if name, port, err := net.SplitHostPort(host); err == nil {
 		if strings.Trim(port, "0123456789") != "" {
@@ -34,11 +33,10 @@ func namesLoopback(host string) bool {
 }
 
 func errExposed(listen string) error {
-	return fmt.Errorf("webhook: listening on %s lets anyone who reaches this machine post notifications: "+
+	return fmt.Errorf("webhook: listening on %s accepts notifications from every machine in the network: "+
 		"set a token or a secret, or listen on 127.0.0.1", event.Quote(listen))
 }
 
-// listen opens the configured address.
 func (s *Source) listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.cfg.Listen)

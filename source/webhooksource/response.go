@@ -15,7 +15,6 @@ const (
 	retryWhenClosed = 5 * time.Second
 )
 
-// response is the answer to a request.
 type response struct {
 	status     int
 	retryAfter time.Duration // sent as Retry-After if positive
@@ -23,13 +22,11 @@ type response struct {
 	closeConn  bool          // stop reading the request body, and close the connection
 }
 
-// okBody is the body of a 200.
 type okBody struct {
 	source.Verdicts
 	Ignored int `json:"ignored"` // records that do not change an object's content
 }
 
-// errorBody is the body of all other responses.
 type errorBody struct {
 	Error string `json:"error"`
 }

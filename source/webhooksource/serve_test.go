@@ -49,7 +49,6 @@ func serve(t testing.TB, cfg webhooksource.Config, sink source.Sink, set ...func
 	return &endpoint{Source: src, url: "http://" + src.Addr().String() + "/in", cancel: cancel, ended: ended}
 }
 
-// reply is a response.
 type reply struct {
 	status int
 	header http.Header
@@ -97,7 +96,6 @@ func post(t testing.TB, url, payload string, headers ...string) reply {
 	return send(t, http.MethodPost, url, strings.NewReader(payload), headers...)
 }
 
-// posting posts in the background.
 func posting(t *testing.T, url, payload string) <-chan reply {
 	t.Helper()
 	got := make(chan reply, 1)

@@ -25,7 +25,6 @@ import (
 
 const pipeline = "action"
 
-// attempts is the number of attempts after which a failing object is dead.
 const attempts = 3
 
 // World is one pipeline from bucket "in" to bucket "out", with its ledger and store.

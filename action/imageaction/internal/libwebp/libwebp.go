@@ -106,7 +106,6 @@ func Encode(ctx context.Context, width, height, quality int, fill func(*image.NY
 // picture is known.
 var ErrMemory = fmt.Errorf("libwebp needs more memory than %d bytes a pixel", bytesPerPixel)
 
-// instance is an instance of libwebp for one picture.
 type instance struct{ api.Module }
 
 func (i instance) encode(ctx context.Context, width, height, quality int, fill func(*image.NYCbCrA)) ([]byte, error) {
@@ -160,7 +159,6 @@ func (i instance) call(ctx context.Context, function string, args ...uint64) (ui
 	return api.DecodeU32(results[0]), nil
 }
 
-// pictureBytes returns the total length of the four planes of a picture.
 func pictureBytes(width, height int) uint32 {
 	return uint32(2*width*height + 2*((width+1)/2)*((height+1)/2))
 }
