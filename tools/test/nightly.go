@@ -30,6 +30,12 @@ func (n *nightly) steps(ctx context.Context) []step {
 	add("worlds", worlds+" worlds", "run", "./cmd/pawl", "simulate", "--histories", worlds, "--seed", seed)
 	add("lock's worlds", lockWorlds+" worlds", "test", "./lock", "-run", "^TestWorlds$", "-count=1", "-timeout", "6h", "-v", "-histories", lockWorlds, "-seed", seed)
 	add("archive's worlds", lockWorlds+" worlds", "test", "./archive", "-run", "^TestWorlds$", "-count=1", "-timeout", "12h", "-v", "-histories", lockWorlds, "-seed", seed)
+	add("files' worlds", lockWorlds+" worlds", "test", "./files/internal/world", "-run", "^TestWorlds$", "-count=1", "-timeout", "12h", "-v", "-histories", lockWorlds, "-seed", seed)
+	scopes, explore := "small scopes", []string{"test", "./proof/sim", "-run", "^TestExplore$", "-count=1", "-timeout", "12h", "-v"}
+	if n.scale >= 1 {
+		scopes, explore = "all scopes", append(explore, "-whole")
+	}
+	add("model checker", scopes, explore...)
 
 	mutants, budget := n.mutantArgs(ctx)
 	add("mutants", budget, mutants...)
@@ -54,6 +60,14 @@ func (n *nightly) steps(ctx context.Context) []step {
 		"-begins", begins, "-beginkills", beginKills)
 	examples := n.count(10, 2000)
 	add("requests to files", examples+" for each operation", "test", "./files/filesapi", "-run", "^TestSchemathesis$", "-count=1", "-timeout", "2h", "-v", "-examples", examples)
+	records, archiveKills, archiveStops := n.count(20_000, 200_000), n.count(5, 50), n.count(1, 10)
+	add("archive", records+" records, "+archiveKills+" kills, "+archiveStops+" stops", "test", "./proof/e2e", "-run", "^TestArchive$", "-count=1", "-timeout", "2h", "-v",
+		"-archiverecords", records, "-archivekills", archiveKills, "-archivestops", archiveStops)
+	objects, strikes := n.count(300, 3000), n.count(5, 50)
+	add("many workers", objects+" objects, "+strikes+" kills of two", "test", "./proof/e2e", "-run", "^TestManyWorkers$", "-count=1", "-timeout", "2h", "-v",
+		"-objects", objects, "-strikes", strikes)
+	share := strconv.Itoa(max(1, 50-int(n.scale*49)))
+	add("published traffic", "a part in "+share, "test", "./proof/e2e", "-run", "^TestTraffic$", "-count=1", "-timeout", "6h", "-v", "-share", share)
 	due := n.count(10_000, 100_000)
 	add("sweepers", due+" rows", "test", "./proof/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
 
