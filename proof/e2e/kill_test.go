@@ -53,7 +53,7 @@ sources:
   - name: tell
     match: {bucket: inputs}
     http: {url: %q, timeout: 5s}
-lease: {ttl: %s, skew: %s, horizon: %s}
+lease: {ttl: %s, skew: %s, late_write_window: %s}
 retry: {attempts: 100, base: 50ms, max: 1s}
 concurrency: 16
 sweep_interval: 200ms
