@@ -55,7 +55,7 @@ func checkBilling(t *types.TableDescription) store.Finding {
 		f.Value = string(t.BillingModeSummary.BillingMode)
 	}
 	if f.Value != string(types.BillingModePayPerRequest) {
-		f.Value += ": a burst beyond the capacity is throttled, and work waits"
+		f.Value += ": bursts above the capacity are throttled, which delays work"
 	}
 	return f
 }
@@ -63,7 +63,7 @@ func checkBilling(t *types.TableDescription) store.Finding {
 func checkProtection(t *types.TableDescription) store.Finding {
 	f := store.Finding{Name: "deletion protection", Value: "on"}
 	if !aws.ToBool(t.DeletionProtectionEnabled) {
-		f.Value, f.Problem = "off", "one call deletes all rows: switch deletion protection on"
+		f.Value, f.Problem = "off", "one call can delete all rows: enable deletion protection"
 	}
 	return f
 }
@@ -86,7 +86,7 @@ func (s *Store) checkRecovery(ctx context.Context) store.Finding {
 	case err != nil:
 		f.Problem = err.Error()
 	case f.Value != "enabled":
-		f.Problem = "rows that a mistake deletes are gone: switch point-in-time recovery on"
+		f.Problem = "accidentally deleted rows cannot be restored: enable point-in-time recovery"
 	}
 	return f
 }

@@ -114,11 +114,11 @@ func Parse(rawURL string) (table, region, endpoint string, err error) {
 		case name == "endpoint" && len(values) == 1:
 			endpoint = values[0]
 		default:
-			return "", "", "", fmt.Errorf("has the parameter %q, and only region and endpoint are known, once each", name)
+			return "", "", "", fmt.Errorf("has the unsupported or repeated parameter %q: only region and endpoint are supported", name)
 		}
 	}
 	if e, err := url.Parse(endpoint); endpoint != "" && (err != nil || e.Scheme != "http" && e.Scheme != "https" || e.Host == "" || e.User != nil) {
-		return "", "", "", errors.New("has an endpoint that is no address: write endpoint=http://127.0.0.1:8000")
+		return "", "", "", errors.New("has an invalid endpoint: write endpoint=http://127.0.0.1:8000")
 	}
 	return u.Host, region, endpoint, nil
 }

@@ -43,13 +43,13 @@ var rejectionCodes = map[string]bool{
 var permanentAdvice = map[string]string{
 	"ResourceNotFoundException":           "does not exist: create it with \"pawl ledger create\", or correct its name and region",
 	"AccessDeniedException":               "denies access to these credentials: grant the permissions that docs/AWS.md lists",
-	"UnrecognizedClientException":         "does not know these credentials: correct them, or the region",
-	"InvalidSignatureException":           "does not accept the signature: correct the secret key, and the clock of this machine",
+	"UnrecognizedClientException":         "rejects these credentials: correct them, or the region",
+	"InvalidSignatureException":           "rejects the signature: correct the secret key, or the clock of this machine",
 	"MissingAuthenticationTokenException": "needs credentials",
 	"KMSAccessDeniedException":            "is encrypted with a key that these credentials may not use",
 	"KMSDisabledException":                "is encrypted with a key that is disabled: enable it",
 	"KMSInvalidStateException":            "is encrypted with a key that cannot be used",
-	"KMSNotFoundException":                "is encrypted with a key that is gone",
+	"KMSNotFoundException":                "is encrypted with a key that no longer exists",
 }
 
 func refusedOnly(e *types.TransactionCanceledException) bool {

@@ -238,7 +238,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a path", "dynamodb://table/x?region=eu-central-1", nil, "write dynamodb://table?region=eu-central-1"},
 		{"an unknown parameter", "dynamodb://table?regoin=eu-central-1", nil, `"regoin"`},
 		{"parameters that cannot be read", "dynamodb://table?region=eu-central-1;endpoint=http://x", nil, "has parameters that cannot be read"},
-		{"an endpoint with a password", "dynamodb://table?region=eu-central-1&endpoint=http://a:hush@x", nil, "has an endpoint that is no address"},
+		{"an endpoint with a password", "dynamodb://table?region=eu-central-1&endpoint=http://a:hush@x", nil, "has an invalid endpoint"},
 		{"no server", "dynamodb://table?region=eu-central-1&endpoint=http://127.0.0.1:1", nil, "check credentials, region, network, and endpoint"},
 		{"no table", "", nil, `create it with "pawl ledger create"`},
 		{"other keys", "", func(in *dynamodb.CreateTableInput) {
@@ -379,7 +379,7 @@ func TestCheck(t *testing.T) {
 		in.GlobalSecondaryIndexes, in.AttributeDefinitions = nil, in.AttributeDefinitions[:2]
 	})
 	found := check(t, bare)
-	for name, want := range map[string]string{"table": "has no index", "deletion protection": "switch deletion protection on", "permissions": "Query on the index"} {
+	for name, want := range map[string]string{"table": "has no index", "deletion protection": "enable deletion protection", "permissions": "Query on the index"} {
 		if !strings.Contains(found[name].Problem, want) {
 			t.Errorf("%s: %+v, want %q", name, found[name], want)
 		}

@@ -103,7 +103,7 @@ func (s *Store) enableRecovery(ctx context.Context) error {
 			return s.explain(ctx, "point-in-time recovery", err)
 		}
 	}
-	return s.unusable("has no point-in-time recovery yet, as DynamoDB is still making it: run the command again", nil)
+	return s.unusable("has no point-in-time recovery yet, because DynamoDB is still preparing it: run the command again", nil)
 }
 
 func schema(sort string) []types.KeySchemaElement {
@@ -131,15 +131,15 @@ func (s *Store) checkSchema(t *types.TableDescription) error {
 	i := slices.IndexFunc(t.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool { return aws.ToString(g.IndexName) == dueIndex })
 	switch {
 	case t.TableStatus == types.TableStatusCreating, t.TableStatus == types.TableStatusDeleting:
-		return s.unusable("is being made or deleted: try again later", nil)
+		return s.unusable("is being created or deleted: try again later", nil)
 	case !sameSchema(t.KeySchema, attrSort), kinds[attrPart] != types.ScalarAttributeTypeS, kinds[attrSort] != types.ScalarAttributeTypeB:
-		return s.unusable(`has other keys than "p" (S) and "s" (B): name a table of Pawl, or a new one, and run "pawl ledger create"`, nil)
+		return s.unusable(`has keys other than "p" (S) and "s" (B): use a table of Pawl, or a new name, and run "pawl ledger create"`, nil)
 	case i < 0:
 		return s.unusable(`has no index "due" with the keys "p" and "d" (B): add it with the projection KEYS_ONLY`, nil)
 	case !sameSchema(t.GlobalSecondaryIndexes[i].KeySchema, attrDue), kinds[attrDue] != types.ScalarAttributeTypeB:
 		return s.unusable(`has an index "due" with other keys than "p" and "d" (B): delete it and create it again`, nil)
 	case t.GlobalSecondaryIndexes[i].IndexStatus == types.IndexStatusCreating, t.GlobalSecondaryIndexes[i].IndexStatus == types.IndexStatusDeleting:
-		return s.unusable(`has an index "due" that is being made or deleted: try again later`, nil)
+		return s.unusable(`has an index "due" that is being created or deleted: try again later`, nil)
 	case aws.ToString(t.GlobalTableVersion) == "2017.11.29", len(t.Replicas) > 0 && t.MultiRegionConsistency != types.MultiRegionConsistencyStrong:
 		return s.unusable("is a global table with eventual consistency, in which two Regions could hold one lease: use a table of one Region", nil)
 	case len(t.Replicas) > 0:
@@ -204,17 +204,17 @@ func (s *Store) readLayout(ctx context.Context) error {
 			return err
 		}
 		if v := textOf(got.Item, "v"); !strings.HasPrefix(v, "1.") {
-			return s.unusable(fmt.Sprintf("has the format %q, and this version of Pawl knows 1: use a newer version", v), nil)
+			return s.unusable(fmt.Sprintf("has the format %q, and this version of Pawl supports 1: upgrade Pawl", v), nil)
 		}
 		all, _ := got.Item["shards"].(*types.AttributeValueMemberM)
 		if all == nil {
-			return s.unusable("has an item \"pawl\" without the numbers of shards: restore it", nil)
+			return s.unusable("has an item \"pawl\" without numbers of shards: restore it", nil)
 		}
 		s.shardCounts = make(map[string]int, len(all.Value))
 		for space, v := range all.Value {
 			n, _ := v.(*types.AttributeValueMemberN)
 			if n == nil {
-				return s.unusable("has a number of shards that is no number: restore the item \"pawl\"", nil)
+				return s.unusable("has an invalid number of shards: restore the item \"pawl\"", nil)
 			}
 			shards, err := strconv.Atoi(n.Value)
 			if err != nil || shards < 1 || shards > maxShards {

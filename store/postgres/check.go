@@ -29,7 +29,7 @@ func (s *Store) identify(ctx context.Context) error {
 	case version < oldestServer:
 		return s.unusable(fmt.Sprintf("is on PostgreSQL %d: at least %d is needed", version/10000, oldestServer/10000), nil)
 	case encoding != "UTF8":
-		return s.unusable(fmt.Sprintf("has the encoding %s: make a database with ENCODING 'UTF8'", encoding), nil)
+		return s.unusable(fmt.Sprintf("has the encoding %s: create a database with ENCODING 'UTF8'", encoding), nil)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (s *Store) checkPrivilegesOf(ctx context.Context, privileges ...string) err
 		return err
 	}
 	if missing != "" {
-		return s.unusable("lacks the privileges "+missing+" on record: "+s.grants(), nil)
+		return s.unusable("lacks the privileges "+missing+" on the table record: "+s.grants(), nil)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (s *Store) checkTables(ctx context.Context, conn *pgxpool.Conn) (store.Find
 	_, format, err := s.format(ctx, conn)
 	f.Value = fmt.Sprintf("schema %s, format %d of %d", s.schema, format, len(migrations))
 	if err == nil && format < len(migrations) {
-		f.Problem = `they are missing or old: Pawl makes or upgrades them when it starts, if its user may; otherwise run the output of "pawl ledger migrate --print"`
+		f.Problem = `they are missing or old: Pawl creates or upgrades them at its start if its user has the privileges; otherwise run the output of "pawl ledger migrate --print"`
 	}
 	return f, err
 }
@@ -142,7 +142,7 @@ func (s *Store) checkConnections(ctx context.Context, conn *pgxpool.Conn) (store
 	needed := int(s.pool.Config().MaxConns + s.handlers.Config().MaxConns)
 	f.Value = fmt.Sprintf("%d of %d in use, a worker needs up to %d", used, most, needed)
 	if most-used < needed {
-		f.Problem = "they are too few for one more worker: raise max_connections, lower pool_max_conns, or put a pooler in front"
+		f.Problem = "too few are free for another worker: raise max_connections, lower pool_max_conns, or put a pooler in front"
 	}
 	return f, nil
 }

@@ -26,16 +26,16 @@ const (
 
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 var adviceByCode = map[string]advice{
-	"28P01":  {"refuses the password: correct the user or the password", true},
-	"28000":  {"refuses the user: correct the user, or permit it (pg_hba.conf)", true},
-	"3D000":  {"does not exist: make the database (createdb), or correct its name", true},
+	"28P01":  {"rejects the password: correct the user or the password", true},
+	"28000":  {"rejects the user: correct the user, or permit it in pg_hba.conf", true},
+	"3D000":  {"does not exist: create the database (createdb), or correct its name", true},
 	denied:   {"denies the user a privilege on its tables: grant it", true},
-	"42P01":  {"has lost its tables: restore them; or stop Pawl, drop the rest of its schema, and start it again to make new ones", true},
-	"3F000":  {"has lost its schema: restore it, or stop Pawl and start it again to make a new one", true},
+	"42P01":  {"has lost its tables: restore them; or stop Pawl, drop its schema, and start Pawl again to create new ones", true},
+	"3F000":  {"has lost its schema: restore it, or restart Pawl to create a new one", true},
 	readOnly: {readOnlyWhy, false}, // also during a failover
 	"53300":  {"has no connection left: raise max_connections, or lower pool_max_conns in the URLs of its users", false},
-	"53100":  {"has no disk space left: make room", false},
-	"55P03":  {"has a record, or a table, that another session keeps locked: find one whose transaction stays open (pg_stat_activity)", false},
+	"53100":  {"has no disk space left: free some disk space", false},
+	"55P03":  {"has a record or table that another session keeps locked: find the session with an open transaction in pg_stat_activity", false},
 	"57P03":  {"is starting or shutting down", false},
 	"57P01":  {"is shutting down", false},
 }

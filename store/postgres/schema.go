@@ -101,7 +101,7 @@ func (s *Store) requireCurrentFormat(ctx context.Context) error {
 	case err != nil:
 		return err
 	case format == 0:
-		return s.unusable(`has no tables yet: "pawl run", "pawl files serve" and "pawl ledger migrate" make them`, nil)
+		return s.unusable(`has no tables yet: "pawl run", "pawl files serve" and "pawl ledger migrate" create them`, nil)
 	case format < len(migrations):
 		return s.unusable(fmt.Sprintf(`has format %d, and this version needs format %d: stop the processes of the older version, then run "pawl ledger migrate"`,
 			format, len(migrations)), nil)
@@ -140,7 +140,7 @@ func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 	}
 	_, err = tx.Conn().PgConn().Exec(ctx, script.String()).ReadAll()
 	if codeOf(err) == denied {
-		return s.unusable(`has no tables of this format, and the user may not make them: run the output of "pawl ledger migrate --print" as the owner of the database, and `+s.grants(), err)
+		return s.unusable(`has no tables of this format, and the user may not create them: run the output of "pawl ledger migrate --print" as the owner of the database, and `+s.grants(), err)
 	}
 	return err
 }

@@ -24,9 +24,9 @@ var adviceByCode = map[sqlite.ResultCode]advice{
 	sqlite.ResultReadOnly: {"cannot be written: let this user write to the file and to its folder", true},
 	sqlite.ResultCantOpen: {"cannot be opened: let this user read and write the file and its folder", false}, // also if the process has no free file descriptors
 	sqlite.ResultPerm:     {"cannot be opened: let this user read and write the file and its folder", true},
-	sqlite.ResultBusy:     {"is locked by another process: end that process, or wait for it (fuser names it)", false},
+	sqlite.ResultBusy:     {"is locked by another process: wait for that process, or stop it (find it with fuser)", false},
 	sqlite.ResultIOErr:    {"cannot be read or written: check the disk", false},
-	sqlite.ResultFull:     {"cannot grow: make room on its disk", false},
+	sqlite.ResultFull:     {"cannot grow: free some disk space", false},
 }
 
 // refuse returns an error for a file that cannot be used. cause may be nil.

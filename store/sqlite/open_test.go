@@ -56,8 +56,8 @@ func TestOpenRefuses(t *testing.T) {
 func TestOpenRefusesPlace(t *testing.T) {
 	dir := t.TempDir()
 	textFile(t, filepath.Join(dir, "file"))
-	refused(t, filepath.Join(dir, "absent", "pawl.db"), "make the folder first")
-	refused(t, filepath.Join(dir, "file", "pawl.db"), "make the folder first")
+	refused(t, filepath.Join(dir, "absent", "pawl.db"), "create the folder first")
+	refused(t, filepath.Join(dir, "file", "pawl.db"), "create the folder first")
 	refused(t, "", "is not a regular file")
 }
 

@@ -25,14 +25,14 @@ func (s *Store) checkPath() error {
 		if info.Mode().IsRegular() {
 			return nil
 		}
-		return s.refuse("is not a regular file: give the path of a file in that place", nil)
+		return s.refuse("is not a regular file: give the path of a file", nil)
 	}
 	if s.readOnly {
 		return s.refuse("cannot be read: give the path of an existing file, or start the program that writes it first", err)
 	}
 	folder := filepath.Dir(s.path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return s.refuse("cannot be made because its folder does not exist: make the folder first", err)
+		return s.refuse("cannot be created because its folder does not exist: create the folder first", err)
 	}
 	return nil // if SQLite cannot create it, the error has the reason
 }
@@ -93,7 +93,7 @@ func (s *Store) identify(conn *sqlite.Conn) (err error) {
 	case id == 0 && tables == 0:
 		return nil // new
 	case id == filesID:
-		return s.refuse(`is a file index of an earlier Pawl, which this version cannot read: give another path, then fill it with "pawl files rebuild" (docs/UPGRADING.md)`, nil)
+		return s.refuse(`is a file index of an earlier Pawl, which this version cannot read: use another path, then fill it with "pawl files rebuild" (docs/UPGRADING.md)`, nil)
 	case id != applicationID:
 		return s.refuse("is a database of another application: give another path", nil)
 	case version < format:

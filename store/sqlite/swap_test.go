@@ -58,7 +58,7 @@ func TestSwapDiskFull(t *testing.T) {
 	s := openTest(t)
 	write(t, s, "PRAGMA max_page_count = 20")
 	_, err := s.Swap(t.Context(), records(500))
-	if err == nil || !strings.Contains(err.Error(), "make room on its disk") || errors.Is(err, store.ErrUnusable) {
+	if err == nil || !strings.Contains(err.Error(), "free some disk space") || errors.Is(err, store.ErrUnusable) {
 		t.Fatalf("error %v, want one that asks for room", err)
 	}
 	if n := count(t, s); n != 0 {

@@ -187,7 +187,7 @@ func (s *Store) Write(ctx context.Context, f func(conn *sqlite.Conn) error) erro
 	err := f(w.conn)
 	if open := w.conn.CheckReset(); open != "" {
 		_, resetErr := w.conn.Prepare(open) // resets the statement
-		err = errors.Join(err, fmt.Errorf("sqlite: the transaction's function returned before the end of the statement %q: reset it", open), resetErr)
+		err = errors.Join(err, fmt.Errorf("sqlite: the function returned while the statement %q was still open: reset it", open), resetErr)
 	}
 	switch {
 	case ctx.Err() != nil:
