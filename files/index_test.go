@@ -140,7 +140,7 @@ func TestUnreadableRecordsAreSkipped(t *testing.T) {
 			t.Errorf("a notification of an unreadable row blocks its queue: %v", err)
 		}
 		if n, err := (&files.Sweeper{Service: s}).Round(t.Context()); n != 1 || !errors.Is(err, files.ErrUnreadable) {
-			t.Errorf("%d looks, %v: want 1, and that one row is unreadable", n, err)
+			t.Errorf("%d reconciled, %v: want 1, and that one row is unreadable", n, err)
 		}
 		r, err := s.Audit(t.Context(), b.list, files.AuditOptions{Limit: 10})
 		if !errors.Is(err, files.ErrUnreadable) || r.Rows != 2 || r.Orphans > 0 || r.Failed == 0 {

@@ -15,7 +15,7 @@ import (
 func TestLostFileIsCheckedAgain(t *testing.T) {
 	x := newAuditedService(t)
 	f := x.uploadUnnoticed()
-	look := func(want files.State) {
+	reconcile := func(want files.State) {
 		t.Helper()
 		if got, err := x.Reconcile(t.Context(), f.ID, false); err != nil || got.State != want {
 			t.Fatalf("%s, %v: want it %s", got.State, err, want)
@@ -25,7 +25,7 @@ func TestLostFileIsCheckedAgain(t *testing.T) {
 		t.Helper()
 		x.Now = func() time.Time { return time.Now().Add(later) }
 		if n, err := (&files.Sweeper{Service: x.Service}).Round(t.Context()); err != nil || n != want {
-			t.Errorf("%d looks, %v: want %d", n, err, want)
+			t.Errorf("%d reconciled, %v: want %d", n, err, want)
 		}
 		x.Now = nil
 	}
@@ -35,11 +35,11 @@ func TestLostFileIsCheckedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	look(files.Indexed)
+	reconcile(files.Indexed)
 	remove()
 	var log bytes.Buffer
 	x.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	look(files.Lost)
+	reconcile(files.Lost)
 	for _, want := range []string{"level=WARN", f.ID, "key=" + f.Key, "from=indexed to=lost", `promised="5 bytes, SHA-256 2cf24dba`, "found=nothing"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("%s\nwant %s", &log, want)
@@ -48,7 +48,7 @@ func TestLostFileIsCheckedAgain(t *testing.T) {
 	log.Reset()
 	x.put(&f, "hello")
 	sweep(2*time.Minute, 1)
-	look(files.Indexed)
+	reconcile(files.Indexed)
 	if log.Len() > 0 {
 		t.Errorf("%s\nwant nothing", &log)
 	}
@@ -60,5 +60,5 @@ func TestLostFileIsCheckedAgain(t *testing.T) {
 	}
 	sweep(2*time.Minute, 1)
 	sweep(time.Hour, 0)
-	look(files.Lost)
+	reconcile(files.Lost)
 }

@@ -50,7 +50,7 @@ func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
 		}
 		sink.Close(t.Context())
 		if o.stats[fileID(2)] == 0 {
-			t.Error("the file after the one that failed was not looked at")
+			t.Error("the file after the one that failed was not reconciled")
 		}
 		if f, err := s.Get(t.Context(), fileID(1)); err != nil || f.State != files.Pending || !f.DueAt.Before(time.Now()) {
 			t.Errorf("%+v, %v: its timer was due, and stays so", f, err)
@@ -196,7 +196,7 @@ func TestRepeatedUndeleteKeepsUpdatedAt(t *testing.T) {
 		time.Sleep(time.Hour)
 		again, err := s.Undelete(t.Context(), f.ID)
 		if err != nil || again.Nonce == before.Nonce || !again.UpdatedAt.Equal(before.UpdatedAt) {
-			t.Errorf("%+v, %v: want another nonce, and the time of the last look", again, err)
+			t.Errorf("%+v, %v: want another nonce, and the time of the last reconciliation", again, err)
 		}
 	})
 }

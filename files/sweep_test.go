@@ -70,7 +70,7 @@ func TestSweepContinuesAfterFailures(t *testing.T) {
 		w := &files.Sweeper{Service: s, Concurrency: 16}
 		n, err := w.Round(t.Context())
 		if n != 1 || err == nil || !strings.Contains(err.Error(), "1100 files could not be reconciled") {
-			t.Errorf("%d looks, %v: want 1, and that 1100 failed", n, err)
+			t.Errorf("%d reconciled, %v: want 1, and that 1100 failed", n, err)
 		}
 		if f, err := s.Get(t.Context(), "00001101-0000-7000-8000-000000000000"); err != nil || f.State != files.Expired {
 			t.Error(f.State, err)
@@ -81,13 +81,13 @@ func TestSweepContinuesAfterFailures(t *testing.T) {
 		}
 		for key, n := range o.stats {
 			if o.fails(key) && (n < 12 || n > 18) {
-				t.Fatalf("%s was looked at %d times within an hour", key, n)
+				t.Fatalf("%s was checked %d times within an hour", key, n)
 			}
 		}
 		o.fails = nil
 		time.Sleep(time.Hour)
 		if n, err := w.Round(t.Context()); n != 1100 || err != nil {
-			t.Errorf("%d looks, %v: want 1100", n, err)
+			t.Errorf("%d reconciled, %v: want 1100", n, err)
 		}
 	})
 }
@@ -127,12 +127,12 @@ func TestConcurrentSweepsShareWork(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		took, looks := time.Since(began), 0
+		took, requests := time.Since(began), 0
 		for _, n := range o.stats {
-			looks += n
+			requests += n
 		}
-		if alone := n / 16 * 20 * time.Millisecond; took > alone*6/10 || looks > n*14/10 || len(o.stats) != n {
-			t.Errorf("%d files of %d, by %d looks in %s: alone it takes %s", len(o.stats), n, looks, took, alone)
+		if alone := n / 16 * 20 * time.Millisecond; took > alone*6/10 || requests > n*14/10 || len(o.stats) != n {
+			t.Errorf("%d files of %d, by %d requests in %s: alone it takes %s", len(o.stats), n, requests, took, alone)
 		}
 	})
 }

@@ -108,7 +108,7 @@ func (r *recorder) SignGet(ctx context.Context, f *files.File, life time.Duratio
 }
 
 func (r *recorder) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
-	r.note("Look")
+	r.note("Stat")
 	return r.Objects.Stat(ctx, key)
 }
 

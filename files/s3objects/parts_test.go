@@ -150,7 +150,7 @@ func TestMultipartLifecycle(t *testing.T) {
 		x.expireDeadlines(f.ID)
 		x.sweep(f.ID, files.Indexed)
 		if n, err := (&files.Sweeper{Service: &x.Service}).Round(t.Context()); n != 0 || err != nil {
-			t.Errorf("looked at %d times, %v", n, err)
+			t.Errorf("reconciled %d times, %v", n, err)
 		}
 		got, err = x.Delete(t.Context(), f.ID)
 		x.wantState(files.Deleted, got, err)

@@ -157,7 +157,7 @@ func TestStatIgnoresProxy404(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 			return true
 		}
-		look := func(what string, b *s3objects.Bucket, leave func()) (files.ObjectInfo, error) {
+		statAfter := func(what string, b *s3objects.Bucket, leave func()) (files.ObjectInfo, error) {
 			t.Helper()
 			if _, err := b.Probe(t.Context(), "files/"); err != nil {
 				t.Fatal(what, err)
@@ -166,10 +166,10 @@ func TestStatIgnoresProxy404(t *testing.T) {
 			return b.Stat(t.Context(), f.Key)
 		}
 		leave := func() { away.Store(true) }
-		if seen, err := look("late", s3objects.New(proxied(t, srv, late, nil), name, "").AcceptForgeable(), leave); err != nil || !seen.Found {
+		if seen, err := statAfter("late", s3objects.New(proxied(t, srv, late, nil), name, "").AcceptForgeable(), leave); err != nil || !seen.Found {
 			t.Errorf("%+v, %v: want what came", seen, err)
 		}
-		if seen, err := look("gateway", s3objects.New(proxied(t, srv, gateway, nil), name, "").AcceptForgeable(), leave); err == nil {
+		if seen, err := statAfter("gateway", s3objects.New(proxied(t, srv, gateway, nil), name, "").AcceptForgeable(), leave); err == nil {
 			t.Errorf("a gateway without a store is believed: %+v", seen)
 		}
 		gone := srv.NewBucket(t)
@@ -178,7 +178,7 @@ func TestStatIgnoresProxy404(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if seen, err := look("bucket", s3objects.New(srv.Client(), gone, "").AcceptForgeable(), remove); err == nil {
+		if seen, err := statAfter("bucket", s3objects.New(srv.Client(), gone, "").AcceptForgeable(), remove); err == nil {
 			t.Errorf("an object is absent where there is no bucket: %+v", seen)
 		}
 	})

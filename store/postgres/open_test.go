@@ -44,7 +44,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a torn password", "postgres://u:p@secret-/x%zz@h/d", "with %-escapes in the password"},
 		{"half of the tables", server.URLWith(inSchema("half")), "drop the rest of its schema"},
 		{"password", as("postgres", "wrong"), "rejects the password: correct the user or the password"},
-		{"database", server.URLWith(database("/absent")), "does not exist: make the database (createdb)"},
+		{"database", server.URLWith(database("/absent")), "does not exist: create the database (createdb)"},
 		{"schema rights", as("tenant", "t"), `has tables that the user may not use: let this user work with them (GRANT USAGE ON SCHEMA "pawl" TO`},
 		{"no right to make a schema", as("tenant", "t", inSchema("own")), "pawl ledger migrate --print"},
 		{"table rights", as("reader", "r"), "lacks the privileges DELETE, INSERT, UPDATE on the table record"},
