@@ -42,7 +42,7 @@ func TestOpenRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, url, want string }{
 		{"not a URL", "postgres://h:port/d", "write postgres://user:password@host:5432/database"},
 		{"a torn password", "postgres://u:p@secret-/x%zz@h/d", "with %-escapes in the password"},
-		{"half of the tables", server.URLWith(inSchema("half")), "drop the rest of its schema"},
+		{"half of the tables", server.URLWith(inSchema("half")), "drop its schema"},
 		{"password", as("postgres", "wrong"), "rejects the password: correct the user or the password"},
 		{"database", server.URLWith(database("/absent")), "does not exist: create the database (createdb)"},
 		{"schema rights", as("tenant", "t"), `has tables that the user may not use: let this user work with them (GRANT USAGE ON SCHEMA "pawl" TO`},
@@ -51,7 +51,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"newer", server.URLWith(inSchema("newer")), "has format 99, and this version supports formats up to 1: upgrade Pawl, or name another schema"},
 		{"an old ledger", server.URLWith(inSchema("ledger")), "which this one cannot read (ledger)" + moved},
 		{"an old index of files", server.URLWith(inSchema("files")), "which this one cannot read (file)" + moved},
-		{"encoding", server.URLWith(database("/latin")), "encoding LATIN1: make a database with ENCODING 'UTF8'"},
+		{"encoding", server.URLWith(database("/latin")), "encoding LATIN1: create a database with ENCODING 'UTF8'"},
 		{"read-only", server.URLWith(func(_ *url.URL, p url.Values) { p.Set("default_transaction_read_only", "on") }), "is read-only, perhaps a replica: give the URL of the primary server"},
 		{"no server", server.URLWith(func(u *url.URL, _ url.Values) { u.Host = "127.0.0.1:1" }), "cannot be reached: check host, port and network"},
 	} {
