@@ -57,7 +57,6 @@ func (p *Pawl) AuditIfDue(ctx context.Context) error {
 	return err
 }
 
-// schedule returns the schedule of audits.
 func (p *Pawl) schedule() audit.Schedule {
 	return audit.Schedule{
 		Every:   p.cfg.Audit.Every,

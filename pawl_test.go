@@ -22,7 +22,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// upper writes the object in upper case.
 func upper(ctx context.Context, t *pawl.Task) error {
 	in, err := t.Open(ctx)
 	if err != nil {

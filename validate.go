@@ -17,7 +17,6 @@ var ErrConfig = errors.New("invalid configuration")
 
 var pipelineName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// validate returns all problems in one error.
 func (c *Config) validate() error {
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -145,7 +144,6 @@ func (c *Config) validateSweep() (errs []error) {
 	return errs
 }
 
-// sharedOutputs rejects pipelines that could write the same output.
 func sharedOutputs(ps []Pipeline) (errs []error) {
 	for i := range ps {
 		for j := range i {

@@ -30,7 +30,6 @@ func (e *Engine) landed(en *entry, p *pendingSwap, row ledger.Row) {
 	e.route(en)
 }
 
-// noteEnd records the end of an attempt.
 func (e *Engine) noteEnd(en *entry, p *pendingSwap) {
 	e.removeRunning(en)
 	in, took := p.finish, e.now.Sub(en.began)
@@ -67,7 +66,6 @@ func (e *Engine) noteDeath(en *entry, took time.Duration) {
 	e.emit(Notice{Kind: Died, Key: en.key, Took: took, Detail: en.row.LastError})
 }
 
-// startAttempt starts a granted attempt.
 func (e *Engine) startAttempt(en *entry, p *pendingSwap) {
 	e.addRunning(en, p.claim)
 	e.Stats.Claimed++
@@ -120,7 +118,6 @@ func (e *Engine) finished(in *Finished) {
 	e.route(en)
 }
 
-// renewDue requests the renewals that are due.
 func (e *Engine) renewDue() {
 	if e.nextScan.IsZero() || e.nextScan.After(e.now) {
 		return

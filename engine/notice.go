@@ -59,7 +59,6 @@ const (
 	RemovalsWithheld                              // an audit withheld removals because there were too many. Key: the pipeline. N: the removals
 )
 
-// verdictKinds maps verdicts to kinds.
 var verdictKinds = [...]Kind{ledger.Raised: Raised, ledger.Duplicate: Duplicate, ledger.Stale: Stale}
 
 // emitMetric emits a notice that only metrics need.
@@ -69,7 +68,6 @@ func (e *Engine) emitMetric(r Notice) {
 	}
 }
 
-// emitAnswered emits a notice of the answer to a delivery.
 func (e *Engine) emitAnswered(d *delivery) {
 	r := Notice{Kind: Acknowledged, Took: e.now.Sub(d.came)}
 	if !d.answer.Ack {
@@ -78,7 +76,6 @@ func (e *Engine) emitAnswered(d *delivery) {
 	e.emitMetric(r)
 }
 
-// emitWritten emits notices of the ledger's answer to a batch.
 func (e *Engine) emitWritten(batch []*entry, in *Swapped) {
 	if !e.cfg.Counts || len(batch) == 0 {
 		return

@@ -102,7 +102,6 @@ func (o *outage) recordFailure(in *Finished) bool {
 	return len(keys) >= in.Shared.Objects
 }
 
-// backOff schedules the next probe of the receiver.
 func (e *Engine) backOff(o *outage, in *Finished) {
 	o.probes++
 	o.probeAt = e.now.Add(max(e.cfg.Policy.OutageBackoff(o.probes, e.cfg.Rand.Float64()), in.Failure.After))

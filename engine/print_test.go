@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// printer prints the engine's actions.
 type printer struct {
 	strings.Builder
 	world *world
@@ -92,7 +91,6 @@ func keyTexts(keys []ledger.RowKey) (texts []string) {
 	return texts
 }
 
-// swap prints the changes of each row.
 func (p *printer) swap(a *engine.Swap) {
 	p.printf("swap %d\n", a.Batch)
 	for _, c := range a.Changes {
@@ -187,7 +185,6 @@ func (p *printer) answer(a *engine.Answer) {
 	p.printf("\n")
 }
 
-// outcomes prints the ledger's answer to a batch.
 func (p *printer) outcomes(batch uint64, changes []ledger.Change, out []ledger.Outcome) {
 	p.printf("answer %d:", batch)
 	for i, o := range out {

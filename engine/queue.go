@@ -32,7 +32,6 @@ func (q *queue) pop() *entry {
 	return en
 }
 
-// peek returns the first entry, or nil.
 func (q *queue) peek() *entry {
 	if q.empty() {
 		return nil

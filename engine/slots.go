@@ -46,7 +46,6 @@ func (s *slots) addShare(reserved int) *share {
 // the slots divided by the number of pipelines, at least one.
 func (s *slots) guaranteed() int { return max(1, s.common/(2*s.sharers)) }
 
-// room reports whether the pipeline may use another slot.
 func (s *slots) room(sh *share) bool {
 	if sh.reserved > 0 {
 		return sh.running < sh.reserved
@@ -86,7 +85,6 @@ func (s *slots) acquire(sh *share, size int64, quarantineEnd time.Time) slot {
 	return slot{share: sh, size: size, quarantine: true}
 }
 
-// release frees the slot if it is held.
 func (s *slots) release(sl *slot) {
 	if !sl.held() {
 		return

@@ -28,7 +28,6 @@ const maxSwept = 500
 // the sweep.
 const maxUnreadable = 10_000
 
-// due reports whether a sweep is due.
 func (s *sweep) due(now time.Time) bool { return !s.asked && !s.complete && !s.next.After(now) }
 
 // begin starts a sweep for the given number of attempts, and returns its limit.
@@ -38,7 +37,6 @@ func (s *sweep) begin(attempts int) int {
 	return s.limit
 }
 
-// sweepAnswer summarizes the answer to a sweep.
 type sweepAnswer struct {
 	failed     bool
 	rows       int
@@ -67,7 +65,6 @@ func (e *Engine) sweeping(l *lane) bool {
 	return e.cfg.SweepInterval > 0 && !e.draining && l.ready.empty() && e.room(l)
 }
 
-// sweepAll requests the due rows of each pipeline whose sweep is due.
 func (e *Engine) sweepAll() {
 	for i := range e.sweeps {
 		if s := &e.sweeps[i]; s.due(e.now) && e.sweeping(s.lane) {

@@ -84,7 +84,6 @@ func (t *tracker) nextKeys(limit int) []ledger.RowKey {
 	return keys
 }
 
-// answered ends a load, and schedules the next one.
 func (t *tracker) answered(next time.Time) { t.asked, t.next = false, next }
 
 // parkedBeforeLoad reports whether an object was already parked when the last load was
@@ -94,5 +93,4 @@ func (t *tracker) parkedBeforeLoad(key ledger.RowKey) bool {
 	return parked && loads < t.loads
 }
 
-// drop removes a parked object.
 func (t *tracker) drop(key ledger.RowKey) { t.parked.Remove(key) }

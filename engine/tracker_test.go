@@ -15,7 +15,6 @@ func objectKey(name string) ledger.RowKey {
 	return ledger.RowKey{Pipeline: "p", Bucket: "b", Key: name}
 }
 
-// parkObject parks a delivered object.
 func parkObject(t *tracker, key ledger.RowKey) {
 	en := &entry{key: key}
 	t.track(en)

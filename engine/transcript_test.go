@@ -118,7 +118,6 @@ func (s *script) word(i int) string {
 	return ""
 }
 
-// worker returns the worker in the first argument.
 func (s *script) worker() *worker {
 	w := s.world.workers[s.word(0)]
 	if w == nil {
@@ -139,7 +138,6 @@ func (s *script) lines(i int) []string {
 	return []string{strings.Join(words, " ")}
 }
 
-// step makes one step and prints it.
 func (s *script) step(w *worker, in ...engine.Input) { s.actions(w.step(in...)) }
 
 func (s *script) newWorker() {

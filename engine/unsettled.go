@@ -27,7 +27,6 @@ func (e *Engine) park(en *entry) {
 
 func (e *Engine) loadsParked() bool { return !e.draining && e.tracker.wantsLoad(e.cfg.Cache) }
 
-// loadParked requests a batch of parked rows.
 func (e *Engine) loadParked() {
 	if e.loadsParked() && !e.tracker.next.After(e.now) {
 		e.emit(Load{Keys: e.tracker.nextKeys(e.cfg.Batch)})

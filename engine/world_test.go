@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// start is the first time of a test.
 var start = time.UnixMilli(1000).UTC()
 
 func policy() ledger.Policy {
@@ -137,7 +136,6 @@ func (w *worker) takeLoads() []engine.Loaded {
 	return s
 }
 
-// land commits a batch.
 func (w *worker) land(s *swap) { s.landed = w.world.swap(s.Changes) }
 
 // unsent is a ledger whose first swap does not arrive.
@@ -182,7 +180,6 @@ func (wd *world) load(key ledger.RowKey) ledger.Row {
 	return rows[0]
 }
 
-// rows returns the existing rows.
 func (wd *world) rows(keys []ledger.RowKey) []ledger.Row {
 	rows, err := wd.store.Load(wd.t.Context(), keys)
 	if err != nil {
@@ -210,7 +207,6 @@ func (wd *world) write(row ledger.Row, expect ledger.Nonce) {
 	}
 }
 
-// unanswered returns the outcomes of a batch without an answer.
 func unanswered(changes int, err error) []ledger.Outcome {
 	out := make([]ledger.Outcome, changes)
 	for i := range out {

@@ -68,7 +68,6 @@ type wireVersion struct {
 	Size    int64   `json:"size"`
 }
 
-// instant is an encoded time.
 type instant struct {
 	relative bool
 	ms       int64
@@ -98,7 +97,6 @@ func parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-// decoder resolves relative times, and keeps the last error.
 type decoder struct {
 	at     int64
 	failed error

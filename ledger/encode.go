@@ -76,7 +76,6 @@ func Encode(r *Row) (string, error) {
 	return string(append(e.b, '}')), nil
 }
 
-// encoder appends members to a JSON object.
 type encoder struct {
 	b      []byte
 	at     int64 // base of relative times, in milliseconds since 1970
@@ -172,7 +171,6 @@ func (e *encoder) have(r *Row) {
 	}
 }
 
-// same reports whether the encoded members of a and b are equal.
 func same(a, b *Version) bool {
 	return a.Sequencer.Raw() == b.Sequencer.Raw() && a.Generation == b.Generation && a.Kind == b.Kind && a.Identity.equal(&b.Identity)
 }
@@ -274,7 +272,6 @@ func abbreviations(r *Row) []abbreviation {
 // minAbbreviated is the minimum length of an abbreviated text, in bytes.
 const minAbbreviated = 9
 
-// abbreviate appends a note, with abbreviations.
 func (e *encoder) abbreviate(b []byte, note string) []byte {
 next:
 	for note != "" {

@@ -333,7 +333,6 @@ func (m *machine) purge(t *rapid.T) {
 	m.held = nil
 }
 
-// check checks the invariants after every step.
 func (m *machine) check(t *rapid.T) {
 	r := &m.row
 	if len(r.History) > ledger.MaxHistory {

@@ -245,7 +245,6 @@ func (s *Rows) pipelines(ctx context.Context, r *Range) iter.Seq2[string, error]
 	}
 }
 
-// scan yields the rows of one pipeline in a range.
 func (s *Rows) scan(ctx context.Context, pipeline string, r *Range) iter.Seq2[Row, error] {
 	in := store.Range{Space: rowSpace + pipeline}
 	if r.Bucket != "" {

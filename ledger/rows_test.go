@@ -249,7 +249,6 @@ func TestRegisters(t *testing.T) {
 	}
 }
 
-// broken answers every change of a register with an error.
 type broken struct {
 	store.Store
 	err error
@@ -268,7 +267,6 @@ func TestRegisterErrors(t *testing.T) {
 	}
 }
 
-// fakeTx is a transaction over records in memory.
 type fakeTx struct{ records *memory.Store }
 
 func (f fakeTx) Lock(ctx context.Context, k store.Key) (*store.Record, error) {

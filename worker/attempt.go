@@ -64,7 +64,6 @@ const unmatchedRetry = time.Hour
 // errMayBeHidden is returned if "not found" may still be wrong.
 var errMayBeHidden = errors.New("not found, but it changed too recently to count as removed")
 
-// errMoved is returned if the object changes between two reads of one attempt.
 var errMoved = errors.New("the object changed during the attempt")
 
 // Run runs the attempt and returns its result. The caller must cancel ctx with the cause
@@ -225,7 +224,6 @@ func (x *Attempt) checkLease(ctx context.Context) error {
 	return nil
 }
 
-// act runs the handler and publishes its output.
 func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	if x.pinned != nil && read.Kind == event.Removed {
 		return x.remove(ctx)

@@ -60,7 +60,6 @@ func OutageIfShared(err error, cause string, objects int) error {
 	return &sharedError{err, engine.Shared{Cause: cause, Objects: objects}}
 }
 
-// sharedBy returns the mark of OutageIfShared, or zero.
 func sharedBy(err error) engine.Shared {
 	if s, ok := errors.AsType[*sharedError](err); ok {
 		return s.shared
@@ -99,7 +98,6 @@ func (e *retryError) Unwrap() error { return e.err }
 // RetryAfter marks an error that must not be retried before d has passed.
 func RetryAfter(err error, d time.Duration) error { return &retryError{err, d} }
 
-// retryAfter returns the delay of RetryAfter, or zero.
 func retryAfter(err error) time.Duration {
 	var r *retryError
 	if errors.As(err, &r) {

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// byEvent sets a pipeline to event order.
 func byEvent(p *worker.Pipeline) *worker.Pipeline {
 	p.Order = worker.EventOrder
 	return p

@@ -73,7 +73,6 @@ func (w *Worker) start(a *engine.Start) {
 	})
 }
 
-// endTask removes a task that has a result.
 func (w *Worker) endTask(f *engine.Finished) {
 	if t := w.task(f.Key, f.Fence); t != nil {
 		t.end()
@@ -101,7 +100,6 @@ func (w *Worker) sweep(a *engine.Sweep) {
 	w.send(engine.Swept{Pipeline: a.Pipeline, Rows: rows, Failed: err != nil})
 }
 
-// load loads the rows of tracked objects.
 func (w *Worker) load(a *engine.Load) {
 	rows, err := w.ledger.Load(w.hard, a.Keys)
 	w.stopIfUnusable(err)

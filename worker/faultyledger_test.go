@@ -49,7 +49,6 @@ func (l *faultyLedger) meet(what string, fault func(do func())) {
 	l.next[what] = append(l.next[what], fault)
 }
 
-// fault returns the fault for a swap.
 func (l *faultyLedger) fault(changes []ledger.Change) func(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +82,6 @@ func (l *faultyLedger) disconnect() {
 	l.cut = make(chan struct{})
 }
 
-// fail makes calls return an error.
 func (l *faultyLedger) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +98,6 @@ func (l *faultyLedger) mend() {
 	l.cut, l.err = nil, nil
 }
 
-// reach waits until the ledger is reachable.
 func (l *faultyLedger) reach(ctx context.Context) error {
 	l.pauser.pass()
 	l.mu.Lock()
@@ -215,7 +212,6 @@ func whatChanged(r *ledger.Row) string {
 	return r.History[0].What
 }
 
-// swept returns the number of the worker's sweeps.
 func (l *faultyLedger) swept() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

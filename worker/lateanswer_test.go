@@ -168,5 +168,4 @@ func TestLongLedgerOutage(t *testing.T) {
 	}
 }
 
-// expired makes a lease expire now.
 func expired(r *ledger.Row) { r.Lease.Until = time.Now().Add(-time.Second) }

@@ -41,7 +41,6 @@ func (l *lease) extend(deadline time.Time) {
 	}
 }
 
-// end releases the lease's resources.
 func (l *lease) end() {
 	l.timer.Stop()
 	l.cancel(nil)

@@ -89,7 +89,6 @@ func (a *answers) all() []source.Outcome {
 	return slices.Clone(a.got)
 }
 
-// wantAck fails the test unless the delivery was acknowledged once.
 func (a *answers) wantAck(w *world) {
 	w.t.Helper()
 	if got := a.all(); len(got) != 1 || !got[0].Ack || got[0].Err != nil {

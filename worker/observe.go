@@ -17,7 +17,6 @@ type Observer interface {
 	Observe(r engine.Notice)
 }
 
-// observers forwards notices to several observers.
 type observers []Observer
 
 // Observe implements Observer.
@@ -27,7 +26,6 @@ func (o observers) Observe(r engine.Notice) {
 	}
 }
 
-// logObserver writes notices to the log.
 type logObserver struct {
 	*slog.Logger
 	warnings *warnings

@@ -20,7 +20,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// reports keeps all notices.
 type reports struct {
 	mu  sync.Mutex
 	got []engine.Notice
@@ -89,7 +88,6 @@ func TestLogAndObserverReceiveNotices(t *testing.T) {
 	})
 }
 
-// discard is an observer that does nothing.
 type discard struct{}
 
 func (discard) Observe(engine.Notice) {}

@@ -95,7 +95,6 @@ func TestOutputsCanBeReadTwice(t *testing.T) {
 	}
 }
 
-// bodies records the bodies of puts.
 type bodies struct {
 	bucket.Store
 	look func(io.Reader)

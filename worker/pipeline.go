@@ -33,7 +33,6 @@ type Pipeline struct {
 	Concurrency int
 }
 
-// row returns the key of an object's row.
 func (p *Pipeline) row(o event.Object) ledger.RowKey {
 	k := ledger.RowKey{Pipeline: p.Name, Bucket: o.Bucket, Key: o.Key}
 	if p.EachVersion {

@@ -29,7 +29,6 @@ func (t *recorder) note(format string, args ...any) {
 	t.lines = append(t.lines, fmt.Sprintf(format, args...))
 }
 
-// reset clears the recording.
 func (t *recorder) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

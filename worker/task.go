@@ -124,7 +124,6 @@ func (t *Task) PublishCopy(ctx context.Context, methods bucket.CopyMethod) error
 	return nil
 }
 
-// discard drops the content that the handler has set so far.
 func (t *Task) discard() {
 	if t.spool != nil {
 		t.spool.close()

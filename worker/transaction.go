@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// completion returns the completion for the transaction of a transactional handler.
 func (x *Attempt) completion() (*ledger.Completion, error) {
 	if !x.Pipeline.Transactional {
 		return nil, Permanent(fmt.Errorf("pipeline %s is not transactional: declare it transactional to complete tasks in its handler", x.Pipeline.Name))
@@ -22,7 +21,6 @@ func (x *Attempt) completion() (*ledger.Completion, error) {
 	return c, nil
 }
 
-// errUncommitted is returned if a transactional handler did not complete its task.
 var errUncommitted = errors.New("the handler of a transactional pipeline returned nil without completing its task: call ledger.Complete in the transaction, then commit")
 
 // checkCommit returns the result of a handler's transaction. err is the handler's error.

@@ -34,7 +34,6 @@ func (x tx) Put(ctx context.Context, r store.Record) error {
 	return err
 }
 
-// commit completes a task in a transaction, and commits it.
 func (w *world) commit(t *worker.Task) error {
 	return ledger.Complete(context.Background(), tx{w.rows.Records()}, t)
 }

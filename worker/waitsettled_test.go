@@ -19,7 +19,6 @@ func (n *node) waitSettled(ctx context.Context) time.Duration {
 	return n.world.since() - from
 }
 
-// noSweep configures a worker that processes one batch of messages.
 func noSweep(c *worker.Config) { c.SweepInterval, c.AckSettled = 0, true }
 
 func never(context.Context, *worker.Task) error {

@@ -74,7 +74,6 @@ type Stats struct {
 	Unsettled int
 }
 
-// openDelivery is an unanswered delivery.
 type openDelivery struct {
 	source.Delivery
 	pipelines []string // of each item

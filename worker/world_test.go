@@ -48,7 +48,6 @@ func (w *world) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// since returns the time since the start of the test.
 func (w *world) since() time.Duration { return time.Since(w.began) }
 
 // write writes an object without an event.
@@ -60,14 +59,12 @@ func (w *world) write(ref event.Object, content string, metadata map[string]stri
 	}
 }
 
-// put writes an input, and returns its event.
 func (w *world) put(key, content string) event.Event {
 	w.t.Helper()
 	w.write(in(key), content, nil)
 	return w.event(in(key), event.Created)
 }
 
-// remove removes an input, and returns its event.
 func (w *world) remove(key string) event.Event {
 	w.t.Helper()
 	w.erase(in(key))
@@ -142,7 +139,6 @@ func (w *world) change(key string, f func(r *ledger.Row)) {
 	}
 }
 
-// wantSettled fails the test unless the row of key is settled.
 func (w *world) wantSettled(key string) {
 	w.t.Helper()
 	if r := w.row(key); !r.Settled() || r.Held() || r.Dead {
@@ -177,7 +173,6 @@ func toOut(h worker.HandlerFunc) *worker.Pipeline {
 	return p
 }
 
-// upper writes the object in upper case.
 func upper(ctx context.Context, t *worker.Task) error {
 	content, err := read(ctx, t)
 	if err != nil {

@@ -68,7 +68,6 @@ func increment(ctx context.Context, s store.Store, k store.Key, m *maker) error 
 	})
 }
 
-// counted returns the sum of the counts of records.
 func (f *fixture) counted(names ...string) (sum int) {
 	f.Helper()
 	for _, name := range names {

@@ -20,7 +20,6 @@ var scanTests = []test{
 
 func promptScan(f *fixture) bool { return f.traits.ScanLag == 0 }
 
-// scan collects a range.
 func scan(ctx context.Context, s store.Store, r store.Range) (records []store.Record, err error) {
 	for next, err := range s.Scan(ctx, r) {
 		if err != nil {
