@@ -190,7 +190,6 @@ func (a *Archive) createClaim(ctx context.Context, id StreamID) (Claim, error) {
 	return c, err
 }
 
-// newClaim returns a claim without table and generation.
 func (a *Archive) newClaim(id StreamID) Claim {
 	return Claim{
 		Format: claimFormat, Nonce: a.Nonce(), ID: a.identity(id), Stream: id.ARN, StreamCreated: id.Created,

@@ -2,7 +2,6 @@ package archive
 
 import "github.com/go-json-experiment/json"
 
-// gapKind is the reason for a gap.
 type gapKind string
 
 const (
@@ -32,7 +31,6 @@ func (o *Planned) gapKind() gapKind {
 	return gapPossible
 }
 
-// gapNote is the content of a gap object.
 type gapNote struct {
 	Gap    Range   `json:"gap"`
 	Shard  string  `json:"shard"`

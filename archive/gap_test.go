@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// expectGaps fails unless verify counts these gaps.
 func (p *env) expectGaps(all, expired, possibly int) {
 	p.Helper()
 	r := p.report(p.archive("ndjson"), archive.VerifyOptions{})

@@ -51,7 +51,6 @@ func (h *health) fail(now time.Time, lease time.Duration) {
 	h.until = now.Add(h.pause)
 }
 
-// succeed records that an object was stored.
 func (h *health) succeed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

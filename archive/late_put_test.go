@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// slowStore delays the first object.
 type slowStore struct {
 	archive.Store
 	held func() error
@@ -202,7 +201,6 @@ func (s *countingStore) Head(ctx context.Context, ref event.Object) (bucket.Info
 	return s.Store.Head(ctx, ref)
 }
 
-// hookedStream calls meanwhile after each listing of shards.
 type hookedStream struct {
 	archive.Stream
 	meanwhile func()

@@ -39,7 +39,6 @@ func (p *env) expectLostClaim(a *archive.Archive) {
 	}
 }
 
-// claimText returns the content of the claim file.
 func (p *env) claimText() string {
 	p.Helper()
 	_, r, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: archive.ClaimKey("p/")})
@@ -98,7 +97,6 @@ func TestMarkerWithoutClaimFile(t *testing.T) {
 	})
 }
 
-// beforePut calls do and stores nothing.
 type beforePut struct {
 	archive.Store
 	do func()
@@ -156,7 +154,6 @@ func TestClaimOfAnotherStore(t *testing.T) {
 	})
 }
 
-// beforeList calls do before the first listing of a prefix.
 type beforeList struct {
 	archive.Store
 	prefix string

@@ -19,7 +19,6 @@ func ParseNumber(s string) (Number, error) {
 	return Number(s), nil
 }
 
-// before returns n-1, or "0" if n is "0".
 func (n Number) before() Number {
 	d := []byte(n)
 	i := len(d) - 1
@@ -36,7 +35,6 @@ func (n Number) before() Number {
 	return Number(d)
 }
 
-// after returns n+1.
 func (n Number) after() Number {
 	d := []byte(n)
 	i := len(d) - 1
@@ -50,7 +48,6 @@ func (n Number) after() Number {
 	return Number(d)
 }
 
-// less reports whether n is less than m.
 func (n Number) less(m Number) bool { return n.Compare(m) < 0 }
 
 func earlier(n, m Number) Number {

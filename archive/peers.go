@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// heartbeat is the register of a worker.
 type heartbeat struct {
 	Owner  string   `json:"owner"`
 	Mode   mode     `json:"mode"`
@@ -19,7 +18,6 @@ type heartbeat struct {
 	Nonce  string   `json:"nonce"`
 }
 
-// peerHeartbeat is the latest heartbeat of another worker.
 type peerHeartbeat struct {
 	version string
 	mode    mode
@@ -31,7 +29,6 @@ type peerHeartbeat struct {
 // a worker is removed. A worker that is still running writes it again.
 const removeAfterLeases = 20
 
-// pollResult is the result of polling all registers.
 type pollResult struct {
 	version    string // version of this worker's own heartbeat
 	peers      peers

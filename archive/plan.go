@@ -28,7 +28,6 @@ type run struct {
 	stored      *StoredRange // an already stored range, which is skipped
 }
 
-// planner divides the records of a shard into runs.
 type planner struct {
 	limits   Limits
 	end      Number        // end of the last run; empty before the first run
@@ -70,7 +69,6 @@ func (p *planner) add(e Record, now time.Time) {
 	p.skipAdjacent()
 }
 
-// start sets the start of the first run.
 func (p *planner) start(at Number) {
 	if len(p.covered) > 0 {
 		at = earlier(at, p.covered[0].Start)
@@ -109,7 +107,6 @@ func (p *planner) addLost(to, anchor, missed Number, now time.Time) {
 	p.skipAdjacent()
 }
 
-// addGap adds a run without records.
 func (p *planner) addGap(to, anchor, missed Number, now time.Time) {
 	if !p.end.less(to) {
 		return
@@ -181,7 +178,6 @@ func (p *planner) nextRuns(now time.Time) []run {
 
 func minute(t time.Time) time.Time { return t.UTC().Truncate(time.Minute) }
 
-// approxSize returns the approximate memory use of a record in bytes.
 func approxSize(e *Record) int {
 	n := len(e.Raw) + 64
 	for i := range e.UserRecords {

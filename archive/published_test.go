@@ -69,7 +69,6 @@ func TestPublishedDeduplicationLosesRecords(t *testing.T) {
 	}
 }
 
-// runPublished is the main function of a process.
 func (t *thread) runPublished() {
 	checking := true
 	for !t.dead {
@@ -121,7 +120,6 @@ func (t *thread) publishShard(checking *bool) {
 	}
 }
 
-// publish writes one object for each minute.
 func (t *thread) publish(shard string, records []Record, checking *bool) error {
 	groups := map[time.Time][]Record{}
 	var minutes []time.Time
@@ -161,7 +159,6 @@ func (t *thread) publish(shard string, records []Record, checking *bool) error {
 	return nil
 }
 
-// unpublished returns the records that the listing does not show.
 func (t *thread) unpublished(prefix string, first, last Number, group []Record) ([]Record, error) {
 	without := func(from, to Number) {
 		group = slices.DeleteFunc(slices.Clone(group), func(e Record) bool { return !e.Number.less(from) && !to.less(e.Number) })

@@ -8,7 +8,6 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// progress returns the register of a shard.
 func (p *env) progress(shard string) archive.Progress {
 	p.Helper()
 	a := p.archive("ndjson")
@@ -72,7 +71,6 @@ func TestClockAheadHidesNoExpiry(t *testing.T) {
 	})
 }
 
-// openingStream counts how often a shard is opened.
 type openingStream struct {
 	archive.Stream
 	opened *int

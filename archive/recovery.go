@@ -50,7 +50,6 @@ func (a *Archive) trimHorizon(retention time.Duration) time.Time {
 	return a.Store.StoreTime(a.Now()).Add(-retention - time.Hour)
 }
 
-// listedObject is an object of a listing.
 type listedObject struct {
 	Name
 	key string

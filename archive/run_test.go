@@ -71,7 +71,6 @@ func (p *env) archive(format string) *archive.Archive {
 	return a
 }
 
-// run runs a worker of one archive.
 func run(ctx context.Context, a *archive.Archive) error {
 	r := archive.Runner{Archives: []*archive.Archive{a}}
 	return r.Run(ctx)
@@ -101,7 +100,6 @@ func (p *env) put(shard string, n int) {
 	}
 }
 
-// records reads a shard from its beginning.
 func (p *env) records(shard string) []archive.Record {
 	p.Helper()
 	r, err := p.stream.Open(p.Context(), shard, archive.Position{})
@@ -213,7 +211,6 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// malformingStream marks some records as malformed.
 type malformingStream struct{ archive.Stream }
 
 // Open implements [archive.Stream].

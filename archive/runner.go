@@ -46,7 +46,6 @@ func (a *Archive) run(ctx context.Context) error {
 	return a.work(ctx)
 }
 
-// logStored logs a stored object.
 func (a *Archive) logStored(shard string, o *Planned) {
 	behind := "unknown" // a gap at the beginning of a shard has no arrival
 	if !o.Arrival.IsZero() {

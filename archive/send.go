@@ -81,12 +81,10 @@ func (s *shard) sendAll(ctx context.Context, objects []encodedObject, signed tim
 	return nil
 }
 
-// expired reports whether a signature has expired by the store's clock.
 func (s *shard) expired(signed time.Time) bool {
 	return s.Store.StoreTime(s.Now()).Sub(signed) >= signatureValidity
 }
 
-// planObject returns the object that a run becomes.
 func (s *shard) planObject(r *run) Planned {
 	o := Planned{Range: r.Range, Format: s.Format, Count: len(r.records), Arrival: r.arrival, Malformed: r.malformed, Expired: r.expired}
 	if r.gap {
@@ -120,7 +118,6 @@ func digestOf(shard string, o *Planned, records []Record) string {
 	return d.Sum()
 }
 
-// encodeObject returns the content of an object.
 func (s *shard) encodeObject(o *Planned, records []Record) ([]byte, error) {
 	if o.isGap() {
 		return newGapNote(s.ID, o), nil
@@ -256,7 +253,6 @@ func (s *shard) compareContent(ctx context.Context, o *Planned) (bool, error) {
 	return true, nil
 }
 
-// malformedRecord is the stored form of a malformed record.
 type malformedRecord struct {
 	Shard        string    `json:"shard"`
 	Number       Number    `json:"number"`

@@ -106,7 +106,6 @@ func (s *shard) takeOwnership(ctx context.Context, token int64) error {
 	return s.confirmClaim(ctx, s.claim)
 }
 
-// write replaces the register.
 func (s *shard) write(ctx context.Context, next Progress) error {
 	next.Nonce = s.Nonce()
 	version, err := s.replace(ctx, s.cell, s.version, encodeJSON(next), next.Nonce)
@@ -152,7 +151,6 @@ func (s *shard) endRecoveryIfDone(p Progress) Progress {
 	return p
 }
 
-// startReading starts reading at the end of the stored objects.
 func (s *shard) startReading(ctx context.Context) (err error) {
 	p := s.progress
 	s.planner = planner{limits: s.Limits, end: p.Committed, arrival: latest(p.Arrival, p.SeenEmpty)}
@@ -245,7 +243,6 @@ func (s *shard) recordQuiet(ctx context.Context, empty time.Time) error {
 	return s.writeChecked(ctx, s.progress.RecordQuiet(seen))
 }
 
-// plan passes the result of a read to the planner.
 func (s *shard) plan(ctx context.Context, f readResult) error {
 	now := s.Now()
 	if f.hasLost {

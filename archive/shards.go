@@ -55,7 +55,6 @@ func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 	return all, nil
 }
 
-// registered returns the registers of all shards, of any generation.
 func (a *Archive) registered(ctx context.Context) (map[string]registeredShard, error) {
 	known, prefix := map[string]registeredShard{}, a.registerName("shard", "")
 	for r, err := range a.Registers.ListRegisters(ctx, prefix) {
@@ -71,7 +70,6 @@ func (a *Archive) registered(ctx context.Context) (map[string]registeredShard, e
 	return known, nil
 }
 
-// registeredShard is the register of a shard, and its version.
 type registeredShard struct {
 	Progress
 	version string
@@ -87,7 +85,6 @@ type shardSet struct {
 	youngest Number // start of the youngest shard
 }
 
-// addUnlisted adds the shards that the stream does not list.
 func (f *shardSet) addUnlisted(listed []Shard) []Shard {
 	all := slices.Clone(listed)
 	for id, p := range f.known {

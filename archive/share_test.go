@@ -100,7 +100,6 @@ func (p *env) worker(name string, change func(*archive.Archive)) {
 	p.stops = append(p.stops, stop)
 }
 
-// stopWorkers stops all workers.
 func (p *env) stopWorkers() {
 	p.Helper()
 	for _, stop := range p.stops {
@@ -129,7 +128,6 @@ func TestTakeoverTime(t *testing.T) {
 	t.Logf("the slowest of 20 takeovers took %v", slowest)
 }
 
-// failingStore rejects objects while an error is set.
 type failingStore struct {
 	archive.Store
 	denied atomic.Pointer[error]
@@ -250,7 +248,6 @@ func (p *env) produce() *producer {
 	return r
 }
 
-// storeTimes returns the time when each object was stored.
 func (p *env) storeTimes() map[string]time.Time {
 	p.Helper()
 	all := map[string]time.Time{}

@@ -38,7 +38,6 @@ type tail struct {
 	shardGone      bool // the stream no longer knows the shard, so unread records are lost
 }
 
-// readResult is the result of one read.
 type readResult struct {
 	lostUpTo  Number // records up to this number may have expired
 	hasLost   bool   // lostUpTo is set
@@ -50,7 +49,6 @@ type readResult struct {
 	emptyAt time.Time
 }
 
-// next performs one read.
 func (t *tail) next(ctx context.Context) (readResult, error) {
 	if t.reader == nil || !t.awaitingAnchor && t.nearExpiry(t.positionTime) {
 		if err := t.open(ctx); err != nil {

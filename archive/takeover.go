@@ -19,7 +19,6 @@ import (
 // listMargin is subtracted from the time where the listing could start.
 const listMargin = 5 * time.Minute
 
-// ownShard makes this worker the owner of a shard.
 func (a *Archive) ownShard(ctx context.Context, c Claim, all []Shard, id string, token int64, saved func()) (*shard, error) {
 	s := &shard{Archive: a, claim: c, cell: a.register("shard", id), onStored: saved}
 	var err error
@@ -93,7 +92,6 @@ func (a *Archive) listAfter(at time.Time) string {
 	return a.Prefix + at.UTC().Format(minuteLayout)
 }
 
-// accountsFor reports whether the register contains an object.
 func (s *shard) accountsFor(n Name, key string) bool {
 	return !s.progress.Committed.less(n.End) || s.progress.Intent != nil &&
 		slices.ContainsFunc(s.progress.Intent.Objects, func(o Planned) bool { return o.Key == key })

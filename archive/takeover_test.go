@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// backup returns a copy of the ledger.
 func (p *env) backup() *ledger.Rows {
 	p.Helper()
 	backup := ledger.NewRows(memory.New())
@@ -33,7 +32,6 @@ func (p *env) backup() *ledger.Rows {
 	return backup
 }
 
-// registers returns the names of all registers with a prefix.
 func (p *env) registers(prefix string) (names []string) {
 	p.Helper()
 	for r, err := range p.ledger.ListRegisters(p.Context(), prefix) {
@@ -56,7 +54,6 @@ func (p *env) removeRegister(name string) {
 	}
 }
 
-// runFor runs a worker for some time.
 func (p *env) runFor(a *archive.Archive, d time.Duration) {
 	p.Helper()
 	stop := p.run(a)
@@ -223,7 +220,6 @@ func TestTakeoverListsOnce(t *testing.T) {
 	})
 }
 
-// partialStream no longer lists some shards.
 type partialStream struct {
 	archive.Stream
 	gone map[string]bool
@@ -354,7 +350,6 @@ func TestRegistersOfDeadWorkersAreRemoved(t *testing.T) {
 	})
 }
 
-// slowHeads is a store whose HEAD requests take a second.
 type slowHeads struct {
 	archive.Store
 	heads *atomic.Int64
@@ -407,7 +402,6 @@ func TestRecoveryChecksInParallel(t *testing.T) {
 	})
 }
 
-// forgetfulStore lists nothing.
 type forgetfulStore struct{ archive.Store }
 
 // List implements [bucket.Store].
@@ -433,7 +427,6 @@ func TestInconsistentListingsAreRefused(t *testing.T) {
 	})
 }
 
-// noExpiryStore accepts requests with an expired signature.
 type noExpiryStore struct{ archive.Store }
 
 // PutSigned implements [bucket.Expirer].

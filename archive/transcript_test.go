@@ -40,7 +40,6 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// transition runs one command of a transcript.
 func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, error) {
 	t.Helper()
 	var owner, end, start string

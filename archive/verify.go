@@ -70,13 +70,11 @@ func (o *VerifyOptions) before(at time.Time) bool { return o.To.IsZero() || minu
 // after reports whether a minute is at or after the start of the window.
 func (o *VerifyOptions) after(at time.Time) bool { return !minute(at).Before(minute(o.From)) }
 
-// coveredRange is a range that adjacent objects cover.
 type coveredRange struct {
 	Range
 	first, last string // keys of the first and the last object
 }
 
-// verifier checks the objects of an archive.
 type verifier struct {
 	*Archive
 	VerifyOptions
@@ -129,7 +127,6 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) 
 	return v.report, nil
 }
 
-// list checks the listed objects of the window.
 func (v *verifier) list(ctx context.Context) error {
 	startAfter, end := "", ""
 	if !v.From.IsZero() {
@@ -164,7 +161,6 @@ func (v *verifier) list(ctx context.Context) error {
 	return nil
 }
 
-// checkListed checks one listed object.
 func (v *verifier) checkListed(ctx context.Context, info bucket.Info) error {
 	n, err := ParseKey(v.Prefix, info.Key)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// report verifies an archive, which may have findings.
 func (p *env) report(a *archive.Archive, o archive.VerifyOptions) *archive.Report {
 	p.Helper()
 	r, err := a.Verify(p.Context(), o)
@@ -106,7 +105,6 @@ func TestVerifyPendingMalformed(t *testing.T) {
 	})
 }
 
-// unreadableStore returns an error for one object.
 type unreadableStore struct {
 	archive.Store
 	key string

@@ -77,7 +77,6 @@ func (v *verifier) unreadable(ctx context.Context, shard, key string, err error)
 	return nil
 }
 
-// countGap counts a gap by its kind.
 func (v *verifier) countGap(n Name, key string, kind gapKind) {
 	v.report.Gaps++
 	switch kind {

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// announcedObject is an object of an intent.
 type announcedObject struct {
 	shard string
 	Range

@@ -11,7 +11,6 @@ import (
 // A void is an empty object of its format that blocks a key, so that no late PUT can land
 // there. It covers no range. Voids of earlier versions of Pawl have no bytes and no metadata.
 
-// metaVoid is the metadata that marks a void.
 const metaVoid = "pawl-void"
 
 // errVoid is returned for a key that has a void, so no object can be stored there.

@@ -126,7 +126,6 @@ func (p *env) countRecords(key string, format encode.Format) int {
 	return len(records)
 }
 
-// headCounter counts HEAD requests.
 type headCounter struct {
 	archive.Store
 	heads int
@@ -163,7 +162,6 @@ func TestSmallestObjectNeedsNoHead(t *testing.T) {
 	}
 }
 
-// voidingStore calls functions before and after each upload of a void.
 type voidingStore struct {
 	archive.Store
 	before, after func() error

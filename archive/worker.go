@@ -32,7 +32,6 @@ const (
 	maxRetryPause = time.Minute
 )
 
-// worker shares the shards of an archive with other workers.
 type worker struct {
 	*Archive
 	id            string
@@ -51,7 +50,6 @@ type worker struct {
 	wg     sync.WaitGroup
 }
 
-// retryPause is the pause of a shard after a failure.
 type retryPause struct {
 	until time.Time
 	next  time.Duration
@@ -237,7 +235,6 @@ func (w *worker) isPaused(id string) bool {
 	return w.Now().Before(w.pauses[id].until)
 }
 
-// leasedShard is a shard whose lease this worker has acquired.
 type leasedShard struct {
 	id     string
 	lease  *lock.Lease
@@ -247,7 +244,6 @@ type leasedShard struct {
 	failed error
 }
 
-// acquire acquires the lease of a shard if it is free.
 func (w *worker) acquire(ctx context.Context, id string) *leasedShard {
 	m, err := w.mutex(id)
 	if err != nil {
@@ -293,7 +289,6 @@ func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leasedShar
 	}
 }
 
-// runShard stores a shard, and releases its lease.
 func (w *worker) runShard(ctx context.Context, l *leasedShard) {
 	err := l.failed
 	if err == nil {
@@ -307,7 +302,6 @@ func (w *worker) runShard(ctx context.Context, l *leasedShard) {
 	w.noteEnded(l.id, err, cause)
 }
 
-// noteStored records that an object of a shard was stored.
 func (w *worker) noteStored(id string) {
 	w.health.succeed()
 	w.mu.Lock()

@@ -86,7 +86,6 @@ func (t *thread) highestShard() string {
 	return m.Highest
 }
 
-// checkRemoved checks the removal of a register.
 func (t *thread) checkRemoved(name string, r *register) {
 	id, ok := strings.CutPrefix(name, "archive/x/shard/")
 	if !ok {

@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// stream contains the records that producers have put.
 type stream struct {
 	shards []*simShard
 	next   int // next number
@@ -35,7 +34,6 @@ type simRecord struct {
 	at time.Duration
 }
 
-// trimmed returns the number of expired records.
 func (s *simShard) trimmed(now, retention time.Duration) int {
 	i, _ := slices.BinarySearchFunc(s.records, now-retention, func(e simRecord, t time.Duration) int {
 		if e.at <= t {
@@ -72,7 +70,6 @@ func (w *world) open() (open []*simShard) {
 	return open
 }
 
-// put puts a record, as a producer does.
 func (w *world) put() {
 	open := w.open()
 	if len(open) == 0 {
@@ -104,7 +101,6 @@ func (w *world) closeShard(s *simShard) {
 	w.Tracef("%s is closed at %s", s.ID, s.Last)
 }
 
-// reshard splits a shard, or merges two.
 func (w *world) reshard() {
 	open := w.open()
 	if len(open) == 0 {

@@ -40,7 +40,6 @@ type world struct {
 	claim    Claim
 }
 
-// pool has the coroutines of the worlds.
 type pool = simkit.Threads[*simkit.Thread]
 
 func newPool() *pool { return &pool{New: func() *simkit.Thread { return &simkit.Thread{} }} }
@@ -94,7 +93,6 @@ const (
 	maxCrashes = 15
 )
 
-// run processes events until done returns true.
 func (w *world) run(done func() bool) {
 	for !done() && w.Step() {
 		if w.Steps > maxSteps {
@@ -109,7 +107,6 @@ func (w *world) name() string {
 	return strconv.Itoa(w.count)
 }
 
-// proc is a process with its own clock.
 type proc struct {
 	*world
 	table  *table
@@ -162,7 +159,6 @@ func (t *thread) resume() {
 	t.pool.Resume(t.code)
 }
 
-// threadContext is the context of a thread.
 type threadContext struct {
 	context.Context
 	*thread
@@ -270,7 +266,6 @@ func (w *world) worker(over *table) {
 	p.spawn((*thread).storeAll)
 }
 
-// archive returns an Archive in this world.
 func (t *thread) archive() *Archive {
 	a, err := New(Config{
 		Name: "x", Bucket: "b", Prefix: "p/", Format: t.format, Limits: t.limits, Owner: strconv.Itoa(t.id),
@@ -293,7 +288,6 @@ func (t *thread) archive() *Archive {
 	return a
 }
 
-// storeAll stores one shard after the other.
 func (t *thread) storeAll() {
 	for !t.dead && (!t.calm || t.table == t.world.table) {
 		t.stopped = false

@@ -29,7 +29,6 @@ var worlds = simkit.Simulation[*pool]{Threads: newPool, RunWorld: playWorld}
 //	A8  an object's minute is no earlier than any arrival in it
 //	A9  a malformed record is stored
 
-// faultsEnd returns the time when the faults end.
 func (p *plan) faultsEnd() time.Duration {
 	if p.outage {
 		return 48 * time.Hour
@@ -37,7 +36,6 @@ func (p *plan) faultsEnd() time.Duration {
 	return 3 * time.Hour
 }
 
-// playWorld runs one world.
 func playWorld(pool *pool, kernel *simkit.World) {
 	w := newWorld(pool, kernel)
 	defer pool.Abort()
@@ -50,7 +48,6 @@ func playWorld(pool *pool, kernel *simkit.World) {
 	}
 }
 
-// newWorld draws a plan and schedules its events.
 func newWorld(pool *pool, kernel *simkit.World) *world {
 	w := &world{
 		World: kernel, pool: pool, plan: drawPlan(kernel.Tape), objects: map[string]*object{}, table: newTable(),
@@ -229,7 +226,6 @@ func (w *world) claimedLedger() *table {
 	return w.tables[i]
 }
 
-// landed checks an object when it is stored.
 func (w *world) landed(key string, o, old *object) {
 	if _, ok := w.first[key]; !ok {
 		w.first[key] = w.Now
@@ -278,7 +274,6 @@ func (w *world) mustBeStored(s *simShard, e simRecord) bool {
 	return !w.plan.fromTime || !e.Arrival.Before(epoch.Add(30*time.Minute))
 }
 
-// holders returns the keys of all objects that cover a number.
 func (w *world) holders(shard string, number Number) (keys []string) {
 	for key, o := range w.objects {
 		if o.data && o.name.Shard == shard && o.name.Contains(number) {
@@ -288,7 +283,6 @@ func (w *world) holders(shard string, number Number) (keys []string) {
 	return keys
 }
 
-// check checks the invariants.
 func (w *world) check() {
 	stored := map[string][]string{} // keys by data
 	for key, o := range w.objects {
@@ -356,7 +350,6 @@ func (w *world) stored() (keys []string) {
 	return keys
 }
 
-// verify runs Verify with a ledger.
 func (w *world) verify(over *table) *Report {
 	r, done := &Report{}, false
 	w.Now += time.Minute

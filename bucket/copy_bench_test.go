@@ -78,7 +78,6 @@ func benchCopy(b *testing.B, store bucket.Store, name string, m bucket.CopyMetho
 	b.ReportMetric(float64(streamedCPU)/float64(copiedCPU), "cpu-ratio")
 }
 
-// cpuTime returns the CPU time of this process.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

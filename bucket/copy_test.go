@@ -52,7 +52,6 @@ var copyCases = []changeCase{
 	},
 }
 
-// source writes the object that publishCopy copies.
 func (w *world) source(text string) bucket.Source {
 	w.t.Helper()
 	from := event.Object{Bucket: w.ref.Bucket, Key: "in/" + w.ref.Key}

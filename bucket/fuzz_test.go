@@ -69,7 +69,6 @@ func survives(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) && strings.TrimSpace(s) == s
 }
 
-// checkHeaders sends metadata through an HTTP header.
 func checkHeaders(t *testing.T, metadata map[string]string) {
 	sent := http.Header{}
 	for name, value := range metadata {

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// noETags is a store without ETags.
 type noETags struct{ bucket.Store }
 
 func (s noETags) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {

@@ -45,7 +45,6 @@ type seeker struct{ *strings.Reader }
 
 func (seeker) Close() error { return nil }
 
-// pin pins the output through the faults.
 func (w *world) pin() *bucket.Output {
 	w.t.Helper()
 	o, err := bucket.Pin(w.t.Context(), w.Faults, w.ref)
@@ -97,7 +96,6 @@ func (w *world) content() string {
 	return b.String()
 }
 
-// outcome is the expected outcome of a change.
 type outcome struct {
 	err        error // nil: success
 	sent, sure bool

@@ -37,7 +37,6 @@ func WrapAggregate(message []byte) []byte {
 	return slices.Concat([]byte("\xf3\x89\x9a\xc2"), message, sum[:])
 }
 
-// index returns the index of a key in its table.
 func index(table *[]string, key string) uint64 {
 	if i := slices.Index(*table, key); i >= 0 {
 		return uint64(i)

@@ -81,7 +81,6 @@ func (s *suite) must(err error) {
 	}
 }
 
-// open returns the IDs of the open shards.
 func (s *suite) open() (ids []string) {
 	s.Helper()
 	all, err := s.s.Shards(s.Context())

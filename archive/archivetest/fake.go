@@ -186,7 +186,6 @@ func (f *Fake) Shards(ctx context.Context) (all []archive.Shard, err error) {
 	return all, err
 }
 
-// fakeReader reads after the record last, or from a position.
 type fakeReader struct {
 	f     *Fake
 	shard *fakeShard
@@ -212,7 +211,6 @@ func (f *Fake) Open(ctx context.Context, shard string, from archive.Position) (a
 	return &fakeReader{f: f, shard: s, from: from, place: f.places}, err
 }
 
-// holds returns ErrGone if the record does not exist.
 func (s *fakeShard) holds(n archive.Number) error {
 	if slices.ContainsFunc(s.records, func(e archive.Record) bool { return e.Number == n }) {
 		return nil

@@ -35,7 +35,6 @@ func (s *checksumWriter) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-// finish writes the footer with the checksum.
 func (s *checksumWriter) finish() error {
 	end := s.footer.Bytes()
 	place := findChecksum(end)

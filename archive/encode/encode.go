@@ -119,7 +119,6 @@ func compressor(w io.Writer, compression string) (io.WriteCloser, error) {
 	}
 }
 
-// nopCloser is a WriteCloser whose Close does nothing.
 type nopCloser struct{ io.Writer }
 
 // Close implements [io.Closer].

@@ -21,7 +21,6 @@ const shard = "shardId-000000000007"
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// drawRecord draws a record as a stream may contain it.
 func drawRecord(t *rapid.T) archive.Record {
 	number := archive.Number(rapid.StringMatching(`[1-9][0-9]{0,60}`).Draw(t, "number"))
 	arrival := noon.Add(time.Duration(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "arrival")) * time.Millisecond)
@@ -48,7 +47,6 @@ func drawRecord(t *rapid.T) archive.Record {
 	return e
 }
 
-// digest returns the digest of records before encoding.
 func digest(records []archive.Record) string {
 	d := archive.NewDigest(shard)
 	for _, e := range records {
@@ -57,7 +55,6 @@ func digest(records []archive.Record) string {
 	return d.Sum()
 }
 
-// decode reads all records.
 func decode(r io.Reader, f encode.Format) (records []archive.Record, err error) {
 	for e, err := range encode.Decode(r, f, shard) {
 		if err != nil {
@@ -95,7 +92,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// example returns a record of each kind.
 func example() []archive.Record {
 	one := archive.UserRecord{Number: "12", Sub: -1, PartitionKey: "p<1>", Arrival: noon, Data: []byte(`{"a": "é\u0000"}`)}
 	two := archive.UserRecord{Number: "13", PartitionKey: "pk1", Arrival: noon.Add(time.Millisecond), Data: []byte{0xff, 0}}

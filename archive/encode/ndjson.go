@@ -92,7 +92,6 @@ func readNDJSON(in io.Reader) iter.Seq2[row, error] {
 	}
 }
 
-// nextLine returns the next user record, or io.EOF.
 func nextLine(dec *jsontext.Decoder) (row, error) {
 	var l line
 	if err := json.UnmarshalDecode(dec, &l, json.RejectUnknownMembers(true)); err != nil {
@@ -101,7 +100,6 @@ func nextLine(dec *jsontext.Decoder) (row, error) {
 	return l.row()
 }
 
-// recordLimiter fails if one record needs more than maxValue bytes.
 type recordLimiter struct {
 	r    io.Reader
 	read int

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// row is a user record in any layout.
 type row struct {
 	shard        string
 	number       archive.Number
@@ -75,7 +74,6 @@ func (r *row) check() error {
 	return nil
 }
 
-// isNumber reports whether n has only digits, without a leading zero.
 func isNumber(n archive.Number) bool {
 	if n == "" || n[0] == '0' && n != "0" {
 		return false

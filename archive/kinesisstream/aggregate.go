@@ -36,7 +36,6 @@ func decodeData(e *archive.Record, data []byte) {
 	e.UserRecords = records
 }
 
-// aggregate returns the message of an aggregate.
 func aggregate(data []byte) (message []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(data, []byte(aggregateMagic))
 	if !ok || len(rest) <= md5.Size {

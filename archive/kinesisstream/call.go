@@ -51,7 +51,6 @@ func call[In, Out any](
 	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(retryTimeout))
 }
 
-// hints are appended to errors of their kind.
 var hints = map[error]string{
 	archive.ErrNoStream: " (check its name, and the region)",
 	archive.ErrDenied:   " (check the credentials and their permissions, the region and the clock)",

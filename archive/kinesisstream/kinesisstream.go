@@ -91,7 +91,6 @@ func newStream(name string, cfg aws.Config, more func(*kinesis.Options)) *Stream
 	})}
 }
 
-// regionOf returns the region in c, or "".
 func regionOf(c Config) string {
 	if fields := strings.Split(c.Stream, ":"); c.Region == "" && len(fields) == 6 {
 		return fields[3]

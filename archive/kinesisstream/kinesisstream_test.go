@@ -20,7 +20,6 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// script answers requests instead of a server.
 type script func(operation, body string) (status int, answer string, err error)
 
 // RoundTrip implements [http.RoundTripper].

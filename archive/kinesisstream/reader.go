@@ -25,7 +25,6 @@ const (
 // record is considered expired. A single read may return nothing although records exist.
 const maxEmptyReads = 3
 
-// reader reads one shard.
 type reader struct {
 	*Stream
 	shard string
@@ -122,7 +121,6 @@ func (r *reader) newIterator(ctx context.Context) error {
 	return err
 }
 
-// page converts a response.
 func (r *reader) page(out *kinesis.GetRecordsOutput) (archive.Page, error) {
 	page := archive.Page{Behind: time.Duration(aws.ToInt64(out.MillisBehindLatest)) * time.Millisecond}
 	for i := range out.Records {

@@ -37,7 +37,6 @@ func conform(t *testing.T, server *servertest.Streams, records int) {
 	t.Run("resharding under load", func(t *testing.T) { reshard(t, server, records) })
 }
 
-// producer is a stream of a real server.
 type producer struct {
 	t      *testing.T
 	server *servertest.Streams
@@ -141,7 +140,6 @@ type faults struct {
 	trimmed   map[string]archive.Number
 }
 
-// place is the position of an iterator.
 type place struct {
 	shard string
 	age   int
@@ -190,7 +188,6 @@ func (f *faults) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(http.StatusOK, out), nil
 }
 
-// refusal returns why a read is rejected, or "".
 func (f *faults) refusal(iterator string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

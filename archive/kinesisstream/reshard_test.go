@@ -80,7 +80,6 @@ type follower struct {
 	news    chan struct{}
 }
 
-// look starts readers for the shards that may be read now.
 func (f *follower) look(ctx context.Context) error {
 	shards, err := f.s.Shards(ctx)
 	if err != nil {
@@ -142,7 +141,6 @@ func (f *follower) take(page archive.Page) error {
 	return nil
 }
 
-// wait returns when n records have been read.
 func (f *follower) wait(ctx context.Context, n int) {
 	for {
 		f.mu.Lock()

@@ -70,7 +70,6 @@ func BenchmarkReport(b *testing.B) {
 	}
 }
 
-// benchReport writes a report part by part.
 func benchReport(b *testing.B, format string, shuffled bool) string {
 	b.Helper()
 	order := rand.New(rand.NewPCG(1, 1)).Perm(benchRows)

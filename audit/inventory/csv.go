@@ -14,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// readCSV reads a compressed file of quoted fields without a header.
 func (m *manifest) readCSV(f *os.File, yield func(*row) error) error {
 	z, err := gzip.NewReader(bufio.NewReaderSize(f, 64<<10))
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// files opens a file of a report by its key.
 type files func(ctx context.Context, key string) (io.ReadCloser, error)
 
 // folder returns the files of a report that was copied to a folder.
@@ -78,7 +77,6 @@ func (get files) fetch(ctx context.Context, p part, dir string) (*os.File, error
 	return f, err
 }
 
-// copyTo copies a data file and checks its size and checksum.
 func (p part) copyTo(ctx context.Context, w io.Writer, r io.Reader, sum hash.Hash) error {
 	n, err := io.Copy(w, contextReader{ctx, r})
 	switch got := hex.EncodeToString(sum.Sum(nil)); {
@@ -102,7 +100,6 @@ func createTemp(dir string) (*os.File, error) {
 	return f, err
 }
 
-// contextReader fails reads after its context has ended.
 type contextReader struct {
 	ctx context.Context
 	io.Reader

@@ -36,7 +36,6 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// entries reads rows until an error.
 func entries(m *manifest, text string) (all []entry, err error) {
 	err = m.csvRows(strings.NewReader(text), func(r *row) error {
 		e, current, err := m.entry(r)

@@ -25,7 +25,6 @@ import (
 
 var formats = []string{formatCSV, formatParquet}
 
-// created is the creation time of the test reports.
 var created = time.Date(2026, time.March, 1, 1, 0, 0, 0, time.UTC)
 
 func object(key string, i int) inventorytest.Row {
@@ -44,7 +43,6 @@ var strange = []string{
 	"a b", "a+b", "a%20b", "ä/ö", `q"uo,te`, "line\nfeed", "日本.txt", "a", "a/", "a/b", "A", "0", "\x01", "~", "%", strings.Repeat("k", maxKey), "\u00ff",
 }
 
-// infos returns the expected listing of lines.
 func infos(lines []inventorytest.Row) (want []bucket.Info) {
 	for _, l := range lines {
 		if !l.Old && !l.Marker {
@@ -215,7 +213,6 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// checkSeeks starts listings at random keys.
 func checkSeeks(t *testing.T, r *Report, all []bucket.Info, rng *rand.Rand, seed uint64) {
 	t.Helper()
 	for range 100 {

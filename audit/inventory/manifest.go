@@ -32,7 +32,6 @@ type manifest struct {
 	columns []string // CSV names
 }
 
-// part is a data file.
 type part struct {
 	Key  string `json:"key"`
 	Size int64  `json:"size"`
@@ -123,7 +122,6 @@ func (m *manifest) checkExpected(want Expect, folder string) error {
 	return nil
 }
 
-// read adds every current object of the report to a sorter.
 func (m *manifest) read(ctx context.Context, get files, s *sorter) error {
 	for _, p := range *m.Parts {
 		if err := m.readPart(ctx, get, p, s); err != nil {
@@ -160,7 +158,6 @@ func (m *manifest) readPart(ctx context.Context, get files, p part, s *sorter) e
 	})
 }
 
-// row is a row of either format.
 type row struct {
 	bucket, key, etag string
 	old, marker       bool // not the latest version; a delete marker
@@ -192,5 +189,4 @@ func (m *manifest) entry(r *row) (e entry, current bool, err error) {
 	return entry{key: r.key, etag: strings.Trim(r.etag, `"`), modified: r.modified.UnixMilli(), size: r.size}, true, err
 }
 
-// index returns the index of a column, or -1.
 func (m *manifest) index(name string) int { return slices.Index(m.columns, name) }

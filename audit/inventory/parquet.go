@@ -24,13 +24,11 @@ type parquetRow struct {
 	ETag     *string `parquet:"e_tag,optional"`
 }
 
-// parquetKinds has the types of the columns that are read.
 var parquetKinds = map[string]parquet.Kind{
 	bucketColumn: parquet.ByteArray, keyColumn: parquet.ByteArray, latestColumn: parquet.Boolean, markerColumn: parquet.Boolean,
 	sizeColumn: parquet.Int64, modifiedColumn: parquet.Int64, etagColumn: parquet.ByteArray,
 }
 
-// readParquet reads the needed columns.
 func (m *manifest) readParquet(f *os.File, yield func(*row) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // the library panics on some damaged files
@@ -88,7 +86,6 @@ func (m *manifest) checkFile(schema *parquet.Schema) error {
 	return nil
 }
 
-// isMillis reports whether a column contains Unix milliseconds.
 func isMillis(n parquet.Node) bool {
 	t := n.Type().LogicalType()
 	if t == nil {

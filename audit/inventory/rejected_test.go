@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// bad is a report that must be rejected.
 type bad struct {
 	name   string
 	change func(*testing.T, *inventorytest.Report) // changes the report before it is written

@@ -99,7 +99,6 @@ func (r *run) seek(from string) (*cursor, error) {
 	}
 }
 
-// next advances to the next entry, if there is one.
 func (c *cursor) next() (bool, error) {
 	shared, err := binary.ReadUvarint(c.r)
 	if err == io.EOF {
@@ -120,7 +119,6 @@ func (c *cursor) next() (bool, error) {
 	return true, nil
 }
 
-// rest reads the fields after the key, unless err is set.
 func (c *cursor) rest(etag []byte, err error) ([]byte, error) {
 	if err == nil {
 		etag, err = c.appendText(etag, maxETag)
@@ -185,7 +183,6 @@ func merge(ctx context.Context, runs []*run, from string) iter.Seq2[entry, error
 // cursors is a heap with the smallest entry on top.
 type cursors []*cursor
 
-// advance advances the cursor on top.
 func (h *cursors) advance() error {
 	more, err := (*h)[0].next()
 	switch {

@@ -77,10 +77,8 @@ func checkColumns(columns []string) error {
 	return nil
 }
 
-// parquetField matches a field in a Parquet schema.
 var parquetField = regexp.MustCompile(`\b(?:required|optional|repeated)\s+\w+\s+(\w+)`)
 
-// parquetName converts IsLatest to is_latest.
 func parquetName(name string) string {
 	return strings.ToLower(wordStart.ReplaceAllString(name, "${1}_${2}"))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// entry is a current object.
 type entry struct {
 	key, etag string
 	modified  int64 // Unix milliseconds
@@ -95,7 +94,6 @@ func (s *sorter) closeRun(ctx context.Context) error {
 	return err
 }
 
-// mergeRuns merges the runs from index i on into one.
 func (s *sorter) mergeRuns(ctx context.Context, i int) error {
 	w, err := newRun(s.dir)
 	if err != nil {

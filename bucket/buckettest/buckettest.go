@@ -73,7 +73,6 @@ func object(text string) bucket.Object {
 	return bucket.Object{Body: io.MultiReader(strings.NewReader(text)), Size: int64(len(text)), ContentType: "text/plain"}
 }
 
-// put writes text and returns its ETag.
 func (h Harness) put(t *testing.T, key, text string) string {
 	t.Helper()
 	etag, err := h.Store.Put(t.Context(), h.ref(key), object(text), bucket.Condition{})
@@ -83,7 +82,6 @@ func (h Harness) put(t *testing.T, key, text string) string {
 	return etag
 }
 
-// get returns the content of an object.
 func get(t *testing.T, s bucket.Store, ref event.Object) string {
 	t.Helper()
 	_, body, err := s.Get(t.Context(), ref)
@@ -98,7 +96,6 @@ func get(t *testing.T, s bucket.Store, ref event.Object) string {
 	return b.String()
 }
 
-// wantContent checks the content of an object.
 func (h Harness) wantContent(t *testing.T, key, want string) {
 	t.Helper()
 	if got := get(t, h.Store, h.ref(key)); got != want {
@@ -106,7 +103,6 @@ func (h Harness) wantContent(t *testing.T, key, want string) {
 	}
 }
 
-// wantAbsent checks that an object does not exist.
 func (h Harness) wantAbsent(t *testing.T, key string) {
 	t.Helper()
 	info, err := h.Store.Head(t.Context(), h.ref(key))

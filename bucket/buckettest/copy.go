@@ -20,7 +20,6 @@ var copyTests = map[string]func(*testing.T, Harness){
 	"copy/race":            eachMethod(testCopyRace),
 }
 
-// copier is a harness with one copy method.
 type copier struct {
 	Harness
 	method bucket.CopyMethod
@@ -40,7 +39,6 @@ func eachMethod(test func(*testing.T, copier)) func(*testing.T, Harness) {
 // key adds the method to a key, because the tests of all methods share a bucket.
 func (c copier) key(name string) string { return fmt.Sprint(c.method, "/", name) }
 
-// source writes an object as the source of a copy.
 func (c copier) source(t *testing.T, key, text string) bucket.Source {
 	t.Helper()
 	o := object(text)

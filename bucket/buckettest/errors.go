@@ -14,7 +14,6 @@ var errorTests = map[string]func(*testing.T, Harness){
 	"errors/invalid":   testInvalid,
 }
 
-// each calls every operation of a store.
 func each(t *testing.T, s bucket.Store, ref event.Object, c bucket.Condition, check func(what string, err error)) {
 	t.Helper()
 	_, err := s.Head(t.Context(), ref)

@@ -48,7 +48,6 @@ func testLinearOutput(t *testing.T, h Harness) {
 	}
 }
 
-// playOutput runs one history with its own object.
 func playOutput(ctx context.Context, h Harness, key string, seed uint64) error {
 	history := linearizable.New()
 	errs := make([]error, linearWriters)
@@ -85,7 +84,6 @@ func newWriter(id int, h Harness, key string, seed uint64, history *linearizable
 	}
 }
 
-// peek stores the last result of Head.
 type peek struct {
 	bucket.Store
 	info bucket.Info
@@ -120,7 +118,6 @@ func (w *writer) run(ctx context.Context) (err error) {
 	return err
 }
 
-// fault draws the fault of a request.
 func (w *writer) fault() Fault {
 	switch w.random.IntN(12) {
 	case 0:
@@ -145,7 +142,6 @@ func (w *writer) fault() Fault {
 	return Pass
 }
 
-// land lets one late request arrive, if there is one.
 func (w *writer) land() {
 	if n := len(w.late); n > 0 {
 		i := w.random.IntN(n)

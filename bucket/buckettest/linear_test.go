@@ -83,7 +83,6 @@ func ignoreAbsent(ctx context.Context, s bucket.Store, _ int, ref event.Object, 
 	return s.Put(ctx, ref, o, bucket.Condition{IfMatch: c.IfMatch})
 }
 
-// compare returns ErrPrecondition if c does not hold now.
 func compare(ctx context.Context, s bucket.Store, ref event.Object, c bucket.Condition) error {
 	info, err := s.Head(ctx, ref)
 	if absent := errors.Is(err, bucket.ErrNotFound); c.IfAbsent && !absent || c.IfMatch != "" && (absent || info.ETag != c.IfMatch) {
@@ -102,7 +101,6 @@ func compareThenWrite(ctx context.Context, s bucket.Store, _ int, ref event.Obje
 	return s.Put(ctx, ref, o, bucket.Condition{})
 }
 
-// loseSome performs three of four writes.
 func loseSome(ctx context.Context, s bucket.Store, n int, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if n%4 > 0 {
 		return s.Put(ctx, ref, o, c)

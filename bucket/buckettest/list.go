@@ -17,7 +17,6 @@ var listTests = map[string]func(*testing.T, Harness){
 	"list/pages":  testListPages,
 }
 
-// list returns the keys that List yields.
 func (h Harness) list(t *testing.T, prefix, startAfter string) []string {
 	t.Helper()
 	keys := []string{}

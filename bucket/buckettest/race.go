@@ -50,7 +50,6 @@ func race(t *testing.T, run func(racer int) error) []int {
 	return winners
 }
 
-// racePut races Puts of different contents with the same condition.
 func (h Harness) racePut(t *testing.T, key string, c bucket.Condition) {
 	t.Helper()
 	text := func(i int) string { return fmt.Sprintf("by %d", i) }

@@ -94,7 +94,6 @@ func testOverwrite(t *testing.T, h Harness) {
 	h.wantContent(t, "k", "two")
 }
 
-// testVersions reads old versions.
 func testVersions(t *testing.T, h Harness) {
 	if h.Versioned == "" {
 		return

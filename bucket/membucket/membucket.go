@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// maxKey is the limit of S3 in bytes.
 const maxKey = 1024
 
 // Store stores buckets in memory. It is safe for concurrent use.
@@ -30,7 +29,6 @@ type Store struct {
 	buckets map[string]*keyspace
 }
 
-// keyspace is one bucket.
 type keyspace struct {
 	versions bool
 	objects  map[string][]object // versions of each key, the latest last

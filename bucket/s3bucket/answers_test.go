@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// serve returns a store whose requests are answered by handle.
 func serve(t *testing.T, handle http.HandlerFunc) *s3bucket.Store {
 	t.Helper()
 	srv := httptest.NewServer(handle)

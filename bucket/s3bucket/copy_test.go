@@ -146,7 +146,6 @@ func TestCopyAnswers(t *testing.T) {
 	}
 }
 
-// copyStep returns the name of a request of a copy.
 func copyStep(r *http.Request) string {
 	query := r.URL.Query()
 	switch {

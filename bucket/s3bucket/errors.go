@@ -19,7 +19,6 @@ import (
 
 var errNoCredentials = errors.New("no credentials")
 
-// hints are appended to errors of their kind.
 var hints = map[error]string{
 	bucket.ErrNoBucket:    " (create it, or correct its name)",
 	bucket.ErrDenied:      " (check the credentials, the region, the clock and the bucket's policy)",
@@ -27,7 +26,6 @@ var hints = map[error]string{
 	bucket.ErrInvalid:     " (a retry would fail too)",
 }
 
-// readError returns the error of a failed read.
 func readError(what string, ref event.Object, err error) error {
 	kind := classifyFor(ref, err)
 	if kind == nil || errors.Is(kind, bucket.ErrPrecondition) || errors.Is(kind, bucket.ErrConflict) {

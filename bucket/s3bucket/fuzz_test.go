@@ -77,7 +77,6 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// call makes one call to a store that h replaces.
 type call func(t *testing.T, s *s3bucket.Store, h *hostile)
 
 var calls = []call{

@@ -58,7 +58,6 @@ func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.
 // firstRetrySize is the size of the first page after a rejected one.
 const firstRetrySize = 512
 
-// page is one page of a listing.
 type page struct {
 	store          *Store
 	bucket, prefix string

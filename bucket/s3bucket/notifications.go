@@ -30,7 +30,6 @@ type Notification struct {
 // allEvents are the events of EventBridge, which has no event filter.
 var allEvents = []string{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"}
 
-// maxConfiguration bounds the response in bytes.
 const maxConfiguration = 1 << 20
 
 // Notifications returns the notification rules of a bucket. It returns ErrInvalid if the store
@@ -84,7 +83,6 @@ func notification(to *string, events []types.Event, filter *types.NotificationCo
 	return n
 }
 
-// rootReader records the name of the root element of a response.
 type rootReader struct {
 	client s3.HTTPClient
 	root   *string

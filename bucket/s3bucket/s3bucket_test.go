@@ -46,7 +46,6 @@ func conform(t *testing.T, srv *servertest.Server) {
 	})
 }
 
-// open returns a store of the server.
 func open(t *testing.T, srv *servertest.Server, secret string) *s3bucket.Store {
 	t.Helper()
 	s, err := s3bucket.New(t.Context(), s3bucket.Config{

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 )
 
-// doing is an HTTP client.
 type doing func(*http.Request) (*http.Response, error)
 
 func (d doing) Do(r *http.Request) (*http.Response, error) { return d(r) }

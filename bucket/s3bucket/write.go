@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// withoutRetries disables the retries of the SDK.
 func withoutRetries(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
 // withUnsignedBody sends a body that can be read only once. A store that does not check the
@@ -60,7 +59,6 @@ func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 	return unquote(out.ETag), nil
 }
 
-// prepare returns the body and the options of a request.
 func prepare(o bucket.Object) (io.Reader, []func(*s3.Options), error) {
 	if o.Body == nil {
 		o.Body = http.NoBody

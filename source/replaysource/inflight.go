@@ -24,7 +24,6 @@ const (
 	maxRetryDelay     = time.Minute
 )
 
-// delivery is one payload and its delivery attempts.
 type delivery struct {
 	events []event.Event
 	at     position
@@ -35,7 +34,6 @@ type delivery struct {
 
 func (d *delivery) weight() int64 { return int64(len(d.events)) }
 
-// inFlight tracks payloads that were read and not yet acknowledged.
 type inFlight struct {
 	*Source
 	sink source.Sink
@@ -82,7 +80,6 @@ func (f *inFlight) try(ctx context.Context, d *delivery) error {
 	return err
 }
 
-// done handles the outcome of a delivery.
 func (f *inFlight) done(d *delivery, o source.Outcome) {
 	if !o.Ack {
 		wait := o.RetryAfter

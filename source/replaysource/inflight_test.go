@@ -92,7 +92,6 @@ func TestInFlightIsBounded(t *testing.T) {
 	}
 }
 
-// generator is an input that generates its lines.
 type generator struct {
 	left, next int
 	line       []byte
@@ -148,7 +147,6 @@ func TestMemory(t *testing.T) {
 	t.Logf("%d MiB", sink.inuse>>20)
 }
 
-// discardingSink acknowledges immediately.
 type discardingSink struct{}
 
 func (discardingSink) Deliver(_ context.Context, d source.Delivery) error {

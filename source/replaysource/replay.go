@@ -148,7 +148,6 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// readAll delivers every payload of every input.
 func (s *Source) readAll(ctx context.Context, f *inFlight) error {
 	for _, path := range s.cfg.Paths {
 		if err := s.readOne(ctx, f, path); err != nil {

@@ -62,7 +62,6 @@ func replay(t *testing.T, cfg replaysource.Config, input string) (*recordingSink
 	return sink, s.Progress(), err
 }
 
-// pipe returns a standard input, and its writing end.
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -82,7 +81,6 @@ func file(t *testing.T, content string) string {
 	return name
 }
 
-// running starts a source in the background.
 func running(t *testing.T, s *replaysource.Source, sink source.Sink, payloads int) *sourcetest.Running {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -144,7 +142,6 @@ func TestSilentInput(t *testing.T) {
 	}
 }
 
-// signal reports its first read.
 type signal struct {
 	io.Reader
 	once     sync.Once

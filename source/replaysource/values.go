@@ -36,7 +36,6 @@ func newDecoder(w *window) *jsontext.Decoder {
 	return jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// offset returns the end of the last value.
 func (v *values) offset() int64 { return v.base + v.dec.InputOffset() }
 
 // read returns the number of bytes that were read from the input: all of them after io.EOF.
@@ -96,7 +95,6 @@ func (v *values) describeError(err error, at position, line bool) error {
 
 func newlines(b []byte) int64 { return int64(bytes.Count(b, []byte{'\n'})) }
 
-// gzipMagic begins every gzip file.
 var gzipMagic = []byte{0x1f, 0x8b}
 
 var errGzip = errors.New("the input is compressed: decompress it first: zcat FILE | pawl replay -")

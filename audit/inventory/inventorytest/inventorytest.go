@@ -112,7 +112,6 @@ func Zipped(tb testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
-// parquetRow has the columns and types of the files of S3.
 type parquetRow struct {
 	Bucket   string  `parquet:"bucket,snappy"`
 	Key      string  `parquet:"key,snappy"`

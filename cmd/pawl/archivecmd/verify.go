@@ -83,7 +83,6 @@ func verifyAll(ctx context.Context, a *app.App, list []*archive.Archive, o archi
 	return nil
 }
 
-// showVerified shows the number of listed objects of an archive.
 func showVerified(p *app.Progress, name string, objects int) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
