@@ -442,7 +442,7 @@ func TestExpiredSignaturesAreRefused(t *testing.T) {
 		a.Store = noExpiryStore{a.Store}
 		stop := p.run(a)
 		time.Sleep(time.Minute)
-		if err := stop(); !errors.Is(err, bucket.ErrIgnored) || !strings.Contains(err.Error(), "signature had expired") {
+		if err := stop(); !errors.Is(err, bucket.ErrIgnored) || !strings.Contains(err.Error(), "after its signature expired") {
 			t.Errorf("%v: want a refusal", err)
 		}
 		for info, err := range p.store.List(p.Context(), "b", "", "") {
