@@ -15,14 +15,14 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
-// A field's row in docs/CONFIGURATION.md: its path, and the default.
+// configRow matches the row of a field in docs/CONFIGURATION.md: its path and default.
 var (
 	configRow     = regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|([^|]*)\\|")
 	configDefault = regexp.MustCompile(`Default:\s+(.*?)[.,](\s|$)`)
 )
 
-// TestConfigurationReference compares the reference with the configuration's
-// types: it has every field and no other, with the default of the comment.
+// TestConfigurationReference checks that the reference lists exactly the fields of the
+// configuration types, with the defaults of their comments.
 func TestConfigurationReference(t *testing.T) {
 	t.Chdir("../..")
 	text, err := os.ReadFile("docs/CONFIGURATION.md")
@@ -52,8 +52,7 @@ func TestConfigurationReference(t *testing.T) {
 	}
 }
 
-// configFields returns the path of every field of pawl.yaml, with what its
-// comment calls the default, if anything.
+// configFields returns the path of every field of pawl.yaml, with the default in its comment.
 func configFields(t *testing.T) map[string]string {
 	t.Helper()
 	structs := make(map[string]*ast.StructType)

@@ -53,7 +53,7 @@ type File struct {
 type Objects struct {
 	// URL of an S3-compatible store. Default: Amazon S3.
 	Endpoint string `yaml:"endpoint"`
-	// Default: the region of the AWS configuration.
+	// Region of the store. Default: from the AWS configuration.
 	Region string `yaml:"region"`
 	// Put the bucket into the path of the URL instead of the host name. Most stores other
 	// than Amazon S3 need it.
@@ -123,7 +123,7 @@ type Files struct {
 	// script in a page or picture would run on the origin of the store. Default: image/jpeg,
 	// image/png, image/gif, image/webp, image/avif, video/mp4, audio/mpeg.
 	InlineTypes []string `yaml:"inline_types"`
-	// URL of the object store for users. Default: the endpoint.
+	// URL of the object store for users. Default: objects.endpoint.
 	PublicEndpoint string `yaml:"public_endpoint"`
 	// Start although the object store accepts uploads with forged signatures, for example
 	// MinIO. Default: false.
@@ -155,7 +155,7 @@ type Archive struct {
 type Kinesis struct {
 	// Name or ARN of the stream.
 	Stream string `yaml:"stream" jsonschema:"required"`
-	// Default: the region of the ARN, or of the AWS configuration.
+	// Region of the stream. Default: from the ARN or the AWS configuration.
 	Region string `yaml:"region"`
 	// URL of a server with the Kinesis API. Default: Amazon Kinesis.
 	Endpoint string `yaml:"endpoint"`

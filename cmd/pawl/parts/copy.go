@@ -10,8 +10,8 @@ import (
 
 // Copy copies the object.
 type Copy struct {
-	// Where the copy goes: s3://bucket/prefix/. Its key is that prefix, then
-	// the input's key after the matched prefix.
+	// Location of the copy: s3://bucket/prefix/. Its key is this prefix and the key of the
+	// input after the matched prefix.
 	To config.Location `yaml:"to" jsonschema:"required"`
 }
 

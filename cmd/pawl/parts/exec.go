@@ -13,19 +13,18 @@ import (
 type Exec struct {
 	// The program and its arguments. No shell is involved.
 	Command []string `yaml:"command" jsonschema:"required,minItems=1"`
-	// Where its standard output goes: s3://bucket/prefix/. Default: nowhere.
+	// Location of its standard output: s3://bucket/prefix/. Default: no output.
 	To config.Location `yaml:"to"`
-	// What the output's key ends with, after the input's.
+	// Suffix that is appended to the key of the output. Default: none.
 	Suffix string `yaml:"suffix"`
 	// Media type of the output. Default: application/octet-stream.
 	ContentType string `yaml:"content_type"`
-	// What it gets to see of the environment besides PAWL_… and the likes of
-	// PATH: NAME=value sets a variable, NAME passes on Pawl's own.
+	// Environment of the program in addition to PAWL_…, PATH and a few others: NAME=value
+	// sets a variable, NAME passes on the variable of Pawl.
 	Env []string `yaml:"env"`
-	// How long it may run. Default: 10m.
+	// Maximum duration of a run. Default: 10m.
 	Timeout config.Duration `yaml:"timeout"`
-	// How much it may print where that becomes the output: more is a permanent
-	// failure. Default: 256MiB.
+	// Maximum size of the output. A larger output is a permanent failure. Default: 256MiB.
 	MaxOutput config.Size `yaml:"max_output"`
 }
 

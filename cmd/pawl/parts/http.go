@@ -11,12 +11,11 @@ import (
 
 // HTTP posts a description of the object to a web service.
 type HTTP struct {
-	// URL to post to.
+	// URL for the POST requests.
 	URL string `yaml:"url" jsonschema:"required"`
-	// The key of the Standard Webhooks signature, "whsec_…". Default: requests
-	// are not signed.
+	// Key of the Standard Webhooks signature, "whsec_…". Requests are not signed without it.
 	Secret config.Secret `yaml:"secret"`
-	// How long an answer may take. Default: 30s.
+	// Maximum time until the response. Default: 30s.
 	Timeout config.Duration `yaml:"timeout"`
 }
 

@@ -10,24 +10,24 @@ import (
 
 // Image makes another picture of a picture.
 type Image struct {
-	// Where the picture goes: s3://bucket/prefix/. Its key is that prefix,
-	// then the input's key after the matched prefix, then the suffix.
+	// Location of the output: s3://bucket/prefix/. Its key is this prefix, the key of the
+	// input after the matched prefix, and the suffix.
 	To config.Location `yaml:"to" jsonschema:"required"`
-	// What the output's key ends with, after the input's.
+	// Suffix that is appended to the key of the output. Default: none.
 	Suffix string `yaml:"suffix"`
-	// Drop the colours.
+	// Convert to grayscale.
 	Grayscale bool `yaml:"grayscale"`
-	// Shrink to fit this width, in pixels. Default: as wide as it is.
+	// Maximum width in pixels. Default: original width.
 	Width int `yaml:"width"`
-	// Shrink to fit this height, in pixels. Default: as high as it is.
+	// Maximum height in pixels. Default: original height.
 	Height int `yaml:"height"`
-	// Output format. Default: jpeg for JPEG, png for all others.
+	// Output format. Default: jpeg for JPEG, otherwise png.
 	Format string `yaml:"format" jsonschema:"enum=jpeg,enum=png,enum=webp"`
 	// Quality of a JPEG or WebP picture, 1 to 100. Default: 85 for JPEG, 75 for WebP.
 	Quality int `yaml:"quality"`
-	// Pictures with more pixels are refused. Default: 25000000.
+	// Pictures with more pixels fail permanently. Default: 25000000.
 	MaxPixels int `yaml:"max_pixels"`
-	// Files that are larger are refused. Default: 64MiB.
+	// Larger files fail permanently. Default: 64MiB.
 	MaxBytes config.Size `yaml:"max_bytes"`
 }
 

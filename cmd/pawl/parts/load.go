@@ -19,7 +19,7 @@ type Load struct {
 	Table string `yaml:"table" jsonschema:"required"`
 	// Format of the objects. Each may be compressed with gzip or zstd.
 	Format string `yaml:"format" jsonschema:"required,enum=csv,enum=ndjson,enum=parquet"`
-	// The text column that holds the object's URL. Default: _source.
+	// Text column for the URL of the object. Default: _source.
 	Source string `yaml:"source"`
 	// Maximum size of a file, uncompressed. Default: 1GiB.
 	MaxBytes config.Size `yaml:"max_bytes"`

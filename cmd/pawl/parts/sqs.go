@@ -12,7 +12,7 @@ import (
 type SQS struct {
 	// URL of the queue, https://sqs.REGION.amazonaws.com/ACCOUNT/NAME.
 	URL string `yaml:"url" jsonschema:"required"`
-	// How notifications are written. Default: auto.
+	// Format of the notifications. Default: auto.
 	Dialect config.Dialect `yaml:"dialect"`
 }
 

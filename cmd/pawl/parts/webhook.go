@@ -11,19 +11,19 @@ import (
 
 // Webhook takes notifications by HTTP POST.
 type Webhook struct {
-	// Address to listen on, like 127.0.0.1:8081. One that other machines can
-	// reach needs a token or a secret.
+	// Address to listen on, for example 127.0.0.1:8081. An address that other machines can
+	// reach requires a token or a secret.
 	Listen string `yaml:"listen" jsonschema:"required"`
 	// Path of the URL. Default: /events.
 	Path string `yaml:"path"`
-	// The Authorization header that the store sends.
+	// Authorization header of the store.
 	Token config.Secret `yaml:"token"`
-	// The key of Standard Webhooks signatures, "whsec_…".
+	// Key of Standard Webhooks signatures, "whsec_…".
 	Secret config.Secret `yaml:"secret"`
-	// How the store writes notifications. Default: auto.
+	// Format of the notifications. Default: auto.
 	Dialect config.Dialect `yaml:"dialect"`
-	// Believe the order that the store claims although its dialect gives no
-	// guarantee, as on a single MinIO node.
+	// Trust the sequencers of the store although its dialect gives no guarantee, for example
+	// with a single MinIO node.
 	TrustSequencer bool `yaml:"trust_sequencer"`
 }
 

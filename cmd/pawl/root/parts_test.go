@@ -137,7 +137,7 @@ func TestOtherPartsErrors(t *testing.T) {
 		{"run", "tap:", "tab:", `line 3, column 12: sources[0]: unknown field "tab": did you mean "tap"?`},
 		{"run", "file:", "fill:", `line 3, column 18: sources[0].tap: unknown field "fill": did you mean "file"?`},
 		{"run", "{tap: {file: events.json}}", "{}", "line 3, column 11: sources[0]: no source: want one of tap, hose"},
-		{"run", "json}}", "json}, hose: {file: x}}", "line 3, column 11: sources[0]: names more than one source (tap, hose): make an entry of each"},
+		{"run", "json}}", "json}, hose: {file: x}}", "line 3, column 11: sources[0]: more than one source (tap, hose): use a list entry for each"},
 		{"run", "bell: 3B", "bell: low", "line 4, column 79: pipelines[0].ring.bell: want a size above 0"},
 		{"run", ", ring: {bell: 3B}", "", "line 4, column 13: pipelines[0]: no action: want one of ring"},
 	} {
