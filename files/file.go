@@ -98,7 +98,7 @@ func (f *File) Deletable() bool {
 // and objects have a cost even if the file is empty.
 const MinCharge = 4 << 10
 
-// Usage is what the files of an entity use.
+// Usage is the storage and the open uploads of an entity.
 type Usage struct {
 	Bytes int64 // counted against the quota
 	Open  int64 // uploads whose URLs may still be in use
