@@ -41,7 +41,7 @@ func TestDefaults(t *testing.T) {
 	got = own
 	got.setDefaults()
 	if d := cmp.Diff(own, got, ignore); d != "" || got.Logger != logger {
-		t.Errorf("what was set is changed (-want +got):\n%s", d)
+		t.Errorf("a configured value changed (-want +got):\n%s", d)
 	}
 
 	slow := Config{Retry: Retry{Base: time.Hour}}
@@ -186,7 +186,7 @@ func TestAcceptedPipelinesNeverShareOutputs(t *testing.T) {
 					break
 				}
 				if step == len(ps) {
-					t.Fatalf("what %s wrote goes round for ever", ps[start].Name)
+					t.Fatalf("the output of %s returns to its own pipeline", ps[start].Name)
 				}
 				at, object = next, ledger.RowKey{Bucket: out.Bucket, Key: out.Key}
 			}

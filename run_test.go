@@ -117,7 +117,7 @@ func TestRunReturnsTheErrorOfTheFirstSourceThatFails(t *testing.T) {
 			t.Errorf("ended after %s with %v", s.since(), err)
 		}
 		if !errors.Is(other.cause, broken) {
-			t.Errorf("the other source was signalling to end by %v", other.cause)
+			t.Errorf("the other source was cancelled with %v", other.cause)
 		}
 	})
 }
@@ -237,7 +237,7 @@ func TestRunWithoutSweepsReturnsUnsettledMessages(t *testing.T) {
 			return events
 		}
 		if got := lambda().answers; len(got) != 1 || got[0].Ack || got[0].RetryAfter != time.Minute {
-			t.Errorf("answered %+v, want it back in a minute", got)
+			t.Errorf("answered %+v, want a redelivery in a minute", got)
 		}
 		<-time.After(time.Minute)
 		if got := lambda().answers; len(got) != 1 || !got[0].Ack {

@@ -69,7 +69,7 @@ func TestSlowPipelineLeavesRoomInTheBacklog(t *testing.T) {
 		t.Errorf("%d objects are in memory, of which %d run: want at most %d that wait", n, running, waiting)
 	}
 	if crowd(t, a, "pp", 1) != 1 {
-		t.Error("the other pipeline stands still")
+		t.Error("the other pipeline makes no progress")
 	}
 	done := 0
 	for range 10 * objects {
@@ -131,7 +131,7 @@ func TestQuarantineWaitsForItsOwnPipelineFirst(t *testing.T) {
 	}
 	end("p")
 	if n := crowd(t, a, "pp", 2); n != 1 {
-		t.Fatalf("%d attempts of the other pipeline run while one waits to be alone", n)
+		t.Fatalf("%d attempts of the other pipeline run while a quarantined one waits", n)
 	}
 	end("pp")
 	if n := len(a.tasks); n != 1 || crowd(t, a, "p", 0) != 1 {
@@ -139,6 +139,6 @@ func TestQuarantineWaitsForItsOwnPipelineFirst(t *testing.T) {
 	}
 	end("p")
 	if n := crowd(t, a, "pp", 0); n != 2 {
-		t.Fatalf("%d attempts run after it, want those that waited", n)
+		t.Fatalf("%d attempts run afterwards, want the waiting ones", n)
 	}
 }

@@ -109,7 +109,7 @@ func TestSweepFromOlderSnapshot(t *testing.T) {
 	a.takeSweeps()
 	a.step(engine.Swept{Pipeline: "p", Rows: old})
 	if len(a.swaps) != 0 || len(a.takeSweeps()) != 0 {
-		t.Fatal("a row that is settled here is worked on once more, as an older picture shows it")
+		t.Fatal("a settled row is processed again because of an older snapshot")
 	}
 	w.now = start.Add(20 * time.Second)
 	a.step(engine.Tick{})
@@ -141,10 +141,10 @@ func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 	a.step(engine.Tick{})
 	second := a.takeSweeps()
 	if told != 2 || len(second) == 0 || second[len(second)-1].Limit != first.Limit+4 {
-		t.Fatalf("%d rows are told of, and the next sweeps are %+v after one of %d", told, second, first.Limit)
+		t.Fatalf("%d rows are reported, and the next sweeps are %+v after one of %d", told, second, first.Limit)
 	}
 	if out := a.step(engine.Swept{Pipeline: "p", Rows: odd}); len(out) != 0 {
-		t.Errorf("%v: told again", out)
+		t.Errorf("%v: reported again", out)
 	}
 
 	a.step(engine.Deliver{ID: 7, Items: []engine.Item{{Key: parseKey("x"), Event: event.Event{Kind: event.Created}}}})
@@ -156,7 +156,7 @@ func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 		}
 	}
 	if answer == nil || answer.Ack || answer.After == 0 || !a.Idle() {
-		t.Errorf("the event of an unreadable row is answered %+v: want it handed back", answer)
+		t.Errorf("the event of an unreadable row is answered %+v, want a redelivery", answer)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestUnreadableRowsDoNotBlockSweeps(t *testing.T) {
 	asked := 0
 	for sweeps := a.takeSweeps(); len(sweeps) > 0; sweeps = a.takeSweeps() {
 		if asked++; asked > 100 {
-			t.Fatal("it asks again at once, without end")
+			t.Fatal("the engine sweeps in a loop")
 		}
 		a.step(engine.Swept{Pipeline: "p", Rows: all[:min(len(all), sweeps[0].Limit)]})
 	}

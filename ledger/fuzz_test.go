@@ -64,10 +64,10 @@ func checkComesBack(t *testing.T, row *ledger.Row) {
 		t.Fatalf("%s: %v", body, back.Unreadable)
 	}
 	if diff := cmp.Diff(*row, back, sequencers); diff != "" {
-		t.Errorf("it comes back as another (-written +read):\n%s", diff)
+		t.Errorf("the decoded row differs (-written +read):\n%s", diff)
 	}
 	if again, err := ledger.Encode(&back); err != nil || again != body {
-		t.Errorf("it is written as\n%s\nand then as\n%s\n%v", body, again, err)
+		t.Errorf("the row is encoded as\n%s\nand then as\n%s\n%v", body, again, err)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestSwapRejectsMissingOutcomes(t *testing.T) {
 		r := aRow(1)
 		out := swap(t, l, ledger.Change{Key: r.RowKey, Row: r})
 		if !out[0].Applied || told != 1 {
-			t.Errorf("%+v, told %d times", out, told)
+			t.Errorf("%+v, with %d notices", out, told)
 		}
 	})
 }
@@ -114,7 +114,7 @@ func TestSwapBacksOff(t *testing.T) {
 		r := aRow(1)
 		_, err := l.Swap(ctx, []ledger.Change{{Key: r.RowKey, Row: r}})
 		if !errors.Is(err, storetest.ErrLost) || !errors.Is(err, context.Cause(ctx)) {
-			t.Errorf("error %v, want both why it was given up and the last", err)
+			t.Errorf("error %v, want the cause and the last error", err)
 		}
 		if n := lossy.Calls(); n < 100 || n > 300 {
 			t.Errorf("%d calls in ten minutes", n)

@@ -113,7 +113,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %+v, want an unreadable row that says which it is", body, r)
 		}
 		if _, _, why := r.Claim("w", new(ledger.Policy), epoch); r.Settled() || r.State(epoch) != ledger.StateUnreadable || !r.Due().IsZero() || why != ledger.NotDue {
-			t.Errorf("%s: settled %v, state %s, due %v, claim %d: want it left alone", body, r.Settled(), r.State(epoch), r.Due(), why)
+			t.Errorf("%s: settled %v, state %s, due %v, claim %d: want no claim", body, r.Settled(), r.State(epoch), r.Due(), why)
 		}
 	}
 	_, err := ledger.Encode(&ledger.Row{RowKey: k, RetryAt: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)})
@@ -139,7 +139,7 @@ func TestHistoryNotesAreTruncated(t *testing.T) {
 		}
 	}
 	if !strings.HasSuffix(r.LastError, "…") {
-		t.Errorf("a text cut short does not show it: %q", r.LastError)
+		t.Errorf("a truncated text has no ellipsis: %q", r.LastError)
 	}
 	for _, n := range []int{512, 513} {
 		f.Message = strings.Repeat("x", n)

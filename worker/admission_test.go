@@ -31,7 +31,7 @@ func TestDeliveryAdmittedBeforeShutdownIsAnswered(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		if len(ended) > 0 {
-			t.Error("it ended without an answer")
+			t.Error("Run returned without an answer")
 		}
 		answers := 0
 		w.open.Store(uint64(1), &openDelivery{Delivery: source.Delivery{Done: func(source.Outcome) { answers++ }}})

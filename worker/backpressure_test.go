@@ -166,7 +166,7 @@ func TestAckSettledReturnsUnsettledDeliveries(t *testing.T) {
 		waits := first.deliver(w.put("a", "one"))
 		got := second.deliver(w.event(in("a"), event.Created)).all()
 		if len(got) != 1 || got[0].Ack || got[0].RetryAfter != ttl+skew || got[0].Err == nil {
-			t.Errorf("another has it: %+v", got)
+			t.Errorf("another worker has the row: %+v", got)
 		}
 		if len(waits.all()) != 0 {
 			t.Errorf("not settled, but answered %+v", waits.all())

@@ -71,7 +71,7 @@ func TestEventOrderStopsWithoutItsFence(t *testing.T) {
 				var stolen int64
 				n := w.start(byEvent(toOut(func(ctx context.Context, task *worker.Task) error {
 					if task.Fence == stolen {
-						t.Error("it acted without its lease")
+						t.Error("the attempt acted without its lease")
 					}
 					return upper(ctx, task)
 				})))

@@ -100,7 +100,7 @@ func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 				}
 				select {
 				case <-n.ended:
-					t.Error("it ended, and left handlers behind")
+					t.Error("Run returned while handlers were running")
 				default:
 				}
 				other := w.start(matchAll((&busy{}).handle))
@@ -138,10 +138,10 @@ func TestTaskEndsWithItsHandler(t *testing.T) {
 		n.deliver(w.put("a", "one"))
 		w.wantSettled("a")
 		if left.Err() == nil {
-			t.Error("its context has not ended")
+			t.Error("the handler's context has not ended")
 		}
 		if _, err := to.Write([]byte("more")); err == nil {
-			t.Error("its output can still be written to")
+			t.Error("the output is still writable")
 		}
 	})
 }

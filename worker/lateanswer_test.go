@@ -49,7 +49,7 @@ func TestDeadlineCountsFromTheRequest(t *testing.T) {
 					t.Errorf("ended after %s by %v, want %s", got, b.cause, c.want)
 				}
 				if until := w.row("a").Lease.Until; b.at.Add(skew).After(until) {
-					t.Errorf("ended at %s, and others may begin from %s on", b.at, until)
+					t.Errorf("ended at %s, but other workers may begin from %s on", b.at, until)
 				}
 			})
 		})

@@ -205,7 +205,7 @@ func TestLateClaimAnswer(t *testing.T) {
 			t.Errorf("%d handlers began after the deadline", got)
 		}
 		if s := n.Stats(); s.Released != many || s.Failed != 0 {
-			t.Errorf("what was not begun is given back and not counted: %+v", s)
+			t.Errorf("an attempt that has not begun must be released: %+v", s)
 		}
 		for i := range many {
 			w.wantSettled(fmt.Sprint("k", i))

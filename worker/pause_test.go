@@ -163,7 +163,7 @@ func stopped(w *world, stop func(*node), before, change string) {
 		w.wantOutput("a", want)
 	}
 	if n := w.recorder.count("swap renewed: ok"); n > 0 {
-		w.t.Errorf("it woke up and renewed its lease %d times", n)
+		w.t.Errorf("the worker renewed its lease %d times after the pause", n)
 	}
 	w.pass(2 * horizon)
 	w.wantOutput("a", want)

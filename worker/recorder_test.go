@@ -59,7 +59,7 @@ func (t *recorder) want(tb testing.TB, text string) {
 		}
 	}
 	if d := cmp.Diff(lines, t.lines); d != "" {
-		tb.Errorf("it went differently (-want +got):\n%s", d)
+		tb.Errorf("the recording differs (-want +got):\n%s", d)
 	}
 }
 

@@ -174,7 +174,7 @@ func TestOutputFromBeforeARestartIsReplaced(t *testing.T) {
 		n.deliver(w.event(in("a"), event.Removed)).wantAck(w)
 		w.wantSettled("a")
 		if want := []event.Kind{event.Removed, event.Created, event.Removed}; !slices.Equal(told, want) {
-			t.Errorf("told of %v, want %v", told, want)
+			t.Errorf("notices of %v, want %v", told, want)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func TestHandlerMayFinishWithinTheGrace(t *testing.T) {
 		d := source.Delivery{Events: []event.Event{w.put("b", "two")}, Done: answer.take}
 		for _, err := range []error{n.TryDeliver(d), n.Deliver(w.t.Context(), d)} {
 			if !errors.Is(err, source.ErrClosed) {
-				t.Errorf("it still takes deliveries: %v", err)
+				t.Errorf("the worker still accepts deliveries: %v", err)
 			}
 		}
 		if err := n.stop(); err != nil || w.since() != b.work {
@@ -227,7 +227,7 @@ func TestWorkerStoppedBeforeItStarts(t *testing.T) {
 			t.Error(err)
 		}
 		if err := n.TryDeliver(source.Delivery{}); !errors.Is(err, source.ErrClosed) {
-			t.Errorf("took a delivery after its end: %v", err)
+			t.Errorf("accepted a delivery after Run returned: %v", err)
 		}
 	})
 }
