@@ -73,10 +73,10 @@ func (h *History) check(limit time.Duration) error {
 		switch verdict, info := porcupine.CheckOperationsVerbose(model, append(calls, last), limit); verdict {
 		case porcupine.Ok:
 		case porcupine.Illegal:
-			return fmt.Errorf("register %s: its %d calls have no order in which they make sense; the first without a number is where the longest ends:\n%s",
+			return fmt.Errorf("register %s: its %d calls have no valid order; the longest valid order ends before the first call without a number:\n%s",
 				register, len(calls), formatCalls(calls, longestOrder(info)))
 		default:
-			return fmt.Errorf("register %s: no verdict on %d calls within %s:\n%s", register, len(calls), limit, formatCalls(calls, nil))
+			return fmt.Errorf("register %s: the check of %d calls did not end within %s:\n%s", register, len(calls), limit, formatCalls(calls, nil))
 		}
 	}
 	return nil

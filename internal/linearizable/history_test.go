@@ -76,7 +76,7 @@ func TestErrorListsCalls(t *testing.T) {
 	h.Add(1, "k", 10, 15, Applied("", "a"))
 	h.Add(3, "k", 40, openEnd, Unknown("a", "b"))
 	got := h.Check().Error()
-	want := `register k: its 3 calls have no order in which they make sense; the first without a number is where the longest ends:
+	want := `register k: its 3 calls have no valid order; the longest valid order ends before the first call without a number:
   1          10ns to         15ns  client 1: replace nothing by a: applied
   -          20ns to         30ns  client 2: read nothing
   -          40ns to        never  client 3: replace a by b: unknown
@@ -95,7 +95,7 @@ func TestCheckTimesOut(t *testing.T) {
 	}
 	h.Add(1, "k", 1, 2, Read("never written"))
 	err := h.check(time.Millisecond)
-	if err == nil || !strings.Contains(err.Error(), "no verdict on 81 calls") {
+	if err == nil || !strings.Contains(err.Error(), "the check of 81 calls did not end") {
 		t.Errorf("Check = %v", err)
 	}
 }

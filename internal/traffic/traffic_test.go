@@ -123,7 +123,7 @@ func TestSeeds(t *testing.T) {
 	}
 	one := texts(1)
 	if !slices.Equal(one, texts(1)) || slices.Equal(one, texts(2)) {
-		t.Error("a seed does not say what the traffic is")
+		t.Error("a seed does not determine the traffic")
 	}
 	if f := measure(t, New(small, "inputs", start, 3)); f.notifications != small.Notifications() || f.lost != small.Lost || f.keys != small.Keys {
 		t.Errorf("%+v, want %+v", f, small)

@@ -136,7 +136,7 @@ func (g *group) awaitReady(ctx context.Context) error {
 			return nil
 		case ended := <-g.over:
 			g.over <- ended // for end
-			err = errors.New("it ended at once")
+			err = errors.New("it exited during its start")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

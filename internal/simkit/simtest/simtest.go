@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	histories = flag.Uint64("histories", 0, "number of `worlds` that TestWorlds plays; 0 means its default")
+	histories = flag.Uint64("histories", 0, "number of `worlds` that TestWorlds runs; 0 means its default")
 	seed      = flag.Uint64("seed", 1, "`seed` of the first world")
-	tape      = flag.String("tape", "", "`tape` that TestReplay plays")
+	tape      = flag.String("tape", "", "`tape` that TestReplay runs")
 )
 
 // Worlds runs as many worlds as the flag -histories, or count. It shrinks the first world that
