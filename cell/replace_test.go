@@ -41,11 +41,11 @@ func TestReplace(t *testing.T) {
 		after   string
 	}{
 		{"accepted", fakeCell{}, old, cell.Landed, nil, ours},
-		{"silence, and there", fakeCell{answer: errNoAnswer, lands: true}, old, cell.Landed, nil, ours},
-		{"silence, and not there", fakeCell{answer: errNoAnswer}, old, cell.Unclear, errNoAnswer, old},
-		{"silence, and no look", fakeCell{answer: errNoAnswer, lands: true, readErr: cell.ErrUnavailable}, old, cell.Unclear, cell.ErrUnavailable, old},
-		{"another's", fakeCell{}, "of an older one", cell.Lost, cell.ErrPrecondition, "of an older one"},
-		{"another's, and none expected", fakeCell{}, "", cell.Lost, cell.ErrPrecondition, ""},
+		{"no answer, found", fakeCell{answer: errNoAnswer, lands: true}, old, cell.Landed, nil, ours},
+		{"no answer, not found", fakeCell{answer: errNoAnswer}, old, cell.Unclear, errNoAnswer, old},
+		{"no answer, and read fails", fakeCell{answer: errNoAnswer, lands: true, readErr: cell.ErrUnavailable}, old, cell.Unclear, cell.ErrUnavailable, old},
+		{"other value", fakeCell{}, "of an older one", cell.Lost, cell.ErrPrecondition, "of an older one"},
+		{"other value, none expected", fakeCell{}, "", cell.Lost, cell.ErrPrecondition, ""},
 		{"refused", fakeCell{answer: cell.ErrRefused}, old, cell.Lost, cell.ErrRefused, old},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -20,8 +20,8 @@ type lookResult struct {
 }
 
 var (
-	unchanged = lookResult{cell.Unclear, nil}
-	blind     = lookResult{cell.Unclear, errors.New("no look")}
+	unchanged  = lookResult{cell.Unclear, nil}
+	failedRead = lookResult{cell.Unclear, errors.New("read fails")}
 )
 
 // scriptedWrite is a write with scripted answers and results of Look.
@@ -45,7 +45,7 @@ func newScriptedWrite(t *testing.T, trust cell.Trust, resolves int, answers []er
 		},
 		Look: func(context.Context, error) (cell.Outcome, error) {
 			if len(p.looks) == 0 {
-				t.Fatal("unexpected look")
+				t.Fatal("unexpected read")
 			}
 			look := p.looks[0]
 			p.looks = p.looks[1:]
@@ -70,7 +70,7 @@ func (p *scriptedWrite) wantResult(outcome cell.Outcome, err error, unanswered i
 		p.t.Errorf("%v, %v, %d unanswered; want %v, %v, %d", got, gotErr, p.Unanswered, outcome, err, unanswered)
 	}
 	if len(p.answers) > 0 || len(p.looks) > 0 {
-		p.t.Errorf("%d requests and %d looks were not made", len(p.answers), len(p.looks))
+		p.t.Errorf("%d requests and %d reads were not made", len(p.answers), len(p.looks))
 	}
 }
 
@@ -90,38 +90,38 @@ func TestWrite(t *testing.T) {
 		unanswered int
 	}{
 		{"accepted", cell.Trust{}, answers{nil}, nil, cell.Landed, nil, 0},
-		{"accepted after silence", cell.Trust{}, answers{errNoAnswer, nil}, []lookResult{unchanged}, cell.Landed, nil, 1},
+		{"accepted after no answer", cell.Trust{}, answers{errNoAnswer, nil}, []lookResult{unchanged}, cell.Landed, nil, 1},
 
 		{"unsent", cell.Trust{}, answers{cell.ErrUnsent, nil}, nil, cell.Landed, nil, 0},
 		{"unsent three times", cell.Trust{}, answers{cell.ErrUnsent, cell.ErrUnsent, cell.ErrUnsent}, nil, cell.Lost, cell.ErrUnsent, 0},
-		{"unsent after silence", cell.Trust{}, answers{errNoAnswer, cell.ErrUnsent, cell.ErrUnsent}, []lookResult{unchanged}, cell.Unclear, cell.ErrUnsent, 1},
+		{"unsent after no answer", cell.Trust{}, answers{errNoAnswer, cell.ErrUnsent, cell.ErrUnsent}, []lookResult{unchanged}, cell.Unclear, cell.ErrUnsent, 1},
 
 		{"refused permanently", cell.Trust{}, answers{refused}, nil, cell.Lost, cell.ErrRefused, 0},
-		{"refused after silence, and there", cell.Trust{}, answers{errNoAnswer, refused}, []lookResult{unchanged, {cell.Landed, nil}}, cell.Landed, nil, 1},
-		{"refused after silence, and not there", cell.Trust{}, answers{errNoAnswer, refused}, []lookResult{unchanged, unchanged}, cell.Unclear, cell.ErrRefused, 1},
-		{"refused after silence, trusted", trusting, answers{errNoAnswer, refused}, []lookResult{unchanged}, cell.Unclear, cell.ErrRefused, 1},
+		{"refused after no answer, found", cell.Trust{}, answers{errNoAnswer, refused}, []lookResult{unchanged, {cell.Landed, nil}}, cell.Landed, nil, 1},
+		{"refused after no answer, not found", cell.Trust{}, answers{errNoAnswer, refused}, []lookResult{unchanged, unchanged}, cell.Unclear, cell.ErrRefused, 1},
+		{"refused after no answer, trusted", trusting, answers{errNoAnswer, refused}, []lookResult{unchanged}, cell.Unclear, cell.ErrRefused, 1},
 		{"refused after a conflict", cell.Trust{}, answers{cell.ErrConflict, refused}, []lookResult{unchanged, unchanged}, cell.Unclear, cell.ErrRefused, 0},
 
-		{"412, not there", cell.Trust{}, answers{cell.ErrPrecondition, nil}, []lookResult{unchanged}, cell.Landed, nil, 0},
-		{"412, and there", cell.Trust{}, answers{cell.ErrPrecondition}, []lookResult{{cell.Landed, nil}}, cell.Landed, nil, 0},
-		{"412, another's", cell.Trust{}, answers{cell.ErrPrecondition}, []lookResult{{cell.Lost, nil}}, cell.Lost, nil, 0},
-		{"412, no look", cell.Trust{}, answers{cell.ErrPrecondition}, []lookResult{blind}, cell.Unclear, blind.err, 1},
+		{"412, not found", cell.Trust{}, answers{cell.ErrPrecondition, nil}, []lookResult{unchanged}, cell.Landed, nil, 0},
+		{"412, found", cell.Trust{}, answers{cell.ErrPrecondition}, []lookResult{{cell.Landed, nil}}, cell.Landed, nil, 0},
+		{"412, other value", cell.Trust{}, answers{cell.ErrPrecondition}, []lookResult{{cell.Lost, nil}}, cell.Lost, nil, 0},
+		{"412, read fails", cell.Trust{}, answers{cell.ErrPrecondition}, []lookResult{failedRead}, cell.Unclear, failedRead.err, 1},
 		{"412, trusted", trusting, answers{cell.ErrPrecondition}, nil, cell.Lost, nil, 0},
-		{"412 after silence, trusted, and there", trusting, answers{errNoAnswer, cell.ErrPrecondition}, []lookResult{unchanged, {cell.Landed, nil}}, cell.Landed, nil, 1},
+		{"412 after no answer, trusted, found", trusting, answers{errNoAnswer, cell.ErrPrecondition}, []lookResult{unchanged, {cell.Landed, nil}}, cell.Landed, nil, 1},
 
-		{"409, not there", cell.Trust{}, answers{cell.ErrConflict, nil}, []lookResult{unchanged}, cell.Landed, nil, 0},
-		{"409, and there", cell.Trust{}, answers{cell.ErrConflict}, []lookResult{{cell.Landed, nil}}, cell.Landed, nil, 0},
-		{"409, no look", cell.Trust{}, answers{cell.ErrConflict}, []lookResult{blind}, cell.Unclear, blind.err, 0},
+		{"409, not found", cell.Trust{}, answers{cell.ErrConflict, nil}, []lookResult{unchanged}, cell.Landed, nil, 0},
+		{"409, found", cell.Trust{}, answers{cell.ErrConflict}, []lookResult{{cell.Landed, nil}}, cell.Landed, nil, 0},
+		{"409, read fails", cell.Trust{}, answers{cell.ErrConflict}, []lookResult{failedRead}, cell.Unclear, failedRead.err, 0},
 		{"409, trusted", trusting, answers{cell.ErrConflict, nil}, nil, cell.Landed, nil, 0},
 		{"409 three times, trusted", trusting, answers{cell.ErrConflict, cell.ErrConflict, cell.ErrConflict}, nil, cell.Lost, cell.ErrConflict, 0},
 
-		{"silence, and there", cell.Trust{}, answers{errNoAnswer}, []lookResult{{cell.Landed, nil}}, cell.Landed, nil, 0},
-		{"silence, and more on top", cell.Trust{}, answers{errNoAnswer}, []lookResult{{cell.Superseded, nil}}, cell.Superseded, nil, 0},
-		{"silence, another's", cell.Trust{}, answers{errNoAnswer}, []lookResult{{cell.Lost, nil}}, cell.Lost, nil, 1},
-		{"silence, another's, and a reason", cell.Trust{}, answers{errNoAnswer}, []lookResult{{cell.Lost, errNoAnswer}}, cell.Lost, errNoAnswer, 1},
-		{"silence, no look", cell.Trust{}, answers{errNoAnswer}, []lookResult{blind}, cell.Unclear, blind.err, 1},
-		{"silence twice, and there", cell.Trust{}, answers{errNoAnswer, errNoAnswer}, []lookResult{unchanged, {cell.Landed, nil}}, cell.Landed, nil, 1},
-		{"silence three times", cell.Trust{}, answers{errNoAnswer, errNoAnswer, errNoAnswer}, []lookResult{unchanged, unchanged, unchanged}, cell.Unclear, errNoAnswer, 3},
+		{"no answer, found", cell.Trust{}, answers{errNoAnswer}, []lookResult{{cell.Landed, nil}}, cell.Landed, nil, 0},
+		{"no answer, superseded", cell.Trust{}, answers{errNoAnswer}, []lookResult{{cell.Superseded, nil}}, cell.Superseded, nil, 0},
+		{"no answer, other value", cell.Trust{}, answers{errNoAnswer}, []lookResult{{cell.Lost, nil}}, cell.Lost, nil, 1},
+		{"no answer, other value, with an error", cell.Trust{}, answers{errNoAnswer}, []lookResult{{cell.Lost, errNoAnswer}}, cell.Lost, errNoAnswer, 1},
+		{"no answer, read fails", cell.Trust{}, answers{errNoAnswer}, []lookResult{failedRead}, cell.Unclear, failedRead.err, 1},
+		{"two requests unanswered, found", cell.Trust{}, answers{errNoAnswer, errNoAnswer}, []lookResult{unchanged, {cell.Landed, nil}}, cell.Landed, nil, 1},
+		{"three requests unanswered", cell.Trust{}, answers{errNoAnswer, errNoAnswer, errNoAnswer}, []lookResult{unchanged, unchanged, unchanged}, cell.Unclear, errNoAnswer, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			newScriptedWrite(t, c.trust, 1, c.answers, c.looks...).wantResult(c.outcome, c.err, c.unanswered)
@@ -133,7 +133,7 @@ func TestWrite(t *testing.T) {
 // refusal leaves no request unanswered.
 func TestFindThatResolvesNothing(t *testing.T) {
 	newScriptedWrite(t, cell.Trust{}, 0, []error{errNoAnswer}, lookResult{cell.Landed, nil}).wantResult(cell.Landed, nil, 1)
-	newScriptedWrite(t, cell.Trust{}, 0, []error{cell.ErrPrecondition}, blind).wantResult(cell.Unclear, blind.err, 0)
+	newScriptedWrite(t, cell.Trust{}, 0, []error{cell.ErrPrecondition}, failedRead).wantResult(cell.Unclear, failedRead.err, 0)
 }
 
 // TestSharedWrite checks that Look also follows the first permanent refusal.
@@ -147,7 +147,7 @@ func TestSharedWrite(t *testing.T) {
 		{lookResult{cell.Landed, nil}, cell.Landed, nil},
 		{lookResult{cell.Lost, nil}, cell.Lost, nil},
 		{unchanged, cell.Unclear, refused},
-		{blind, cell.Unclear, blind.err},
+		{failedRead, cell.Unclear, failedRead.err},
 	} {
 		p := newScriptedWrite(t, cell.Trust{}, 0, []error{refused}, c.look)
 		p.Shared = true
@@ -157,8 +157,8 @@ func TestSharedWrite(t *testing.T) {
 
 // TestRunAgainRemembersRequests checks that a second run knows the requests of the first.
 func TestRunAgainRemembersRequests(t *testing.T) {
-	p := newScriptedWrite(t, cell.Trust{}, 1, []error{errNoAnswer}, blind)
-	p.wantResult(cell.Unclear, blind.err, 1)
+	p := newScriptedWrite(t, cell.Trust{}, 1, []error{errNoAnswer}, failedRead)
+	p.wantResult(cell.Unclear, failedRead.err, 1)
 	p.answers, p.looks = []error{cell.Refusal("denied")}, []lookResult{{cell.Landed, nil}}
 	p.wantResult(cell.Landed, nil, 1)
 }
