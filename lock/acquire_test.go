@@ -175,6 +175,6 @@ func TestOpen(t *testing.T) {
 		b.noError(err)
 		b.noError(b.mustAcquire(m.Acquire(b.Context())).Release(b.Context()))
 		_, err = Open(b.Context(), u.calls, "nowhere", "")
-		b.wantError(err, bucket.ErrNoBucket, "check the store for locks")
+		b.wantError(err, bucket.ErrNoBucket, "supports locks")
 	})
 }

@@ -210,7 +210,7 @@ func TestOpenRejectsStoreThatIgnoresConditions(t *testing.T) {
 	}{{true, false, "it ignores If-None-Match, "}, {false, true, "it ignores If-Match"}, {true, true, "it ignores If-"}} {
 		inBubble(t, func(b *bubble) {
 			opened, err := Open(b.Context(), ignoresConditions{b.store, c.absent, c.match}, "b", "locks/")
-			b.wantError(err, bucket.ErrIgnored, c.says, "check the store for locks")
+			b.wantError(err, bucket.ErrIgnored, c.says, "supports locks")
 			if opened != nil || len(b.keys()) > 0 {
 				b.Errorf("it is opened: %v; left behind: %q", opened, b.keys())
 			}

@@ -20,7 +20,7 @@ type Bucket struct {
 // [bucket.ErrIgnored].
 func Open(ctx context.Context, store bucket.Store, name, prefix string) (*Bucket, error) {
 	if err := doctor.Prove(ctx, store, name, prefix, doctor.Locks); err != nil {
-		return nil, fmt.Errorf("check the store for locks: %w", err)
+		return nil, err
 	}
 	return Proved(store, name), nil
 }
