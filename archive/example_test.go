@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// This program stores a stream in a bucket, both in memory. With kinesisstream, s3bucket
-// and store/sqlite or store/postgres it does so for a stream of Kinesis, across crashes.
+// This program stores a stream in a bucket, both in memory. Use kinesisstream, s3bucket, and
+// store/sqlite or store/postgres for a Kinesis stream.
 func ExampleRunner() {
 	ctx, stop := context.WithCancel(context.Background())
 	stream := archivetest.NewFake(1)

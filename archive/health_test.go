@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestFailingWorkerPausesThenProbes: three failed tries in a row end the sharing, a probe
-// that fails doubles the pause, and a stored object ends all of it.
+// TestFailingWorkerPausesThenProbes checks that three consecutive failures end the sharing,
+// that a failed probe doubles the pause, and that a stored object resets the state.
 func TestFailingWorkerPausesThenProbes(t *testing.T) {
 	const lease = 30 * time.Second
 	var h health
@@ -24,7 +24,7 @@ func TestFailingWorkerPausesThenProbes(t *testing.T) {
 	h.fail(now, lease)
 	want(sharing)
 	for range 5 {
-		h.fail(now, lease) // tries that began before the worker was sick do not lengthen the pause
+		h.fail(now, lease) // attempts that started before the pause do not lengthen it
 	}
 	want(resting)
 	pause := 2 * lease
@@ -43,8 +43,8 @@ func TestFailingWorkerPausesThenProbes(t *testing.T) {
 	want(sharing)
 }
 
-// TestShares: sharing workers leave a shard to each prober, and cover all others. Without
-// a sharing worker a sick one tries all.
+// TestShares checks that sharing workers leave one shard to each prober and cover all others.
+// Without a sharing worker, an unhealthy one tries all shards.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		peers peers

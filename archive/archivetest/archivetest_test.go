@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/archive/archivetest"
 )
 
-// TestFake holds the fake to what the real streams are held to.
+// TestFake runs the conformance suite with the fake.
 func TestFake(t *testing.T) {
 	for name, f := range map[string]func(*archivetest.Fake){
 		"as it is":       func(*archivetest.Fake) {},
