@@ -65,7 +65,7 @@ func TestGapOfMalformedRecords(t *testing.T) {
 	})
 }
 
-// TestGapBehindRecoveredGap checks that no record is known behind a gap that a recovery has
+// TestGapBehindRecoveredGap checks that no record is known after a gap that a recovery has
 // skipped.
 func TestGapBehindRecoveredGap(t *testing.T) {
 	withEnv(t, 1, func(p *env) {

@@ -166,7 +166,7 @@ func (p Progress) stored(o *Planned) Progress {
 	return p
 }
 
-// RecordQuiet commits the intent, and records that no record behind it arrived before a time.
+// RecordQuiet commits the intent, and records that no later record arrived before a time.
 func (p Progress) RecordQuiet(before time.Time) Progress {
 	p = p.Commit()
 	p.SeenEmpty = latest(p.SeenEmpty, before)

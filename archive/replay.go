@@ -79,7 +79,7 @@ func (s *shard) replayObject(ctx context.Context, i int) (bool, error) {
 }
 
 // rereadRecords reads the records of object i of the intent again, and reports whether all of
-// them still exist. It reads until a record behind the object, because a stream may return
+// them still exist. It reads until a record after the object, because a stream may return
 // empty pages before the record that exists.
 func (s *shard) rereadRecords(ctx context.Context, i int) (records []Record, whole bool, err error) {
 	o := &s.progress.Intent.Objects[i]

@@ -14,7 +14,7 @@ import (
 // A stream silently skips expired records. A tail therefore starts at a known record, the
 // anchor, and requires that record to come first. It starts again at the anchor if its read
 // position may expire. A page that begins with the anchor must also contain the next record.
-// Otherwise the anchor expires eventually, and the range behind it becomes a gap.
+// Otherwise the anchor expires eventually, and the range after it becomes a gap.
 type tail struct {
 	stream    Stream
 	shard     string
@@ -23,12 +23,12 @@ type tail struct {
 
 	// at is the number up to which the shard was read. Empty means that nothing was read.
 	at Number
-	// anchor is the record that must come first: at, or a record behind it. Empty means that
+	// anchor is the record that must come first: at, or a record after it. Empty means that
 	// there is no anchor; then every record that arrived at since or later must exist.
 	anchor       Number
 	guessed      bool // it is unknown whether the anchor is a record
 	since        time.Time
-	seenEmpty    time.Time // no record behind at arrived before this time
+	seenEmpty    time.Time // no record after at arrived before this time
 	start        Position  // where to start without an anchor
 	unlisted     bool      // the stream no longer lists the shard
 	positionTime time.Time
@@ -44,7 +44,7 @@ type readResult struct {
 	knownLost Number // the number of a record that is known to be lost; empty if there is none
 	records   []Record
 	end       bool // the shard is closed, and all of it was read
-	// emptyAt is the time of a read that found no record behind the previous ones. Zero if it
+	// emptyAt is the time of a read that found no new record. Zero if it
 	// found records, or if records may have expired.
 	emptyAt time.Time
 }

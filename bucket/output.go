@@ -11,8 +11,8 @@ import (
 )
 
 // Output is the right of one attempt to change one output object. The attempt pins the output
-// before it reads the input. It may change the output once, if the output still is what was
-// pinned. Output has no goroutines and no clock, and is not safe for concurrent use.
+// before it reads the input. It may change the output once, if the output still has the
+// pinned state. Output has no goroutines and no clock, and is not safe for concurrent use.
 //
 // # Answers
 //
@@ -30,7 +30,7 @@ import (
 //	409, 429                  (not sent)                  sent again; after the third: ErrConflict
 //	403, 400, no bucket…      (not sent)                  Lost, that error: this request wrote nothing
 //	unclear, unanswered+1     own nonce                   Landed; this request is resolved, unanswered-1
-//	unclear, unanswered+1     what was pinned             may land later: sent again; after the third: ErrUnclear
+//	unclear, unanswered+1     the pinned state            may land later: sent again; after the third: ErrUnclear
 //	unclear, unanswered+1     something else              Lost, ErrOutputChanged, unsure
 //	unclear, unanswered+1     HEAD fails                  ErrUnclear, unsure
 //
@@ -64,7 +64,7 @@ import (
 //	unclear, unanswered+1     nothing                     Landed, but unsure: it may land on a later object with
 //	                                                      the same content, or on any later object in a store that
 //	                                                      ignores If-Match on DELETE (MinIO)
-//	unclear, unanswered+1     what was pinned             sent again; after the third: ErrUnclear
+//	unclear, unanswered+1     the pinned state            sent again; after the third: ErrUnclear
 //	unclear, unanswered+1     something else              Lost, ErrOutputChanged, unsure
 //	unclear, unanswered+1     HEAD fails                  ErrUnclear, unsure
 //
@@ -86,7 +86,7 @@ type Output struct {
 	used   bool
 }
 
-// ErrOutputChanged is returned if the output is no longer what was pinned, because another
+// ErrOutputChanged is returned if the output no longer has the pinned state, because another
 // attempt changed it. Pin the output and read the input again.
 var ErrOutputChanged = errors.New("the output has changed since it was pinned")
 

@@ -12,7 +12,7 @@ import (
 // tries is the maximum number of times that a change is sent.
 const tries = 3
 
-// Publish writes the object if it still is what was pinned. It calls body for each try and
+// Publish writes the object if it still has the pinned state. It calls body for each try and
 // closes the result; a result that is an [io.Seeker] is sent with a signed digest. size is its
 // exact length in bytes.
 //
@@ -73,7 +73,7 @@ func (o *Output) copier(methods CopyMethod, size int64) (Copier, CopyMethod) {
 	return c, methods.choose(size)
 }
 
-// Remove removes the object if it still is what was pinned. If there was no object, Remove
+// Remove removes the object if it still has the pinned state. If there was no object, Remove
 // sends nothing. It returns the same errors as [Output.Publish].
 func (o *Output) Remove(ctx context.Context) (Result, error) {
 	if !o.exists {

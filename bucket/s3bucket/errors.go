@@ -69,7 +69,7 @@ type storeError struct{ err error }
 func (a storeError) Unwrap() error { return a.err }
 
 func (a storeError) Error() string {
-	op, ok := a.err.(*smithy.OperationError) //nolint:errorlint // what is around it says more
+	op, ok := a.err.(*smithy.OperationError) //nolint:errorlint // a wrapping error has more details
 	if !ok {
 		return a.err.Error()
 	}
