@@ -36,7 +36,8 @@ type Config struct {
 type Options struct {
 	Pipelines []string // names; empty selects all
 	Prefix    string   // selects keys with this prefix
-	// SettleWindow is how late a notification may be: what changed since is left alone.
+	// SettleWindow is the longest expected delay of a notification. The audit ignores
+	// objects that changed within it.
 	SettleWindow time.Duration
 	// Listing replaces the listing of the bucket with the state at AsOf. The audit ignores
 	// objects that changed after AsOf. ListingName is the name in the report.

@@ -98,7 +98,7 @@ func TestForeignOutputsAreKept(t *testing.T) {
 		rowWithHave("in/a", event.Created, w.put(t, "in/a", "a")), rowWithHave("in/b", event.Created, w.put(t, "in/b", "b")),
 		rowWithHave("in/copied-to", event.Removed, ledger.Identity{}), rowWithHave("in/removed", event.Removed, ledger.Identity{}))
 	w.published(t, "o/a.webp", "p", "in/a")
-	w.published(t, "o/b.webp", "p", "") // older
+	w.published(t, "o/b.webp", "p", "") // from an older version of Pawl
 	w.published(t, "o/favourites/a.webp", "p", "in/a")
 	w.published(t, "o/copied-to.webp", "p", "in/a")
 	w.published(t, "o/old.webp", "p", "") // its metadata names no object

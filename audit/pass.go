@@ -49,7 +49,7 @@ type Pass struct {
 	AsOf     time.Time    // time of the listing, if it is old; later changes are ignored
 	Objects  bucket.Store // for HEAD requests
 	Ledger   *ledger.Ledger
-	// SettleWindow is how late a notification may be.
+	// SettleWindow is the longest expected delay of a notification.
 	SettleWindow time.Duration
 	// PurgeWatermark, if set, returns the purge watermark. An audit ignores objects
 	// without a row that are older. It is called after the rows were loaded.
