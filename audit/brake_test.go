@@ -23,8 +23,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestBrakeThreshold counts removals at, below, and above both bounds: more than 100,
-// and more than one in ten of the rows with a created Have.
+// TestBrakeThreshold counts removals at, below, and above both limits: 100, and one in
+// ten of the rows with a created Have.
 func TestBrakeThreshold(t *testing.T) {
 	for _, test := range []struct {
 		rows, gone, tombstones int
@@ -79,7 +79,8 @@ func (w *world) remove(t *testing.T, key string) {
 	}
 }
 
-// TestBrakeWithholdsOutputs loses the ledger and empties the bucket: the outputs stay.
+// TestBrakeWithholdsOutputs checks that outputs stay after the ledger is lost and the
+// bucket is emptied.
 func TestBrakeWithholdsOutputs(t *testing.T) {
 	w := newWorld(t)
 	w.places("in/")
@@ -96,8 +97,8 @@ func TestBrakeWithholdsOutputs(t *testing.T) {
 	}
 }
 
-// TestBrakeInSchedule empties the bucket: each scheduled audit withholds the removals,
-// repairs what else was lost, and tells the observer.
+// TestBrakeInSchedule empties the bucket. Each scheduled audit withholds the removals,
+// repairs all other losses, and calls the observer.
 func TestBrakeInSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, o := newLosses(t, seed(t), 2000), &notices{}
@@ -122,16 +123,16 @@ func TestBrakeInSchedule(t *testing.T) {
 		wg.Wait()
 		n, last := o.count(engine.RemovalsWithheld)
 		if n != 3 || last.N < 1000 || last.Key.Pipeline != "p" {
-			t.Errorf("the observer was told %d times of withheld removals: %+v", n, last)
+			t.Errorf("the observer received %d reports of withheld removals: %+v", n, last)
 		}
 		delete(l.ledger.raised, ledger.RowKey{Pipeline: "p", Bucket: photos, Key: "created"})
 		if len(l.ledger.raised) > 0 {
-			t.Errorf("%d rows were raised, and none was to be", len(l.ledger.raised))
+			t.Errorf("%d rows were raised, want none", len(l.ledger.raised))
 		}
 	})
 }
 
-// emptiedStore is a bucket that is emptied after so many requests.
+// emptiedStore is a bucket that is emptied after a number of requests.
 type emptiedStore struct {
 	bucket.Store
 	left atomic.Int64
@@ -156,7 +157,8 @@ func (v *emptiedStore) List(ctx context.Context, name, prefix, startAfter string
 	}
 }
 
-// halfEmptiedStore is a bucket that loses all objects from the key "1000" on after it was listed once.
+// halfEmptiedStore is a bucket that loses all objects from the key "1000" on after its
+// first listing.
 type halfEmptiedStore struct {
 	bucket.Store
 	lists atomic.Int64
@@ -182,8 +184,8 @@ func (h *halfEmptiedStore) List(ctx context.Context, name, prefix, startAfter st
 	}
 }
 
-// TestBrakeLogsRaisedAndWithheld empties the bucket during the second pass, which has raised some
-// removals before: the log says how many were raised, and how many withheld.
+// TestBrakeLogsRaisedAndWithheld empties the bucket during the second pass, after the
+// pass has raised some removals. The log has the numbers of raised and withheld removals.
 func TestBrakeLogsRaisedAndWithheld(t *testing.T) {
 	w := newConvergedWorld(t, 2000)
 	for i := range 75 {
@@ -205,10 +207,10 @@ func TestBrakeLogsRaisedAndWithheld(t *testing.T) {
 	}
 }
 
-// TestBrakeInSimulations empties the bucket before an audit, in its midst, or never, and kills
-// the audit again and again. If the first pass counts too many removals, none is raised,
-// however often the audit was killed. If it does not, no more are raised than the brake
-// permits. All else that was lost is raised.
+// TestBrakeInSimulations empties the bucket before or during an audit, or never, and
+// kills the audit repeatedly. If the first pass counts too many removals, the audit must
+// raise none. Otherwise it must not raise more than the limit. It must raise all other
+// losses.
 func TestBrakeInSimulations(t *testing.T) {
 	const most = 60
 	rng := seed(t)
@@ -221,7 +223,7 @@ func TestBrakeInSimulations(t *testing.T) {
 	t.Log(seen)
 	for _, what := range kinds {
 		if missing(what) {
-			t.Errorf("no world has removals that are %s", what)
+			t.Errorf("no simulation has removals that are %s", what)
 		}
 	}
 }
@@ -239,12 +241,12 @@ func simulateBrake(t *testing.T, rng *rand.Rand, seen map[string]int) {
 			t.Fatal(err)
 		}
 		if limit++; row.Have.Kind != event.Created {
-			t.Fatalf("%s is no row of a created object", row.Key)
+			t.Fatalf("%s is not the row of a created object", row.Key)
 		}
 	}
 	limit = max(100, limit/10)
 	killed := false    // in the second pass
-	before := int64(0) // removals that earlier audits raised: a kill may come when all is saved
+	before := int64(0) // removals of earlier audits, because a kill can follow the last checkpoint
 	var report audit.Report
 	for err := errKilled; err != nil; kills-- {
 		ctx, kill := context.WithCancel(t.Context())
@@ -260,7 +262,7 @@ func simulateBrake(t *testing.T, rng *rand.Rand, seen map[string]int) {
 		report, err = a.Run(ctx, audit.Options{SettleWindow: time.Hour, Ranges: 1 + rng.IntN(4)})
 		kill()
 		if !report.Started.Equal(was) {
-			before = raised // it resumed no other audit
+			before = raised // the audit started over
 		}
 		second := l.removals(t) > 0
 		killed = killed || err != nil && second
@@ -273,9 +275,9 @@ func simulateBrake(t *testing.T, rng *rand.Rand, seen map[string]int) {
 	total, removals := report.Total(), l.removals(t)
 	switch {
 	case total.Removable > limit && (removals > before || total.Withheld != total.Removable):
-		t.Errorf("%d removals were raised, and none of %d was to be: %+v", removals, limit, total)
+		t.Errorf("%d removals were raised, want none, limit %d: %+v", removals, limit, total)
 	case !killed && removals > limit:
-		t.Errorf("%d removals were raised, at most %d were to be: %+v", removals, limit, total)
+		t.Errorf("%d removals were raised, want at most %d: %+v", removals, limit, total)
 	case requests == 1<<40 && total.Withheld == 0:
 		l.check(t)
 	}
@@ -289,7 +291,7 @@ func simulateBrake(t *testing.T, rng *rand.Rand, seen map[string]int) {
 	}
 }
 
-// removals counts the rows that want a removal.
+// removals returns the number of rows whose Want is a removal.
 func (l *losses) removals(t *testing.T) (n int64) {
 	t.Helper()
 	for row, err := range l.ledger.Scan(t.Context(), ledger.Range{}) {

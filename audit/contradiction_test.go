@@ -35,18 +35,18 @@ func TestListedOnlyObjects(t *testing.T) {
 		t.Errorf("examples: %+v, want %+v first", r.Examples, example)
 	}
 	if raised := w.settle(t); raised != nil {
-		t.Errorf("it raised %q", raised)
+		t.Errorf("the audit raised %q", raised)
 	}
 }
 
-// headlessStore is a store that lists its objects, and does not find them.
+// headlessStore is a store that lists its objects but returns not found for HEAD.
 type headlessStore struct{ bucket.Store }
 
 func (headlessStore) Head(context.Context, event.Object) (bucket.Info, error) {
 	return bucket.Info{}, bucket.ErrNotFound
 }
 
-// TestRemovedMeanwhileIsNoContradiction removes an object after it was listed.
+// TestRemovedMeanwhileIsNoContradiction removes an object after its listing.
 func TestRemovedMeanwhileIsNoContradiction(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t, rowWithHave("a", event.Created, ledger.Identity{ETag: "x"}))
@@ -59,7 +59,7 @@ func TestRemovedMeanwhileIsNoContradiction(t *testing.T) {
 	}
 }
 
-// removingStore removes what it has listed.
+// removingStore removes each object that it has listed.
 type removingStore struct {
 	*world
 	t *testing.T

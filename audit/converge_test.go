@@ -13,9 +13,9 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestConverges lets an object change while its notifications are lost, doubled
-// and reordered, and workers and audits come by. When nothing happens any more,
-// one audit repairs what was lost, and those after it find nothing.
+// TestConverges changes an object while notifications are lost, duplicated and reordered,
+// and workers and audits run. After the last change, one audit must repair all losses,
+// and the next must find nothing.
 func TestConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &convergence{
@@ -34,7 +34,7 @@ func TestConverges(t *testing.T) {
 type convergence struct {
 	transcript
 	trusted, versioned bool
-	events             []event.Event // of every change; any may arrive at any time
+	events             []event.Event // of every change; each may arrive at any time
 }
 
 func (m *convergence) change(t *rapid.T, kind event.Kind, id ledger.Identity) {
@@ -44,7 +44,7 @@ func (m *convergence) change(t *rapid.T, kind event.Kind, id ledger.Identity) {
 	}
 	m.events = append(m.events, event.Event{Object: key.Object(), Kind: kind, Sequencer: seq, Time: m.now, ETag: id.ETag, Size: id.Size})
 	m.events[len(m.events)-1].Object.VersionID = id.VersionID
-	m.now = m.now.Add(time.Second) // so that each content has a time of its own
+	m.now = m.now.Add(time.Second) // each content has a different time
 }
 
 func (m *convergence) put(t *rapid.T) {
@@ -63,7 +63,7 @@ func (m *convergence) delete(t *rapid.T) {
 
 func (m *convergence) notify(t *rapid.T) {
 	if len(m.events) == 0 {
-		return // nothing has happened
+		return // no change yet
 	}
 	e := rapid.SampledFrom(m.events).Draw(t, "event")
 	m.row, _ = m.row.Observe(&e, m.trusted, m.now)
@@ -122,7 +122,7 @@ func (m *convergence) audit(t *rapid.T) {
 	m.row = next
 }
 
-// converge works off what is due, waits, and audits.
+// converge processes due rows, waits, and audits.
 func (m *convergence) converge(t *rapid.T) {
 	for range 2 {
 		for due := m.row.Due(); !due.IsZero(); due = m.row.Due() {
@@ -146,8 +146,8 @@ func (m *convergence) converge(t *rapid.T) {
 	case !m.row.Dead && !m.row.Settled():
 		t.Fatalf("the second audit found a loss: %+v", m.row)
 	case m.object.Exists && (known.Kind != event.Created || !known.Identity.CompatibleWith(m.object.Identity)):
-		t.Fatalf("%+v is there, and the row says %+v", m.object.Identity, m.row)
+		t.Fatalf("the object is %+v, but the row %+v", m.object.Identity, m.row)
 	case !m.object.Exists && known.Kind == event.Created:
-		t.Fatalf("nothing is there, and the row says %+v", m.row)
+		t.Fatalf("the object is gone, but the row is %+v", m.row)
 	}
 }

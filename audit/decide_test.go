@@ -16,13 +16,13 @@ const settle = 12 * time.Hour
 
 var (
 	now = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
-	// old is the youngest time that an audit acts on; at fresh it does not yet.
+	// old is the latest time that an audit acts on. It ignores changes at fresh.
 	old   = now.Add(-settle - time.Second)
 	fresh = now.Add(-settle)
 	key   = ledger.RowKey{Pipeline: "gray", Bucket: "photos", Key: "cat.jpg"}
 )
 
-// identity is what a look shows of the content named etag.
+// identity returns the identity of the content named etag, as HEAD returns it.
 func identity(etag string, at time.Time) ledger.Identity {
 	return ledger.Identity{ETag: etag, ModTime: at, Meta: "m", Size: 7}
 }
@@ -39,8 +39,7 @@ func created(id ledger.Identity) ledger.Version {
 
 var removed = ledger.Version{Generation: 1, Kind: event.Removed}
 
-// row returns one that nobody has touched for long, settled at a version, as
-// changed by edits.
+// row returns a row that settled long ago at a version, changed by edits.
 func row(have ledger.Version, edits ...func(*ledger.Row)) ledger.Row {
 	r := ledger.Row{
 		RowKey: key, Nonce: ledger.Nonce{1}, Want: have, Have: have,
@@ -71,7 +70,7 @@ type decision struct {
 	want audit.Finding
 }
 
-// eventIdentity is what an event order pipeline knows of the content named etag.
+// eventIdentity returns the identity of the content named etag in event order.
 func eventIdentity(etag string) ledger.Identity { return ledger.Identity{ETag: etag, Size: 7} }
 
 var (
@@ -86,7 +85,7 @@ var decisions = []decision{
 	{"no row, object exactly settle old", none, exists(identity("a", fresh)), audit.None},
 	{"no row, object of the future", none, exists(identity("a", now.Add(time.Hour))), audit.None},
 
-	{"settled at what is there", row(a), exists(a.Identity), audit.None},
+	{"settled at the object", row(a), exists(a.Identity), audit.None},
 	{"settled at another", row(a), exists(b.Identity), audit.LostOverwrite},
 	{"settled at another, exactly settle old", row(a), exists(identity("b", fresh)), audit.None},
 	{"settled at another time of the same content", row(a), exists(identity("a", old)), audit.LostOverwrite},
@@ -96,12 +95,12 @@ var decisions = []decision{
 	{"settled at a removal", row(removed), gone, audit.None},
 	{"settled, and gone", row(a), gone, audit.LostRemoval},
 	{"settled exactly settle ago, and gone", row(a, updated(fresh)), gone, audit.None},
-	{"settled, gone, and heard of exactly settle ago", row(a, lastEvent(fresh)), gone, audit.None},
-	{"settled at what an event did not name", row(a, wants(created(eventIdentity("z")))), exists(a.Identity), audit.None},
-	{"settled at what is there, though an event said removed", row(a, wants(removed)), exists(a.Identity), audit.None},
+	{"settled, gone, last event exactly settle ago", row(a, lastEvent(fresh)), gone, audit.None},
+	{"settled at another version than the event's", row(a, wants(created(eventIdentity("z")))), exists(a.Identity), audit.None},
+	{"settled at the object, although an event reported a removal", row(a, wants(removed)), exists(a.Identity), audit.None},
 	{"to be verified, and at another", row(a, verifies), exists(b.Identity), audit.LostOverwrite},
 
-	{"by event, at what is there", row(created(eventIdentity("a"))), exists(a.Identity), audit.None},
+	{"by event, at the object", row(created(eventIdentity("a"))), exists(a.Identity), audit.None},
 	{"by event, at another", row(created(eventIdentity("a"))), exists(b.Identity), audit.LostOverwrite},
 	{"by event, one version", row(created(ledger.Identity{VersionID: "1", ETag: "a"})), exists(ledger.Identity{VersionID: "1", ETag: "a", ModTime: old}), audit.None},
 	{"by event, another version", row(created(ledger.Identity{VersionID: "1", ETag: "a"})), exists(ledger.Identity{VersionID: "2", ETag: "a", ModTime: old}), audit.LostOverwrite},
@@ -119,22 +118,22 @@ var decisions = []decision{
 	{"its verifier crashed, gone", row(a, leased(old)), gone, audit.None},
 	{"being processed", row(a, pending, leased(now.Add(time.Minute))), exists(b.Identity), audit.None},
 
-	{"dead of what is there", row(a, wants(created(b.Identity)), pending, dead), exists(b.Identity), audit.None},
-	{"dead of what is there, unread", row(a, wants(created(eventIdentity("b"))), pending, dead), exists(b.Identity), audit.None},
+	{"dead of the object", row(a, wants(created(b.Identity)), pending, dead), exists(b.Identity), audit.None},
+	{"dead of the object, unread", row(a, wants(created(eventIdentity("b"))), pending, dead), exists(b.Identity), audit.None},
 	{"dead of another, unread", row(a, wants(created(eventIdentity("b"))), pending, dead), exists(identity("c", old)), audit.LostOverwrite},
 	{"dead of another", row(a, wants(b), pending, dead), exists(identity("c", old)), audit.LostOverwrite},
 	{"dead of another, exactly settle old", row(a, wants(b), pending, dead), exists(identity("c", fresh)), audit.None},
-	{"dead of another than is there and was had", row(a, wants(b), pending, dead), exists(a.Identity), audit.LostOverwrite},
+	{"dead of another version than the object and Have", row(a, wants(b), pending, dead), exists(a.Identity), audit.LostOverwrite},
 	{"dead, gone", row(removed, wants(b), pending, dead), gone, audit.LostRemoval},
 	{"dead exactly settle ago, gone", row(removed, wants(b), pending, dead, updated(fresh)), gone, audit.None},
-	{"dead, gone, and heard of exactly settle ago", row(removed, wants(b), pending, dead, lastEvent(fresh)), gone, audit.None},
+	{"dead, gone, last event exactly settle ago", row(removed, wants(b), pending, dead, lastEvent(fresh)), gone, audit.None},
 	{"dead of a removal, gone", row(a, wants(removed), pending, dead), gone, audit.None},
 	{"dead of a removal, and back", row(a, wants(removed), pending, dead), exists(a.Identity), audit.LostCreation},
 	{"dead of a verification, and at another", row(a, dead), exists(b.Identity), audit.LostOverwrite},
 }
 
-// TestDecide also holds what is the same for every row: nothing lost, nothing
-// changed; else the raise and no other transition, on the row's own nonce.
+// TestDecide also checks for every row that Decide returns it unchanged without a
+// finding, and otherwise raised by Row.Raise, with the row's nonce.
 func TestDecide(t *testing.T) {
 	for _, test := range decisions {
 		t.Run(test.name, func(t *testing.T) {
@@ -166,9 +165,8 @@ func TestFindingString(t *testing.T) {
 	}
 }
 
-// A raise is made once: while it waits and is worked at, after it is done, and
-// after it has died, in either order and with whatever was read, the next
-// audits find nothing.
+// TestLossIsRaisedOnce checks that later audits find nothing while the row is pending or
+// processing, after it settled, and after it died, in both orders.
 func TestLossIsRaisedOnce(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	for _, test := range decisions {
@@ -189,7 +187,7 @@ func TestLossIsRaisedOnce(t *testing.T) {
 				converged(t, "raised", next)
 				held, attempt, why := next.Claim("w1", &p, now)
 				if why != ledger.Granted {
-					t.Fatalf("refused: %d", why)
+					t.Fatalf("the claim was refused: %d", why)
 				}
 				converged(t, "claimed", held)
 				read := ledger.Read{Kind: event.Removed}

@@ -42,8 +42,8 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, 0))
 }
 
-// registers are those of a ledger in memory. They outlive the processes that use
-// them, and count what is raised.
+// registers is a ledger in memory with registers. It outlives the processes that use it
+// and counts raised rows.
 type registers struct {
 	*ledger.Rows
 
@@ -100,7 +100,7 @@ func (r *registers) Swap(ctx context.Context, changes []ledger.Change) ([]ledger
 	return out, err
 }
 
-// mortalStore is the ledger as a process sees it that is killed after so many requests.
+// mortalStore is the ledger of a process that is killed after a number of requests.
 type mortalStore struct {
 	*registers
 	kill context.CancelFunc
@@ -111,7 +111,7 @@ type mortalStore struct {
 
 var errKilled = errors.New("the process is dead")
 
-// killed reports that the process is gone: nothing it asks for is done.
+// killed reports whether the process is killed. Its requests then have no effect.
 func (m *mortalStore) killed() bool {
 	m.left.Lock()
 	defer m.left.Unlock()
@@ -157,7 +157,7 @@ func (m *mortalStore) Swap(ctx context.Context, changes []ledger.Change) ([]ledg
 	return out, err
 }
 
-// losses are a bucket and rows that have grown apart.
+// losses is a bucket and a ledger that differ.
 type losses struct {
 	objects  *membucket.Store
 	ledger   *registers
@@ -166,7 +166,7 @@ type losses struct {
 	listed   int
 }
 
-// newLosses makes so many objects, about a fifth of which were lost in some way.
+// newLosses returns n objects, about a fifth of which have a lost notification.
 func newLosses(t *testing.T, rng *rand.Rand, n int) *losses {
 	t.Helper()
 	at := time.Now().Add(-24 * time.Hour)
@@ -179,7 +179,7 @@ func newLosses(t *testing.T, rng *rand.Rand, n int) *losses {
 		row := rowWithHave(fmt.Sprintf("%02x/%06d", rng.IntN(20), i), event.Created, ledger.Identity{ETag: "x"})
 		row.Nonce, row.CreatedAt, row.UpdatedAt = ledger.Nonce{1}, at, at
 		what := rng.IntN(15)
-		if what != 0 { // not lost: the removal
+		if what != 0 { // the removal was not lost
 			ref := event.Object{Bucket: photos, Key: row.Key}
 			body := fmt.Sprint(i)
 			if _, err := l.objects.Put(t.Context(), ref, bucket.Object{Body: bytes.NewReader([]byte(body)), Size: int64(len(body))}, bucket.Condition{}); err != nil {
@@ -198,7 +198,7 @@ func newLosses(t *testing.T, rng *rand.Rand, n int) *losses {
 		if what < 3 {
 			l.lost[row.RowKey] = true
 		}
-		if what != 2 { // else the creation is
+		if what != 2 { // the creation was not lost
 			changes = append(changes, ledger.Change{Key: row.RowKey, Row: &row})
 		}
 	}
@@ -219,23 +219,23 @@ func (l *losses) auditor(t *testing.T, s ledger.Store) *audit.Auditor {
 	return a
 }
 
-// check wants every loss raised, once, and nothing else.
+// check checks that every loss was raised once, and nothing else.
 func (l *losses) check(t *testing.T) {
 	t.Helper()
 	for key, n := range l.ledger.raised {
 		if !l.lost[key] || n != 1 {
-			t.Errorf("%s was raised %d times; it was lost: %v", key, n, l.lost[key])
+			t.Errorf("%s was raised %d times; lost: %v", key, n, l.lost[key])
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(l.lost), ledger.RowKey.Compare) {
 		if l.ledger.raised[key] == 0 {
-			t.Errorf("%s was lost, and not raised", key)
+			t.Errorf("%s was lost but not raised", key)
 		}
 	}
 }
 
-// TestKilledAuditResumes kills audits. Each time another audit starts, until one ends, and at least one
-// resumes where another was killed.
+// TestKilledAuditResumes kills audits and starts them again until one ends. At least one
+// must resume after a kill.
 func TestKilledAuditResumes(t *testing.T) {
 	rng := seed(t)
 	const most = 100
@@ -260,19 +260,19 @@ func TestKilledAuditResumes(t *testing.T) {
 			}
 			again, err := l.auditor(t, l.ledger).Run(t.Context(), options)
 			if err != nil || again.Resumed != 0 {
-				t.Errorf("the next one goes on where none was broken off: %d, %v", again.Resumed, err)
+				t.Errorf("the next audit resumed %d times after a completed one, %v", again.Resumed, err)
 			}
 			l.check(t)
 		})
 	}
-	t.Logf("%d kills, gone on from where it was %d times", killed, resumed)
+	t.Logf("%d kills, resumed %d times", killed, resumed)
 	if resumed == 0 {
-		t.Error("none went on where another was")
+		t.Error("no audit resumed")
 	}
 }
 
-// TestTwoAuditors has two audits at once over one ledger: with registers one waits for
-// the other, without they share what is there.
+// TestTwoAuditors runs two audits of one ledger at once. With registers one waits for the
+// other. Without registers they raise each loss once between them.
 func TestTwoAuditors(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		t.Run(fmt.Sprintf("one at a time %v", alone), func(t *testing.T) {

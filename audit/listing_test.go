@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// fakeListing is a listing of one's own, of what the bucket lists.
+// fakeListing is a listing that changes the entries of the bucket's listing.
 type fakeListing struct {
 	of   bucket.Store
 	edit func(all []bucket.Info) ([]bucket.Info, error)
@@ -40,7 +40,7 @@ func (f fakeListing) List(ctx context.Context, name, prefix, startAfter string) 
 	}
 }
 
-// newConvergedWorld is a world of so many objects about which nothing was lost.
+// newConvergedWorld returns a world with n objects and no losses.
 func newConvergedWorld(t *testing.T, n int) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -53,8 +53,8 @@ func newConvergedWorld(t *testing.T, n int) *world {
 	return w
 }
 
-// TestBadListings checks that a listing which cannot be right ends the audit with an
-// error that says so, and that no object is taken for removed.
+// TestBadListings checks that an inconsistent listing ends the audit with an error, and
+// that no object counts as removed.
 func TestBadListings(t *testing.T) {
 	broken := errors.New("the connection broke off")
 	for _, test := range []struct {
@@ -85,17 +85,17 @@ func TestBadListings(t *testing.T) {
 				t.Errorf("%v: want %v, and %q", err, test.want, test.says)
 			}
 			if raised := w.settle(t); raised != nil {
-				t.Errorf("it raised %q", raised)
+				t.Errorf("the audit raised %q", raised)
 			}
 			if got := w.audit(t, audit.Options{}); got.Found() > 0 || got.Listed != 2100 && test.want == audit.ErrListing {
-				t.Errorf("and now %+v", got)
+				t.Errorf("next audit: %+v", got)
 			}
 		})
 	}
 }
 
-// TestListingsOmit checks that an object which a listing leaves out, or shows as it was,
-// is looked at, and nothing is raised.
+// TestListingsOmit checks that the audit sends a HEAD request for objects that a listing
+// omits or shows in an old state, and raises nothing.
 func TestListingsOmit(t *testing.T) {
 	w := newConvergedWorld(t, 2000)
 	old := func(all []bucket.Info) ([]bucket.Info, error) {
@@ -118,11 +118,11 @@ func TestListingsOmit(t *testing.T) {
 		t.Errorf("with all removals allowed: %+v, want %+v", got, want)
 	}
 	if raised := w.settle(t); raised != nil {
-		t.Errorf("it raised %q", raised)
+		t.Errorf("the audit raised %q", raised)
 	}
 }
 
-// denyingStore is a store that lets nobody look at an object.
+// denyingStore is a store that denies HEAD requests for an object.
 type denyingStore struct {
 	bucket.Store
 	key string
@@ -136,8 +136,8 @@ func (d denyingStore) Head(ctx context.Context, ref event.Object) (bucket.Info, 
 	return d.Store.Head(ctx, ref)
 }
 
-// TestInaccessibleObjects checks that an object which nobody may look at is counted and
-// left alone, and that expired credentials end the audit.
+// TestInaccessibleObjects checks that an audit counts and skips an object if HEAD is
+// denied, and that expired credentials end the audit.
 func TestInaccessibleObjects(t *testing.T) {
 	w := newWorld(t)
 	for _, key := range []string{"a", "b", "c"} {
@@ -163,8 +163,8 @@ func TestInaccessibleObjects(t *testing.T) {
 	}
 }
 
-// TestVersions checks that each version has a row: a listing shows the latest, and a
-// truth that names versions shows all.
+// TestVersions checks that each version has a row. A listing without version ids shows
+// the latest version, and a listing with version ids shows all.
 func TestVersions(t *testing.T) {
 	w := newWorld(t)
 	w.pipeline.EachVersion = true
@@ -188,7 +188,7 @@ func TestVersions(t *testing.T) {
 	put("new", "a")
 	got := w.audit(t, audit.Options{Listing: versionListing{w.Store, nil}})
 	if got.LostCreations != 2 {
-		t.Errorf("of the latest versions: %+v", got)
+		t.Errorf("listing of the latest versions: %+v", got)
 	}
 	w.settle(t)
 	if got := w.audit(t, audit.Options{Listing: versionListing{w.Store, nil}}); got.Found() != 0 || got.Inspected != 0 {
@@ -196,7 +196,7 @@ func TestVersions(t *testing.T) {
 	}
 	all := versionListing{w.Store, map[string][]string{"k": {second, first}}}
 	if got := w.audit(t, audit.Options{Listing: all, ListingName: "all"}); got.LostCreations != 1 {
-		t.Errorf("of all versions: %+v", got)
+		t.Errorf("listing of all versions: %+v", got)
 	}
 	w.settle(t)
 	rows, err := w.ledger.Load(t.Context(), []ledger.RowKey{key("k", first), key("k", second)})
@@ -215,7 +215,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// versionListing tells the ids of an object's versions, in any order.
+// versionListing is a listing with version ids, in any order.
 type versionListing struct {
 	bucket.Store
 	ids map[string][]string
@@ -242,7 +242,7 @@ func (v versionListing) List(ctx context.Context, name, prefix, startAfter strin
 	}
 }
 
-// changingStore changes an object, and has a worker do it, between two requests of an audit.
+// changingStore changes and settles an object between two requests of an audit.
 type changingStore struct {
 	bucket.Store
 	when func()
@@ -257,8 +257,8 @@ func (m *changingStore) Head(ctx context.Context, ref event.Object) (bucket.Info
 	return info, err
 }
 
-// TestRowIsLoadedBeforeHead changes an object after the look, and settles its row at
-// that: the row that the audit has loaded refuses the swap.
+// TestRowIsLoadedBeforeHead changes an object after the HEAD request and settles its row.
+// The audit's swap must fail, because it loaded the row before.
 func TestRowIsLoadedBeforeHead(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t, rowWithHave("k", event.Created, ledger.Identity{ETag: "lost"}))
@@ -277,15 +277,15 @@ func TestRowIsLoadedBeforeHead(t *testing.T) {
 	}
 	report, err := a.Run(t.Context(), audit.Options{SettleWindow: time.Hour})
 	if total := report.Total(); err != nil || total.Found() != 0 || total.Inspected != 2 {
-		t.Errorf("%+v, %v: want nothing found, after a second look", total, err)
+		t.Errorf("%+v, %v: want no findings after a second HEAD request", total, err)
 	}
 	if raised := w.settle(t); raised != nil {
-		t.Errorf("it raised %q", raised)
+		t.Errorf("the audit raised %q", raised)
 	}
 }
 
-// TestAuditContinuesAfterHeadFailure: of an object that the store cannot tell of the audit
-// says so, and goes on.
+// TestAuditContinuesAfterHeadFailure checks that the audit counts an object as
+// inaccessible if HEAD fails, and continues.
 func TestAuditContinuesAfterHeadFailure(t *testing.T) {
 	w := newWorld(t)
 	for i := range 20 {
@@ -310,8 +310,8 @@ func TestAuditContinuesAfterHeadFailure(t *testing.T) {
 	}
 }
 
-// TestRowOfRemovedVersion: the row of a removed version stands for no other that
-// follows.
+// TestRowOfRemovedVersion checks that the row of a removed version does not hide a later
+// version.
 func TestRowOfRemovedVersion(t *testing.T) {
 	w := newWorld(t)
 	w.pipeline.EachVersion = true

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// published writes the output of an object, as a worker does. Without an object it is
-// as an older Pawl had written it.
+// published writes the output of an object, as a worker does. Without an object, the
+// metadata is that of an older version of Pawl.
 func (w *world) published(t *testing.T, key string, pipeline, of string) {
 	t.Helper()
 	o := bucket.Object{Body: strings.NewReader("x"), Size: 1, Metadata: map[string]string{"pawl-pipeline": pipeline}}
@@ -25,7 +25,7 @@ func (w *world) published(t *testing.T, key string, pipeline, of string) {
 	}
 }
 
-// places has the pipeline write outputs of objects below a prefix.
+// places gives the pipeline outputs for objects below a prefix.
 func (w *world) places(prefix string) {
 	w.pipeline.Prefix = prefix
 	w.pipeline.Output = &audit.Output{
@@ -40,14 +40,14 @@ func (w *world) places(prefix string) {
 	}
 }
 
-// TestOutputs compares outputs with objects: what is missing is done again, what is
-// left over is removed, and the objects of others stay.
+// TestOutputs compares outputs with objects. The audit raises objects with a missing
+// output and outputs without object, and keeps foreign objects.
 func TestOutputs(t *testing.T) {
 	w := newWorld(t)
 	w.places("in/")
 	var rows []ledger.Row
 	for i := range 2500 {
-		// A suffix sorts "1-x" before "1", and the objects' names the other way round.
+		// With a suffix "1-x" sorts before "1", without it after.
 		key := fmt.Sprintf("in/%04d", i/2) + []string{"", "-x"}[i%2]
 		rows = append(rows, rowWithHave(key, event.Created, w.put(t, key, "a")))
 		if i%500 != 7 {
@@ -61,7 +61,7 @@ func TestOutputs(t *testing.T) {
 	w.published(t, "o/another's.webp", "q", "in/another's")
 	w.published(t, "o/README", "p", "in/README")
 	w.at = time.Now()
-	w.published(t, "o/removed-too.webp", "p", "in/removed-too") // too young
+	w.published(t, "o/removed-too.webp", "p", "in/removed-too") // too recent
 	w.at = time.Now().Add(-24 * time.Hour)
 
 	got := w.audit(t, audit.Options{Outputs: true, DryRun: true})
@@ -76,12 +76,12 @@ func TestOutputs(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if again := w.audit(t, audit.Options{Outputs: true}); again.Found() != 0 {
-		t.Errorf("again, while workers are at it: %+v", again)
+		t.Errorf("again, before workers have finished: %+v", again)
 	}
 	raised := strings.Join(w.settle(t), "\n")
 	for _, want := range []string{"created in/0003-x", "created in/1003-x", "removed in/removed", "removed in/never-heard-of"} {
 		if !strings.Contains(raised+"\n", want+"\n") {
-			t.Errorf("%q is not raised, of\n%s", want, raised)
+			t.Errorf("%q is not raised, only\n%s", want, raised)
 		}
 	}
 	if strings.Contains(raised, "another") || strings.Contains(raised, "README") || strings.Contains(raised, "too") {
@@ -89,8 +89,8 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// TestForeignOutputsAreKept has outputs whose metadata names the pipeline, but which are not
-// those of the objects that their keys tell: nothing may come to them.
+// TestForeignOutputsAreKept has outputs whose metadata names the pipeline, but another
+// object than their key. The audit must not raise their removal.
 func TestForeignOutputsAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.places("in/")
@@ -129,7 +129,7 @@ func TestForeignOutputsAreKept(t *testing.T) {
 	}
 }
 
-// TestRedrive gives dead and failed rows fresh attempts, in the same pass.
+// TestRedrive resets the attempts of dead and failed rows during an audit.
 func TestRedrive(t *testing.T) {
 	w := newWorld(t)
 	dead, failed := rowWithHave("dead", event.Created, w.put(t, "dead", "a")), rowWithHave("failed", event.Created, w.put(t, "failed", "a"))

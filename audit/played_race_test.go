@@ -2,9 +2,9 @@
 
 package audit_test
 
-// The random tests play less under the race detector, which makes them up to a hundred
-// times slower. tools/test plays the full numbers without it.
+// Random tests run fewer repetitions under the race detector, which slows them down up
+// to a hundred times. tools/test also runs the full numbers without it.
 const (
-	played = 6  // worlds of TestBrakeInSimulations, at least
-	kills  = 10 // of TestKilledAuditResumes, at least
+	minHistories = 6  // of TestBrakeInSimulations
+	minKills     = 10 // of TestKilledAuditResumes
 )

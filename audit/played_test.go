@@ -3,6 +3,6 @@
 package audit_test
 
 const (
-	minHistories = 60  // worlds of TestBrakeInSimulations, at least
-	minKills     = 100 // of TestKilledAuditResumes, at least
+	minHistories = 60  // of TestBrakeInSimulations
+	minKills     = 100 // of TestKilledAuditResumes
 )

@@ -15,14 +15,14 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// settled is a row that settled some time ago.
+// settled returns a row that settled some time ago.
 func settled(key string, kind event.Kind, ago time.Duration) ledger.Row {
 	at := time.Now().UTC().Add(-ago)
 	v := ledger.Version{Kind: kind}
 	return ledger.Row{RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: key}, Want: v, Have: v, CreatedAt: at, UpdatedAt: at}
 }
 
-// store puts rows into a ledger in memory.
+// store returns a ledger in memory with the given rows.
 func store(t *testing.T, rows ...ledger.Row) ledger.Store {
 	s := ledger.NewRows(memory.New())
 	for _, r := range rows {
@@ -44,7 +44,7 @@ func keys(t *testing.T, s ledger.Store) (keys []string) {
 	return keys
 }
 
-// rowsForPurge are rows of removals that never go, and one that settled lately.
+// rowsForPurge returns rows of removals that Purge must keep.
 func rowsForPurge() []ledger.Row {
 	const long = 100 * 24 * time.Hour
 	leased, dead, verified, pending, young := settled("leased", event.Removed, long), settled("dead", event.Removed, long),
@@ -76,7 +76,7 @@ func TestPurge(t *testing.T) {
 	}
 	done, err = audit.Purge(t.Context(), s, "p", &p, false, tell)
 	if want := (audit.Purged{Examined: n + 6, Dropped: n}); err != nil || done != want || told != 3 {
-		t.Errorf("%+v, %v, told %d times", done, err, told)
+		t.Errorf("%+v, %v, %d calls of tell", done, err, told)
 	}
 	if diff := cmp.Diff([]string{"dead", "exists", "leased", "pending", "to verify", "young"}, keys(t, s)); diff != "" {
 		t.Error(diff)
@@ -90,8 +90,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// eventDuringScan is a ledger whose rows hear of another event just before they are
-// swapped.
+// eventDuringScan is a ledger that observes another event for each row just before the
+// swap.
 type eventDuringScan struct{ ledger.Store }
 
 func (e eventDuringScan) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {

@@ -18,11 +18,11 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// world is a bucket and a ledger, for audits that write.
+// world is a bucket and a ledger.
 type world struct {
 	*membucket.Store
 	ledger   ledger.Store
-	at       time.Time // what the store's clock shows
+	at       time.Time // time of the store's clock
 	pipeline audit.Pipeline
 }
 
@@ -99,7 +99,7 @@ func (w *world) audit(t *testing.T, o audit.Options) audit.Counts {
 	return r.Total()
 }
 
-// settle does what workers do with what was raised.
+// settle completes the raised rows, as workers do.
 func (w *world) settle(t *testing.T) (raised []string) {
 	t.Helper()
 	var changes []ledger.Change
@@ -158,12 +158,12 @@ func TestRunFindsEachLoss(t *testing.T) {
 	}
 	reports, err := w.auditor(t).Reports(t.Context())
 	if err != nil || len(reports) != 2 {
-		t.Errorf("%d reports, %v: want those of the audits that wrote", len(reports), err)
+		t.Errorf("%d reports, %v: want one per audit that is not a dry run", len(reports), err)
 	}
 }
 
-// TestListingAsOf compares with a listing that is older than what has changed since: of
-// that it says nothing, and nothing is looked at.
+// TestListingAsOf compares with an old listing. The audit ignores later changes and sends
+// no HEAD requests for them.
 func TestListingAsOf(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t,
@@ -183,6 +183,6 @@ func TestListingAsOf(t *testing.T) {
 	}
 	want.Inspected, want.TooRecent, want.Removable, want.Contradicted = 3, 0, 2, 1
 	if got := w.audit(t, audit.Options{Listing: old, DryRun: true}); got != want {
-		t.Errorf("as if it were new: %+v, want %+v", got, want)
+		t.Errorf("without AsOf: %+v, want %+v", got, want)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// notices keeps what an observer is told.
+// notices records the calls of an observer.
 type notices struct {
 	mu  sync.Mutex
 	all []engine.Notice
@@ -40,8 +40,8 @@ func (f *notices) count(what engine.Kind) (n int, last engine.Notice) {
 	return n, last
 }
 
-// TestSchedule has three workers follow one schedule for three days: there is one audit
-// a day, what follows it comes after it, and each worker knows how old the last one is.
+// TestSchedule runs three workers on one schedule for three days. There must be one audit
+// a day, followed by After, and each worker reports the age of the last audit.
 func TestSchedule(t *testing.T) {
 	for _, registered := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestSchedule(t *testing.T) {
 			var store ledger.Store = l.ledger
 			workers := 3
 			if !registered {
-				store, workers = struct{ ledger.Store }{l.ledger}, 1 // nobody else can use it
+				store, workers = struct{ ledger.Store }{l.ledger}, 1 // without registers only one worker can use it
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			told := make([]notices, workers)
@@ -85,19 +85,19 @@ func TestSchedule(t *testing.T) {
 				n, _ = told[i].count(engine.LossRepaired)
 				repaired += n
 				if n, last := told[i].count(engine.LastAudit); n < 3*24*30 || last.Took > 24*time.Hour || last.Took < 23*time.Hour {
-					t.Errorf("worker %d was told %d times how old the last audit is, at last %v", i, n, last.Took)
+					t.Errorf("worker %d reported the age of the last audit %d times, last %v", i, n, last.Took)
 				}
 			}
 			if audits != 3 || after != 3 || losses != len(l.lost) || repaired != losses {
-				t.Errorf("%d audits in three days, %d times what follows, %d losses found and %d repaired, of %d", audits, after, losses, repaired, len(l.lost))
+				t.Errorf("%d audits in three days, %d calls of After, %d losses found and %d repaired, of %d", audits, after, losses, repaired, len(l.lost))
 			}
 			l.check(t)
 		})
 	}
 }
 
-// TestScheduleRetriesAfterFailure checks that an audit that fails is tried again soon, and goes on. The
-// last try lists twice, the second time for the removals.
+// TestScheduleRetriesAfterFailure checks that a failed audit is retried and resumes. The
+// last attempt lists twice, the second time for removals.
 func TestScheduleRetriesAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLosses(t, seed(t), 300)

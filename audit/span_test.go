@@ -19,7 +19,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// TestKeyBetween checks that a key between two is one, for any keys.
+// TestKeyBetween checks that keyBetween returns a key between any two keys.
 func TestKeyBetween(t *testing.T) {
 	key := rapid.OneOf(rapid.StringN(0, 12, 40), rapid.StringMatching(`[a-c/~ ]{0,8}`), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 6), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,7 +35,7 @@ func TestKeyBetween(t *testing.T) {
 	})
 }
 
-// shapes are how people name objects.
+// shapes are common naming schemes of objects.
 var shapes = map[string]func(i, n int) string{
 	"numbers": func(i, _ int) string { return fmt.Sprintf("in/%09d", i) },
 	"dates": func(i, n int) string {
@@ -47,8 +47,9 @@ var shapes = map[string]func(i, n int) string{
 	"mixed":    func(i, _ int) string { return fmt.Sprintf("%s/%06d", []string{"A", "b", "tenant-17/x", "z"}[i%4], i) },
 }
 
-// TestSplits lists buckets of all shapes in ranges that split: each key comes once, the
-// requests are few more than there are pages, and the ranges run side by side.
+// TestSplits lists buckets of all shapes in parallel ranges. Each key must appear once,
+// the number of requests must be little more than the number of pages, and the ranges
+// must run in parallel.
 func TestSplits(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -63,14 +64,14 @@ func TestSplits(t *testing.T) {
 					t.Errorf("%d requests for %d pages", l.requests, n/chunk)
 				}
 				if row > n/chunk*2/3 {
-					t.Errorf("%d of %d requests came one after the other, of %d workers", row, n/chunk, workers)
+					t.Errorf("%d of %d requests were sequential, of %d workers", row, n/chunk, workers)
 				}
 			})
 		})
 	}
 }
 
-// lister lists keys in memory, a page for each request, and each takes a second.
+// lister lists keys in memory, one page per request. A request takes a second.
 type lister struct {
 	keys     []string
 	mu       sync.Mutex
@@ -111,7 +112,7 @@ func (l *lister) List(_ context.Context, _, _, after string) iter.Seq2[bucket.In
 	}
 }
 
-// walk lists all: each key comes once.
+// walk lists all keys and checks that each appears once.
 func (l *lister) walk(t *testing.T, workers int) {
 	t.Helper()
 	h := newSpanQueue("", NewSpan(""))

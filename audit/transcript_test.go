@@ -17,15 +17,14 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// The transcripts in testdata tell what audits make of the life of one object:
-// what happened to it, what was heard of that, and what was done. After a
-// change:
+// The transcripts in testdata record audits of one object: its changes, the
+// notifications, the attempts, and the resulting rows. After a change:
 //
 //	go test ./audit -run TestTranscripts -rewrite
 //
-// and then read the difference line by line.
+// Then read the difference line by line.
 //
-// Times count from the start of the story. Audits settle for 12 hours.
+// Times count from the start of the transcript. The settle window is 12 hours.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -60,7 +59,7 @@ type transcript struct {
 	row     ledger.Row
 }
 
-// run performs one command at a time, and prints the row.
+// run runs one command and returns the row as text.
 func (s *transcript) run(d *datadriven.TestData) (string, error) {
 	args := make(map[string]string)
 	for _, a := range d.CmdArgs {
@@ -108,8 +107,8 @@ func (s *transcript) notify(args map[string]string) (string, error) {
 	return v.String(), errors.Join(err1, err2)
 }
 
-// work makes an attempt: it succeeds, fails for good, or dies with its worker,
-// and so do all that follow, until the row is dead.
+// work runs an attempt. It succeeds, fails permanently, or crashes with its worker, as do
+// all later attempts until the row is dead.
 func (s *transcript) work(args map[string]string) (string, error) {
 	r, a, why := s.row.Claim("w1", &s.policy, s.now)
 	if why != ledger.Granted {

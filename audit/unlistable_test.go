@@ -22,11 +22,11 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// unlistableStore is a store that can neither list nor read the objects whose keys begin with
-// "bad" or "o/bad".
+// unlistableStore is a store that cannot list or read objects whose keys begin with "bad"
+// or "o/bad".
 type unlistableStore struct {
 	bucket.Store
-	keyless bool // its errors name no object
+	keyless bool // errors have no key
 }
 
 func (u unlistableStore) bad(key string) bool {
@@ -71,8 +71,9 @@ func (w *world) unlistableAudit(t *testing.T, o audit.Options) (audit.Report, st
 	return r, log.String(), err
 }
 
-// TestUnlistableObjects audits a bucket with objects that the store cannot list. They count
-// as unseen, are named, and are not removed. The losses of all other objects are found.
+// TestUnlistableObjects audits a bucket with objects that the store cannot list. The
+// audit counts them as inaccessible, names them, and raises no removal for them. It finds
+// the losses of all other objects.
 func TestUnlistableObjects(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t,
@@ -102,8 +103,8 @@ func TestUnlistableObjects(t *testing.T) {
 	}
 }
 
-// TestUnlistableOnMinIO audits a bucket of MinIO with an object that it cannot list, which a
-// user makes by a header.
+// TestUnlistableOnMinIO audits a MinIO bucket with an object that MinIO cannot list. A
+// request header creates such an object.
 func TestUnlistableOnMinIO(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	w := newWorld(t)
@@ -147,7 +148,7 @@ func TestUnlistableOutputs(t *testing.T) {
 	w.published(t, "o/orphan.webp", "p", "in/orphan")
 	r, log, err := w.unlistableAudit(t, audit.Options{Outputs: true})
 	if got := r.Total(); err != nil || got.Inaccessible != 2 || got.NoOutput != 1 || got.NoInput != 1 {
-		t.Errorf("%+v, %v: want 2 unseen outputs, one missing, and one without its object", got, err)
+		t.Errorf("%+v, %v: want 2 inaccessible outputs, one missing, and one without object", got, err)
 	}
 	if strings.Count(log, "object=s3://out/o/bad-orphan.webp") != 1 {
 		t.Errorf("%s\nwant the output named once", log)

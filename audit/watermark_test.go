@@ -19,7 +19,7 @@ import (
 
 const day = 24 * time.Hour
 
-// putOldObjects puts objects that were done 100 days ago, and have a row of that.
+// putOldObjects puts objects that settled 100 days ago.
 func (w *world) putOldObjects(t *testing.T, keys ...string) {
 	t.Helper()
 	defer func(at time.Time) { w.at = at }(w.at)
@@ -40,8 +40,9 @@ func (w *world) purge(t *testing.T, retain time.Duration) audit.Purged {
 	return done
 }
 
-// TestPurgedRowsAreNotLost: whatever is purged later, or never again, objects whose
-// rows may be gone are no lost creations; what came after, and other pipelines', are.
+// TestPurgedRowsAreNotLost checks that objects whose rows a purge may have dropped are not
+// lost creations, also after later purges. Newer objects, and those of other pipelines,
+// are.
 func TestPurgedRowsAreNotLost(t *testing.T) {
 	w := newWorld(t)
 	w.putOldObjects(t, "a", "b")
@@ -58,7 +59,7 @@ func TestPurgedRowsAreNotLost(t *testing.T) {
 		t.Fatalf("%+v", done)
 	}
 	defer func(at time.Time) { w.at = at }(w.at)
-	w.at = time.Now().Add(-45 * day) // the row of such an object went with the first purge
+	w.at = time.Now().Add(-45 * day) // the first purge dropped rows of this age
 	w.put(t, "between", "a")
 	want = audit.Counts{Listed: 5, Inspected: 1, LostCreations: 1, PossiblyPurged: 4}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
@@ -71,8 +72,8 @@ func TestPurgedRowsAreNotLost(t *testing.T) {
 	}
 }
 
-// TestFirstAuditFindsOldObjects finds all of a bucket that is older than what is retained, since no
-// row of an object that exists was dropped.
+// TestFirstAuditFindsOldObjects checks that a first audit finds objects older than the row
+// retention, because no purge has dropped rows of existing objects.
 func TestFirstAuditFindsOldObjects(t *testing.T) {
 	w := newWorld(t)
 	w.at = time.Now().Add(-100 * day)
@@ -87,7 +88,8 @@ func TestFirstAuditFindsOldObjects(t *testing.T) {
 	}
 }
 
-// TestPurgedVersionsAreNotLost, where the listing names them and where not.
+// TestPurgedVersionsAreNotLost purges rows of versions, with listings that have version
+// ids and without.
 func TestPurgedVersionsAreNotLost(t *testing.T) {
 	w := newWorld(t)
 	w.putOldObjects(t, "a")
@@ -105,8 +107,8 @@ func TestPurgedVersionsAreNotLost(t *testing.T) {
 	}
 }
 
-// TestWatermarkCoversSkew: a store whose clock is ahead of the workers' shows a later time
-// for an object than its row does.
+// TestWatermarkCoversSkew has a store whose clock is ahead, so that an object is newer
+// than its row.
 func TestWatermarkCoversSkew(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (ledger.Store, error){
 		"memory": func(*testing.T) (ledger.Store, error) { return ledger.NewRows(memory.New()), nil },
@@ -144,7 +146,7 @@ func TestWatermarkCoversSkew(t *testing.T) {
 	}
 }
 
-// purgeOnScan is a ledger that is purged when an audit begins to read its rows.
+// purgeOnScan is a ledger that is purged when an audit starts to read its rows.
 type purgeOnScan struct {
 	*ledger.Rows
 	purge func()
@@ -155,7 +157,7 @@ func (p purgeOnScan) Scan(ctx context.Context, r ledger.Range) iter.Seq2[ledger.
 	return p.Rows.Scan(ctx, r)
 }
 
-// TestPurgeDuringAudit: rows that go while an audit runs are not lost either.
+// TestPurgeDuringAudit checks that rows dropped during an audit do not count as lost.
 func TestPurgeDuringAudit(t *testing.T) {
 	w := newWorld(t)
 	w.putOldObjects(t, "a")
@@ -170,7 +172,7 @@ func TestPurgeDuringAudit(t *testing.T) {
 	}
 }
 
-// failingRegisters is a ledger that writes no registers, for now.
+// failingRegisters is a ledger whose register writes fail.
 type failingRegisters struct{ *ledger.Rows }
 
 var errUnkept = errors.New("the disk is full")
@@ -179,7 +181,7 @@ func (failingRegisters) WriteRegister(context.Context, string, string, []byte) (
 	return "", errUnkept
 }
 
-// failingSwaps is a ledger whose process dies with the first rows that it drops.
+// failingSwaps is a ledger whose process crashes during the first swap.
 type failingSwaps struct{ *ledger.Rows }
 
 func (d failingSwaps) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
@@ -187,7 +189,8 @@ func (d failingSwaps) Swap(ctx context.Context, changes []ledger.Change) ([]ledg
 	return nil, errors.Join(err, ledger.ErrUnusable, errKilled)
 }
 
-// TestWatermarkIsRaisedBeforePurge: no row goes before the ledger remembers.
+// TestWatermarkIsRaisedBeforePurge checks that a purge raises the watermark before it
+// drops rows.
 func TestWatermarkIsRaisedBeforePurge(t *testing.T) {
 	w := newWorld(t)
 	w.putOldObjects(t, "a")
