@@ -40,8 +40,8 @@ func TestObjectCandidates(t *testing.T) {
 	}
 }
 
-// TestObjectCandidatesRoundTrip: what is printed can be pasted, with its quotes and
-// without them, and typed as it is.
+// TestObjectCandidatesRoundTrip checks that printed objects can be pasted with and without
+// quotes, and that plain keys can be typed.
 func TestObjectCandidatesRoundTrip(t *testing.T) {
 	key := rapid.OneOf(
 		rapid.StringMatching(`[a-z?=\\"'\x00-\x20é]{1,8}`),

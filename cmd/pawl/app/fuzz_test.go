@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// FuzzObjectCandidates checks that what a person types or pastes names objects that can
-// be, and that each of them, printed and pasted again, is among its own readings.
+// FuzzObjectCandidates checks that the candidates of an argument are valid objects, and
+// that each of them, printed and parsed again, is among its own candidates.
 func FuzzObjectCandidates(f *testing.F) {
 	for _, seed := range []string{
 		"s3://b/k", "s3://b//k", "s3://b/a b+c/..", `"s3://b/a\nb"`, `"s3://b/a\x3fversionId=1"`, `"s3://b/a b?versionId=1"`,
@@ -52,7 +52,7 @@ func FuzzObjectCandidates(f *testing.F) {
 func checkPrintable(t *testing.T, s string) {
 	t.Helper()
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		t.Errorf("%q does not belong on a terminal", s)
+		t.Errorf("%q is not printable on a terminal", s)
 	}
 }
 
@@ -63,11 +63,11 @@ func checkCandidates(t *testing.T, arg string, o event.Object) {
 	}
 }
 
-// plain are the characters that no shell gives a meaning.
+// plain has the characters without a special meaning in shells.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/._-+=@%,"
 
-// unquoteShell reads a word as a POSIX shell does: within single quotes all is
-// text, beyond them a backslash makes the next character text.
+// unquoteShell parses a word as a POSIX shell does: text within single quotes is literal,
+// and a backslash outside them escapes the next character.
 func unquoteShell(word string) (text string, ok bool) {
 	var out strings.Builder
 	for word != "" {

@@ -35,11 +35,11 @@ func TestProgressHiddenWithoutTerminal(t *testing.T) {
 	p.Begin(nil, nil)
 	p.End()
 	if out.Len() > 0 {
-		t.Errorf("no terminal, and yet: %q", &out)
+		t.Errorf("output without a terminal: %q", &out)
 	}
 }
 
-// TestCounter checks that a command shows its counts on a terminal, and elsewhere in the log.
+// TestCounter checks that a counter shows its counts on a terminal, otherwise in the log.
 func TestCounter(t *testing.T) {
 	var out, log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))

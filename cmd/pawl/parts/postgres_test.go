@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// What a log or a person gets to see of a ledger has no secret, wherever it stands in the
-// URL.
+// TestDescribePostgres checks that Describe removes secrets from every part of the URL.
 func TestDescribePostgres(t *testing.T) {
 	for rest, want := range map[string]string{
 		"//u:geheim@h/d?schema=s":                    "postgres://u:xxxxx@h/d?schema=s",

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestExplain holds what a person reads about a row in every state. Each case
-// is a story of steps, and what explain says at its end.
+// TestExplain checks the output of explain for a row in every state. Each case has a
+// sequence of transitions and the output at its end.
 func TestExplain(t *testing.T) {
 	datadriven.RunTest(t, "testdata/explain", func(t *testing.T, d *datadriven.TestData) string {
 		s := newExplainRecorder(t)
@@ -25,7 +25,7 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-// explainRecorder is a row to which things happen.
+// explainRecorder applies transitions to a row.
 type explainRecorder struct {
 	row     ledger.Row
 	attempt ledger.Claim

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// contendedStore is a ledger whose rows a worker changes just before they are swapped:
-// each row as often as meddle says.
+// contendedStore is a ledger whose rows a worker changes just before each swap, meddle
+// times per row.
 type contendedStore struct {
 	ledger.Store
 	meddle map[string]int
@@ -88,8 +88,8 @@ func TestRedriveAllInPages(t *testing.T) {
 	}
 }
 
-// TestRedriveWhileWorkersRun: a row that changes in between is looked at again,
-// and left alone if it is not dead any more.
+// TestRedriveWhileWorkersRun checks that redrive retries a row that changes meanwhile, and
+// skips it if it is no longer dead.
 func TestRedriveWhileWorkersRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(ledger.Row) ledger.Row
@@ -118,11 +118,11 @@ func TestRedriveGivesUp(t *testing.T) {
 	s := &contendedStore{Store: deadRows(t, 1), meddle: map[string]int{"k00000": 1000}, change: func(r ledger.Row) ledger.Row { return r }}
 	d := &redriver{ledger: ledger.New(s), selection: &rowSelection{states: []ledger.State{ledger.StateDead}}}
 	if err := d.all(t.Context(), &ledgerReader{Store: s}); err == nil {
-		t.Error("no error although the row never stood still")
+		t.Error("no error although the row kept changing")
 	}
 }
 
-// TestRedriveConfirms: before many rows change somebody must agree, and a program says
+// TestRedriveConfirms checks that redrive asks before it changes many rows, or requires
 // --yes.
 func TestRedriveConfirms(t *testing.T) {
 	few, many := &ledgerReader{Store: deadRows(t, confirmAbove)}, &ledgerReader{Store: deadRows(t, confirmAbove+1)}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestRowFieldsAreDocumented: every field of a row with --json is in ls's help.
+// TestRowFieldsAreDocumented checks that the help of ls names every JSON field of a row.
 func TestRowFieldsAreDocumented(t *testing.T) {
 	help := NewLsCommand(&app.App{}).Long
 	var check func(reflect.Type)
@@ -40,7 +40,7 @@ func TestKeyJSON(t *testing.T) {
 	}
 }
 
-// TestRowsOf finds all versions of one key, and no longer key.
+// TestRowsOf checks that rowsOf finds all versions of a key, and no longer keys.
 func TestRowsOf(t *testing.T) {
 	s := deadRows(t, 12) // k00000 … k00011
 	v := &ledgerReader{Store: s}

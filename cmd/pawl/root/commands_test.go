@@ -28,7 +28,7 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// exits CODE COMMAND ARG...: the command exits with this very code.
+// exits CODE COMMAND ARG...: runs a command and checks its exit code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits code command arg...")
@@ -54,7 +54,7 @@ func startS3(ts *testscript.TestScript, _ bool, buckets []string) {
 // startHandler starts an object store with these buckets, at $S3.
 func startHandler(ts *testscript.TestScript, buckets []string, h http.HandlerFunc) {
 	srv := httptest.NewUnstartedServer(h)
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake sometimes responds twice
 	srv.Start()
 	ts.Defer(srv.Close)
 	ts.Setenv("S3", srv.URL)
@@ -63,8 +63,8 @@ func startHandler(ts *testscript.TestScript, buckets []string, h http.HandlerFun
 	}
 }
 
-// s3-probing URL BUCKET...: starts an object store with these buckets, at $S3, that is not up
-// before the URL has answered a test event, as versitygw.
+// s3-probing URL BUCKET...: starts an object store with these buckets, at $S3. Like
+// versitygw, it is unavailable until the URL has accepted a test event.
 func startProbing(ts *testscript.TestScript, _ bool, args []string) {
 	below := fakes3.New()
 	startHandler(ts, nil, func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,7 @@ func startProbing(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// denied: starts an object store that denies everything, at $S3.
+// denied: starts an object store that denies all requests, at $S3.
 func startDenied(ts *testscript.TestScript, _ bool, _ []string) {
 	srv := httptest.NewServer(http.HandlerFunc(deny))
 	ts.Defer(srv.Close)
@@ -93,8 +93,8 @@ func deny(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`)
 }
 
-// denied-suffix END BUCKET...: starts an object store with these buckets, at $S3, that
-// denies the reading of keys with this end.
+// denied-suffix SUFFIX BUCKET...: starts an object store with these buckets, at $S3, that
+// denies reads of keys with this suffix.
 func startPartlyDenied(ts *testscript.TestScript, _ bool, args []string) {
 	below := fakes3.New()
 	startHandler(ts, args[1:], func(w http.ResponseWriter, r *http.Request) {
@@ -106,12 +106,12 @@ func startPartlyDenied(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// newStore starts an object store with the bucket "state". It returns its URL, and the
-// environment of one who uses it.
+// newStore starts an object store with the bucket "state". It returns its URL, and an
+// environment for its clients.
 func newStore(t *testing.T, h http.HandlerFunc) (url string, env []string) {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake sometimes responds twice
 	srv.Start()
 	t.Cleanup(srv.Close)
 	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
@@ -145,8 +145,8 @@ func remove(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(send(http.MethodDelete, objectURL(ts, args[0], args[1]), ""))
 }
 
-// object BUCKET KEY TEXT: the object has, or comes to have, this content; with !,
-// it is not there.
+// object BUCKET KEY TEXT: waits until the object has this content; with !, until it is
+// missing.
 func object(ts *testscript.TestScript, neg bool, args []string) {
 	u := objectURL(ts, args[0], args[1])
 	got := ""
@@ -181,7 +181,7 @@ func send(method, url, body string) error {
 	if err != nil {
 		return err
 	}
-	// Of an object without a type the fake's GET tells another than its HEAD.
+	// Without a type, GET and HEAD of the fake return different types.
 	req.Header.Set("Content-Type", "application/octet-stream")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -194,14 +194,14 @@ func send(method, url, body string) error {
 	return nil
 }
 
-// port NAME: sets $NAME to a free port of loopback. It is none that systems give to
-// those who ask for any, for one of these might get it before it is used.
+// port NAME: sets $NAME to a free port of loopback. The port is outside the range that
+// systems assign automatically, so that no other process gets it meanwhile.
 func port(ts *testscript.TestScript, _ bool, args []string) {
 	for range 100 {
 		p := strconv.Itoa(20_000 + rand.IntN(12_000))
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", p))
 		if err != nil {
-			continue // somebody has it
+			continue // in use
 		}
 		ts.Check(l.Close())
 		ts.Setenv(args[0], p)
@@ -210,7 +210,8 @@ func port(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Fatalf("no port is free")
 }
 
-// post URL FILE CODE [AUTHORIZATION]: posts a file as soon as somebody listens.
+// post URL FILE CODE [AUTHORIZATION]: waits for a listener, posts a file, and checks the
+// status code.
 func post(ts *testscript.TestScript, _ bool, args []string) {
 	body, got := ts.ReadFile(args[1]), ""
 	ok := poll(func() bool {
@@ -233,7 +234,7 @@ func post(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// terminate: sends SIGTERM to what runs in the background.
+// terminate: sends SIGTERM to the background commands.
 func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, cmd := range ts.BackgroundCmds() {
 		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
@@ -250,11 +251,11 @@ func terminateRepeatedly(ts *testscript.TestScript, _ bool, _ []string) {
 		return ended
 	})
 	if !ended {
-		ts.Fatalf("it does not end")
+		ts.Fatalf("a background command still runs")
 	}
 }
 
-// released FIFO: no process reads it any more.
+// released FIFO: waits until no process reads the FIFO.
 func released(ts *testscript.TestScript, _ bool, args []string) {
 	ok := poll(func() bool {
 		f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY|syscall.O_NONBLOCK, 0)
@@ -268,7 +269,7 @@ func released(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// closed ADDRESS: nobody listens, or nobody does any more.
+// closed ADDRESS: waits until no process listens on the address.
 func closed(ts *testscript.TestScript, _ bool, args []string) {
 	ok := poll(func() bool {
 		c, err := net.Dial("tcp", args[0])
@@ -283,18 +284,18 @@ func closed(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// await TEXT COMMAND ARG...: repeats a command until its output has the text.
+// await TEXT COMMAND ARG...: repeats a command until its output contains the text.
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	ok := poll(func() bool {
 		ts.Check(ts.Exec(args[1], args[2:]...))
 		return strings.Contains(ts.ReadFile("stdout"), args[0])
 	})
 	if !ok {
-		ts.Fatalf("never said %q", args[0])
+		ts.Fatalf("%q is not in the output", args[0])
 	}
 }
 
-// poll calls f until it says true, for at most 20 seconds.
+// poll calls f until it returns true, for at most 20 seconds.
 func poll(f func() bool) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -307,9 +308,9 @@ func poll(f func() bool) bool {
 	return false
 }
 
-// json [LINE] PATH VALUE: in a line (default 1) of the last output, which is JSON, the
-// field at PATH (a.b.0) has this value; with !, the line has no such field.
-// Start the path with @ to look into standard error.
+// json [LINE] PATH VALUE: checks that the field at PATH (a.b.0) has this value, in a line
+// (default 1) of the JSON output; with !, that the line has no such field. A path that
+// starts with @ refers to standard error.
 func jsonField(ts *testscript.TestScript, neg bool, args []string) {
 	line := 1
 	if n, err := strconv.Atoi(args[0]); err == nil {
@@ -330,7 +331,7 @@ func jsonField(ts *testscript.TestScript, neg bool, args []string) {
 	got, ok := dig(v, path)
 	switch {
 	case neg && ok:
-		ts.Fatalf("%s is there: %v", path, got)
+		ts.Fatalf("unexpected field %s: %v", path, got)
 	case !neg && !ok:
 		ts.Fatalf("%s is missing in %s", path, lines[line-1])
 	case !neg && len(args) > 1 && fmt.Sprint(got) != args[1]:
@@ -360,7 +361,7 @@ func dig(v any, path string) (any, bool) {
 	return v, true
 }
 
-// index FILE makes an empty index of files.
+// index FILE: creates an empty index of files.
 func index(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: index FILE")

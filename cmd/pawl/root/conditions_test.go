@@ -23,9 +23,9 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// demandConditions starts a proxy that denies what the bucket policies of docs/AWS.md deny:
-// every request that writes an object below a path and has no condition. It refuses copies
-// as S3 does under such a policy. It counts the writes that it lets through.
+// demandConditions starts a proxy that enforces the bucket policies of docs/AWS.md: it
+// denies writes without a condition below a path, and copies, as S3 does under such a
+// policy. It counts the permitted writes.
 func demandConditions(t *testing.T, srv *servertest.Server, paths ...string) (endpoint string, written *atomic.Int64) {
 	t.Helper()
 	target, err := url.Parse(srv.Endpoint)
@@ -56,14 +56,14 @@ func demandConditions(t *testing.T, srv *servertest.Server, paths ...string) (en
 			return
 		}
 		w.WriteHeader(status)
-		_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code></Error>", code) // or the caller has gone
+		_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code></Error>", code) // fails if the caller has disconnected
 	}))
 	t.Cleanup(proxy.Close)
 	return proxy.URL, written
 }
 
-// TestWritesHaveACondition runs locks, updates and a pipeline where writes without a
-// condition are denied. A plain PUT is.
+// TestWritesHaveACondition runs locks, updates and a pipeline against a store that denies
+// writes without a condition.
 func TestWritesHaveACondition(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	in, out, state := srv.NewBucket(t), srv.NewBucket(t), srv.NewBucket(t)

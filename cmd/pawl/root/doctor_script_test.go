@@ -22,7 +22,7 @@ func startCareless(ts *testscript.TestScript, _ bool, buckets []string) {
 	})
 }
 
-// empty BUCKET: the bucket holds nothing.
+// empty BUCKET: checks that the bucket is empty.
 func empty(ts *testscript.TestScript, _ bool, args []string) {
 	resp, err := http.Get(ts.Getenv("S3") + "/" + args[0])
 	ts.Check(err)

@@ -25,7 +25,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestDoctorReceivesNotifications asks MinIO, which knows what it was asked to tell.
+// TestDoctorReceivesNotifications checks the notification configuration of MinIO.
 func TestDoctorReceivesNotifications(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(hook.Close)
@@ -74,7 +74,7 @@ pipelines:
 	}
 }
 
-// doctorFixture is a store for "pawl doctor", and a user of it.
+// doctorFixture is a store for "pawl doctor" and an environment for its clients.
 type doctorFixture struct {
 	t   *testing.T
 	env []string
@@ -86,7 +86,7 @@ func newDoctorFixture(t *testing.T, h http.HandlerFunc) *doctorFixture {
 	return &doctorFixture{t, env}
 }
 
-// pawl runs the command, which has to exit with this code, and to say this.
+// pawl runs a command and checks its exit code and output.
 func (e *doctorFixture) pawl(code int, says string, args ...string) {
 	e.t.Helper()
 	cmd := exec.Command("pawl", args...)
@@ -97,8 +97,8 @@ func (e *doctorFixture) pawl(code int, says string, args ...string) {
 	}
 }
 
-// TestDoctorUpdatesSavedResult examines a store that comes to ignore preconditions, and
-// to honour them again.
+// TestDoctorUpdatesSavedResult checks a store that starts to ignore preconditions, and
+// later honours them again.
 func TestDoctorUpdatesSavedResult(t *testing.T) {
 	t.Parallel()
 	below := fakes3.New()
@@ -117,25 +117,25 @@ func TestDoctorUpdatesSavedResult(t *testing.T) {
 	update := []string{"update", "--create", "s3://state/n", "--", "date", "+%N"}
 	e.pawl(0, "", update...)
 	if proofs.Swap(0) == 0 {
-		t.Error("it was not proved before the first use")
+		t.Error("the store was not checked before its first use")
 	}
 	e.pawl(0, "", update...)
 	careless.Store(true)
-	e.pawl(0, "", update...) // it is believed
+	e.pawl(0, "", update...) // uses the saved result
 	e.pawl(3, "", "doctor", "s3://state")
 	proofs.Store(0)
 	e.pawl(64, "locks and updates are not safe: it ignores If-None-Match", update...)
 	careless.Store(false)
-	e.pawl(64, "", update...) // doctor is believed, too
+	e.pawl(64, "", update...) // uses doctor's result
 	e.pawl(0, "", "doctor", "s3://state")
 	e.pawl(0, "", update...)
 	if n := proofs.Load(); n > 0 {
-		t.Errorf("%d requests prove again what doctor has proved", n)
+		t.Errorf("%d requests repeat doctor's check", n)
 	}
 }
 
-// TestDoctorRefusesListings examines a store whose listings come to hide, now and
-// then, what was written since the one before, and to show it again.
+// TestDoctorRefusesListings checks a store whose listings start to omit recent writes
+// occasionally, and later show them again.
 func TestDoctorRefusesListings(t *testing.T) {
 	t.Parallel()
 	below := fakes3.New()
@@ -156,7 +156,7 @@ func TestDoctorRefusesListings(t *testing.T) {
 				}
 				return c
 			})
-			_, _ = io.WriteString(w, shown) // the test sees what is missing
+			_, _ = io.WriteString(w, shown) // the test checks for missing entries
 			return
 		}
 		below.ServeHTTP(w, r)
@@ -189,7 +189,7 @@ func TestDoctorRefusesListings(t *testing.T) {
 	const found = "list-after-write failed (found by \"pawl doctor\" on "
 	try(64, found)
 	hiding.Store(false)
-	try(64, found) // doctor is believed
+	try(64, found) // uses doctor's result
 	e.pawl(0, "", "doctor", "s3://state")
 	try(0, "")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 )
 
-// Whoever interrupts gets the report of what was played.
+// TestSimulationInterrupted checks that an interrupted simulation prints its report.
 func TestSimulationInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -15,8 +15,7 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// newFakeLockFixture is a field on a store whose requests are seen before they are
-// answered.
+// newFakeLockFixture returns a fixture with a fake store. It calls before with each request.
 func newFakeLockFixture(t *testing.T, before func(*http.Request)) *lockFixture {
 	below := fakes3.New()
 	return newLockFixtureOn(t, func(w http.ResponseWriter, r *http.Request) {
@@ -29,7 +28,7 @@ func plainLockFixture(t *testing.T) *lockFixture {
 	return newFakeLockFixture(t, func(*http.Request) {})
 }
 
-// leavesGroup is a command that leaves the process group that it starts in.
+// leavesGroup is a command that moves to another process group.
 const leavesGroup = `exec timeout 600 sh -c 'echo set >&9; while :; do sleep 600 & wait; done'`
 
 // TestSignalReachesCommandOutsideTheGroup checks that Pawl forwards signals to the command
@@ -47,7 +46,7 @@ func TestSignalReachesCommandOutsideTheGroup(t *testing.T) {
 // TestLostLockEndsCommandOutsideTheGroup checks the same for a lock that is lost.
 func TestLostLockEndsCommandOutsideTheGroup(t *testing.T) {
 	f := plainLockFixture(t)
-	h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; `+leavesGroup, "--ttl", "5s") // the next renewal notices
+	h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; `+leavesGroup, "--ttl", "5s") // the next renewal fails
 	token := h.line()
 	h.line()
 	release := f.lock(nil)
@@ -87,7 +86,7 @@ func TestProcessOutsideTheGroupOutlivesTheLock(t *testing.T) {
 	}
 }
 
-// TestStoppedCommandEnds stops a command, as the terminal stops one that reads from it.
+// TestStoppedCommandEnds stops a command, as a terminal stops a background reader.
 func TestStoppedCommandEnds(t *testing.T) {
 	h := plainLockFixture(t).hold(`trap "exit 3" TERM; echo set >&9; kill -STOP $$; while :; do sleep 600 & wait; done`)
 	h.line()
@@ -104,7 +103,7 @@ func TestContinuedCommand(t *testing.T) {
 	h.line()
 	stop := make(chan struct{})
 	defer close(stop)
-	go func() { // it may not have been stopped yet
+	go func() { // the stop may still be pending
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for {
@@ -120,7 +119,8 @@ func TestContinuedCommand(t *testing.T) {
 	h.exits(6, "")
 }
 
-// TestUnresponsiveStore asks a store that never answers, or not about the lock.
+// TestUnresponsiveStore acquires locks from a store that never responds, or not for the
+// lock.
 func TestUnresponsiveStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -129,8 +129,8 @@ func TestUnresponsiveStore(t *testing.T) {
 		limit  time.Duration
 		code   int
 	}{
-		// Where the proof is not answered, removing it gets 2 s more. Where it is, it
-		// must have ended before the waiting does.
+		// If the store check gets no response, its cleanup takes 2 s more. Otherwise the
+		// check must end before the wait.
 		{"/", "0", 12 * time.Second, 69}, {"/", "1s", 3 * time.Second, 69},
 		{"/state/lock", "0", 10 * time.Second, 69}, {"/state/lock", "6s", 6 * time.Second, 69},
 	} {
@@ -151,15 +151,15 @@ func TestUnresponsiveStore(t *testing.T) {
 			}
 			h.exits(c.code, "")
 			if took := time.Since(begun); took > c.limit+margin {
-				t.Errorf("it took %v", took)
+				t.Errorf("the command took %v", took)
 			}
 			t.Log(h.stderr.String())
 		})
 	}
 }
 
-// TestStoreOutageWhileHeld takes the store away from holders. Whether the holder or its guard
-// notices first, the diagnosis is the same.
+// TestStoreOutageWhileHeld stops the store while locks are held. The diagnosis must be the
+// same, no matter whether the holder or its guard detects the outage first.
 func TestStoreOutageWhileHeld(t *testing.T) {
 	t.Parallel()
 	var gone atomic.Bool
@@ -168,7 +168,7 @@ func TestStoreOutageWhileHeld(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 	})
-	const ttl = 12 * time.Second // between two renewals the machine may stand still
+	const ttl = 12 * time.Second // allows for pauses between two renewals
 	var holders []*holder
 	for i := range 4 {
 		f.key = fmt.Sprint("s3://state/lock-", i)
@@ -182,11 +182,11 @@ func TestStoreOutageWhileHeld(t *testing.T) {
 		h.exits(76, "it could not be renewed within its 12s")
 	}
 	if took := time.Since(begun); took > ttl+time.Second+margin { // a second for the release
-		t.Errorf("it took %v", took)
+		t.Errorf("the command took %v", took)
 	}
 }
 
-// TestUpdateInterruptedDuringWrite holds the answer to a write back.
+// TestUpdateInterruptedDuringWrite delays the response to a write.
 func TestUpdateInterruptedDuringWrite(t *testing.T) {
 	below := fakes3.New()
 	written, over := make(chan struct{}, 100), make(chan struct{})
@@ -211,7 +211,7 @@ func TestUpdateInterruptedDuringWrite(t *testing.T) {
 	h.exits(74, "not known")
 }
 
-// TestUpdateEndsItsFilter ends a filter, and what that has started.
+// TestUpdateEndsItsFilter checks that update kills its filter and the filter's processes.
 func TestUpdateEndsItsFilter(t *testing.T) {
 	t.Parallel()
 	f := plainLockFixture(t)
@@ -229,7 +229,7 @@ func TestUpdateEndsItsFilter(t *testing.T) {
 	h.exits(143, "was ended")
 }
 
-// TestInterruptedUpdateWritesNothing interrupts an update whose filter ends in order.
+// TestInterruptedUpdateWritesNothing interrupts an update whose filter exits with 0.
 func TestInterruptedUpdateWritesNothing(t *testing.T) {
 	f := plainLockFixture(t)
 	fifo := f.fifo()

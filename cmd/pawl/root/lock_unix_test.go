@@ -24,14 +24,13 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// briefTTL is that of leases which run out. What must be held has the time that a
-// busy machine may need.
+// briefTTL is the TTL of leases that expire in tests.
 const briefTTL = 6 * time.Second
 
-// brief are the flags of who holds such a lease.
+// brief are the flags for such a lease.
 var brief = []string{"--ttl", briefTTL.String()}
 
-// lockFixture is where processes contend for one lock.
+// lockFixture is a lock and the processes that contend for it.
 type lockFixture struct {
 	t   *testing.T
 	url string // of the store
@@ -40,7 +39,7 @@ type lockFixture struct {
 	dir string
 }
 
-// newLockFixtureOn is a field on a store of the test's own.
+// newLockFixtureOn returns a fixture with a store that h implements.
 func newLockFixtureOn(t *testing.T, h http.HandlerFunc) *lockFixture {
 	t.Helper()
 	url, env := newStore(t, h)
@@ -48,8 +47,8 @@ func newLockFixtureOn(t *testing.T, h http.HandlerFunc) *lockFixture {
 }
 
 func newLockFixture(t *testing.T) *lockFixture {
-	// What is ignored stays so in processes, and whoever runs the tests may ignore
-	// some: nohup does. What is caught is as always in them.
+	// Child processes inherit ignored signals, for example from nohup. Signals that
+	// are caught have their default action in children.
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	t.Cleanup(func() { signal.Stop(heard) })
@@ -60,8 +59,8 @@ func newLockFixture(t *testing.T) *lockFixture {
 	)}
 }
 
-// holder is a process that holds the lock, and runs a shell that has its end of
-// a pipe open, as all that it starts has.
+// holder is a process that holds the lock and runs a shell. The shell and its children
+// have one end of a pipe open.
 type holder struct {
 	*exec.Cmd
 	t      *testing.T
@@ -71,8 +70,8 @@ type holder struct {
 	shell  int // process id
 }
 
-// hold starts a process that runs a script under the lock, and waits until it
-// runs. The script has the pipe at 9.
+// hold starts a process that runs a script under the lock, and waits until the script
+// runs. The script has the pipe as descriptor 9.
 func (f *lockFixture) hold(script string, flags ...string) *holder {
 	f.t.Helper()
 	fifo := f.fifo()
@@ -87,7 +86,7 @@ func (f *lockFixture) hold(script string, flags ...string) *holder {
 	}
 	h.stdin = stdin
 	f.t.Cleanup(func() {
-		_ = h.Process.Kill() // it may have ended
+		_ = h.Process.Kill() // fails if the process has ended
 		_ = h.Process.Signal(syscall.SIGCONT)
 	})
 	h.open(fifo)
@@ -97,7 +96,7 @@ func (f *lockFixture) hold(script string, flags ...string) *holder {
 	return h
 }
 
-// fifo makes a pipe with a name.
+// fifo creates a named pipe.
 func (f *lockFixture) fifo() string {
 	f.t.Helper()
 	fifo := filepath.Join(f.dir, "alive")
@@ -108,14 +107,14 @@ func (f *lockFixture) fifo() string {
 	return fifo
 }
 
-// open returns when the script has opened the pipe, too, and written to it.
+// open waits until the script has opened the pipe and written to it.
 func (h *holder) open(fifo string) {
 	h.t.Helper()
-	other, err := os.OpenFile(fifo, os.O_RDWR, 0) // does not wait for a script that may never come
+	other, err := os.OpenFile(fifo, os.O_RDWR, 0) // does not wait for the script
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	// Without the script the pipe ends with this. Not all systems have deadlines here.
+	// If the script ends, this closes the pipe. Some systems have no deadlines for pipes.
 	late := time.AfterFunc(time.Minute, func() { _ = other.Close() })
 	defer func() {
 		if late.Stop() {
@@ -133,11 +132,11 @@ func (h *holder) open(fifo string) {
 	}
 }
 
-// gone ends a test whose command is not there.
+// gone fails a test whose command has ended.
 func (h *holder) gone(err error) {
 	h.t.Helper()
-	_ = h.Process.Kill() // it may have ended
-	_ = h.Wait()         // what it has said counts
+	_ = h.Process.Kill() // fails if the process has ended
+	_ = h.Wait()         // collects the output
 	h.t.Fatalf("the command is gone: %v; %s", err, h.stderr.String())
 }
 
@@ -148,7 +147,7 @@ func (f *lockFixture) lock(flags []string, command ...string) *exec.Cmd {
 	return cmd
 }
 
-// line reads a line that the script writes.
+// line returns the next line of the script's output.
 func (h *holder) line() string {
 	h.t.Helper()
 	s, err := h.pipe.ReadString('\n')
@@ -158,7 +157,7 @@ func (h *holder) line() string {
 	return strings.TrimSpace(s)
 }
 
-// waitForCommand waits until nothing of the command is left, and returns when that was.
+// waitForCommand waits until all processes of the command have ended, and returns the time.
 func (h *holder) waitForCommand() time.Time {
 	h.t.Helper()
 	if _, err := io.ReadAll(h.pipe); err != nil {
@@ -167,7 +166,7 @@ func (h *holder) waitForCommand() time.Time {
 	return time.Now()
 }
 
-// exits waits for the end of the process.
+// exits waits for the end of the process, and checks its exit code and output.
 func (h *holder) exits(code int, says string) {
 	h.t.Helper()
 	err := h.Wait()
@@ -183,8 +182,9 @@ func (h *holder) exits(code int, says string) {
 	}
 }
 
-// startWaiter lets another process wait for the lock. It tells when it has entered, which
-// must be when nothing of the command before it is left.
+// startWaiter starts another process that waits for the lock. The channel receives the
+// time when that process has the lock. All processes of the previous command must have
+// ended by then.
 func (f *lockFixture) startWaiter() <-chan time.Time {
 	f.t.Helper()
 	cmd := f.lock(nil, "entered", filepath.Join(f.dir, "alive"))
@@ -198,18 +198,18 @@ func (f *lockFixture) startWaiter() <-chan time.Time {
 	at := make(chan time.Time, 1)
 	go func() {
 		if s, err := bufio.NewReader(out).ReadString('\n'); err != nil || s != "alone\n" {
-			f.t.Errorf("the next one entered %q, %v", s, err)
+			f.t.Errorf("the waiter printed %q, %v", s, err)
 		}
 		at <- time.Now()
 		if err := cmd.Wait(); err != nil {
-			f.t.Errorf("the next one: %v", err)
+			f.t.Errorf("the waiter: %v", err)
 		}
 	}()
 	return at
 }
 
-// checkEntered is a command that says whether any process has its end of a pipe open. It
-// looks itself: who compares times may have stood still before the clock was read.
+// checkEntered is a command that prints whether any process has the other end of a pipe
+// open. It checks this itself, because comparing times of two processes is unreliable.
 func checkEntered() {
 	says := "alone"
 	n := 0
@@ -217,16 +217,16 @@ func checkEntered() {
 	if err == nil {
 		n, err = syscall.Read(pipe, make([]byte, 1))
 	}
-	if n > 0 || err != nil { // it has been written to, or there is nothing to read yet
+	if n > 0 || err != nil { // the pipe has data, or a process has it open
 		says = fmt.Sprint("beside the other: ", err)
 	}
 	fmt.Println(says)
 }
 
-// stubborn starts another process, and neither wants to end.
+// stubborn is a script that starts another process. Both ignore SIGTERM.
 const stubborn = `trap "" TERM; sleep 600 & echo set >&9; sleep 600`
 
-// margin is what a machine with other things to do may need.
+// margin allows for delays on a busy machine.
 const margin = 4 * time.Second
 
 func TestHolderKilled(t *testing.T) {
@@ -241,14 +241,14 @@ func TestHolderKilled(t *testing.T) {
 	killed := time.Now()
 	died, in := h.waitForCommand(), <-entered
 	if took := in.Sub(killed); took > briefTTL*105/100+margin {
-		t.Errorf("the next one entered after %v", took)
+		t.Errorf("the waiter acquired the lock after %v", took)
 	}
-	t.Logf("dead after %v, the next one in after %v", died.Sub(killed), in.Sub(killed))
+	t.Logf("command dead after %v, lock acquired after %v", died.Sub(killed), in.Sub(killed))
 	_ = h.Wait() // it was killed
 }
 
-// stopUntilTakeover stops a holder until the next one has entered, by when its command must
-// be dead, and continues it.
+// stopUntilTakeover stops a holder until another process has acquired the lock, checks
+// that the holder's command is dead, and continues the holder.
 func (f *lockFixture) stopUntilTakeover(h *holder) {
 	f.t.Helper()
 	if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -275,7 +275,7 @@ func TestHolderStopped(t *testing.T) {
 	}
 }
 
-// TestTerminationGrace takes the lock from a command that cleans up when it is told to end.
+// TestTerminationGrace releases the lock of a command that cleans up after SIGTERM.
 func TestTerminationGrace(t *testing.T) {
 	t.Parallel()
 	for onLost, says := range map[string]string{"terminate": "cleaned up\n", "kill": ""} {
@@ -290,15 +290,15 @@ func TestTerminationGrace(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			if said, err := io.ReadAll(h.pipe); err != nil || string(said) != says {
-				t.Errorf("the command said %q, %v, want %q", said, err, says)
+				t.Errorf("the command printed %q, %v, want %q", said, err, says)
 			}
 			h.exits(76, "the command was ended")
 		})
 	}
 }
 
-// TestNestedLock stops a holder whose command is a holder itself, with a guard and
-// a process group of its own.
+// TestNestedLock stops a holder whose command is another holder, with its own guard and
+// process group.
 func TestNestedLock(t *testing.T) {
 	t.Parallel()
 	f := newLockFixture(t)
@@ -307,7 +307,7 @@ func TestNestedLock(t *testing.T) {
 	f.stopUntilTakeover(h)
 }
 
-// TestHolderStoppedBriefly shows that a lease survives what it was made for.
+// TestHolderStoppedBriefly checks that a lease survives a stop shorter than its TTL.
 func TestHolderStoppedBriefly(t *testing.T) {
 	f := newLockFixture(t)
 	h := f.hold(`read line; exit 4`)
@@ -325,8 +325,8 @@ func TestNothingOutlivesTheLock(t *testing.T) {
 	h := f.hold(`trap "" TERM INT; sleep 600 & exit 5`)
 	h.waitForCommand()
 	h.exits(5, "")
-	if in := <-f.startWaiter(); in.IsZero() { // it was released
-		t.Error("nobody entered")
+	if in := <-f.startWaiter(); in.IsZero() { // released
+		t.Error("the waiter did not acquire the lock")
 	}
 }
 
@@ -345,7 +345,7 @@ func TestGuardKilled(t *testing.T) {
 	h.exits(1, "guards the command has ended")
 }
 
-// TestSignals sends signals to a holder, and then to one that waits.
+// TestSignals sends signals to a holder, and then to a waiter.
 func TestSignals(t *testing.T) {
 	f := newLockFixture(t)
 	h := f.hold(`for s in INT HUP QUIT USR1 USR2; do trap "echo $s >&9" $s; done
@@ -374,14 +374,13 @@ func TestSignals(t *testing.T) {
 	}
 	h.exits(3, "")
 	if err := waiting.Wait(); err != nil {
-		t.Errorf("the one that waited: %v: %s", err, said.String())
+		t.Errorf("the waiter: %v: %s", err, said.String())
 	}
 }
 
-// TestSignalWhileWaiting sends a signal to a process that has looked at the lock,
-// and found it held.
+// TestSignalWhileWaiting sends a signal to a process that has read the lock and waits.
 func TestSignalWhileWaiting(t *testing.T) {
-	looks := make(chan string, 100) // at which lock
+	looks := make(chan string, 100) // path of the lock that was read
 	below := fakes3.New()
 	f := newLockFixtureOn(t, func(w http.ResponseWriter, r *http.Request) {
 		below.ServeHTTP(w, r)
@@ -393,11 +392,11 @@ func TestSignalWhileWaiting(t *testing.T) {
 		}
 	})
 	for s, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGUSR1: 138} {
-		path := fmt.Sprintf("/state/lock-%d", s) // so that nobody else's look counts
+		path := fmt.Sprintf("/state/lock-%d", s) // a separate lock for each signal
 		f.key = "s3:/" + path
 		h := f.hold("read line; exit 0")
 		for len(looks) > 0 {
-			<-looks // its own
+			<-looks // the holder's read
 		}
 		waiting := f.lock(nil, "true")
 		if err := waiting.Start(); err != nil {
@@ -408,7 +407,7 @@ func TestSignalWhileWaiting(t *testing.T) {
 		if err := waiting.Process.Signal(s); err != nil {
 			t.Fatal(err)
 		}
-		_ = waiting.Wait() // its code tells
+		_ = waiting.Wait() // the exit code is checked below
 		if got := waiting.ProcessState.ExitCode(); got != code {
 			t.Errorf("%v: exit code %d, want %d", s, got, code)
 		}

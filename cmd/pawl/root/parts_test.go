@@ -21,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// testLedger is a ledger of a kind that only these tests know.
+// testLedger is a kind of ledger for tests.
 type testLedger struct {
 	name string
 	rows store.Store
@@ -40,7 +40,7 @@ func (s testLedger) CheckExists(context.Context) error {
 
 func (s testLedger) Describe() string { return "the shelf " + s.name }
 
-// testSource is such a source.
+// testSource is a kind of source for tests.
 type testSource struct {
 	File string `yaml:"file" jsonschema:"required"`
 }
@@ -56,7 +56,7 @@ func (s testSource) Build(_ context.Context, a *parts.Assembly) (pawl.Source, er
 
 func (s testSource) Describe() string { return "water from " + s.File }
 
-// testAction is such an action.
+// testAction is a kind of action for tests.
 type testAction struct {
 	Bell config.Size `yaml:"bell"`
 }
@@ -74,7 +74,7 @@ func (r testAction) Build(ctx context.Context, a *parts.Assembly, p *pawl.Pipeli
 	return nil
 }
 
-// otherParts is a table without any of Pawl's own parts.
+// otherParts returns a table without Pawl's own parts.
 func otherParts() *config.Table {
 	rows := memory.New()
 	return &config.Table{
@@ -92,8 +92,8 @@ sources: [{tap: {file: events.json}}]
 pipelines: [{name: bells, match: {bucket: photos}, order: event, ring: {bell: 3B}}]
 `
 
-// TestOtherParts runs every command that reads the configuration with parts of
-// kinds that no command knows.
+// TestOtherParts runs every command that reads the configuration with parts that no
+// command knows.
 func TestOtherParts(t *testing.T) {
 	dir := t.TempDir()
 	file, events := filepath.Join(dir, "pawl.yaml"), filepath.Join(dir, "events.json")
@@ -126,7 +126,7 @@ func TestOtherParts(t *testing.T) {
 	}
 }
 
-// TestOtherPartsErrors: what is wrong with a part is told with its place.
+// TestOtherPartsErrors checks that errors about parts have a position in the file.
 func TestOtherPartsErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pawl.yaml")
 	for _, tc := range []struct{ command, old, new, want string }{

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestDoctorExaminesQueues reads the MaximumMessageSize of a configuration's queues, which
-// a proxy reports for ElasticMQ.
+// TestDoctorExaminesQueues checks the MaximumMessageSize of configured queues. A proxy
+// adds this attribute to ElasticMQ.
 func TestDoctorExaminesQueues(t *testing.T) {
 	store, queues := servertest.S3(t), servertest.ElasticMQ(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "pawl")

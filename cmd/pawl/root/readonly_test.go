@@ -28,7 +28,7 @@ archives: [{name: clicks, kinesis: {stream: clicks, region: us-east-1}, to: s3:/
 files: {to: s3://photos/files/, secret: "01234567890123456789012345678901", index: %q}
 `
 
-// readingCommands are those that only read. The value is the database that they read.
+// readingCommands are the read-only commands, with the database that each reads.
 var readingCommands = map[string]string{
 	"ls": "ledger", "ls --count": "ledger", "explain s3://photos/a": "ledger", "ledger check": "ledger",
 	"redrive --all --dry-run": "ledger", "purge --dry-run": "ledger", "audit --dry-run": "ledger", "audit --list": "ledger",
@@ -36,10 +36,9 @@ var readingCommands = map[string]string{
 	"files audit --dry-run": "index", "lock ls s3://photos/": "",
 }
 
-// TestReadingCommandsChangeNothing runs each command that only reads against a ledger and
-// an index that are absent, in databases without tables of Pawl, and of an older and of a
-// newer format. Nothing is made or
-// altered. The error says what it is, and what to run.
+// TestReadingCommandsChangeNothing runs each read-only command against missing databases,
+// databases without Pawl's tables, and older and newer formats. The commands must change
+// nothing, and their errors must name the problem and the remedy.
 func TestReadingCommandsChangeNothing(t *testing.T) {
 	store := newReadOnlyStore(t)
 	for kind, begin := range map[string]func(t *testing.T) func(state string) database{"sqlite": sqliteDatabases, "postgres": postgresDatabases} {
@@ -67,7 +66,7 @@ func TestReadingCommandsChangeNothing(t *testing.T) {
 	}
 }
 
-// checkRefusal checks what a command says of a database that it cannot read.
+// checkRefusal checks the error of a command about a database that it cannot read.
 func checkRefusal(t *testing.T, d *database, command, reads, state string, code int, out string) {
 	t.Helper()
 	empty := d.path != "" && state == "absent" && (strings.HasPrefix(command, "audit") || strings.HasPrefix(command, "purge"))
@@ -109,11 +108,11 @@ func newReadOnlyStore(t *testing.T) string {
 	return srv.URL
 }
 
-// database holds a ledger and an index of files.
+// database has a ledger and an index of files.
 type database struct {
-	dir           string // of its files, and of the configuration
-	ledger, index string // as the configuration names them
-	path          string // of the ledger's file; empty: it is in PostgreSQL
+	dir           string // folder of the databases and the configuration
+	ledger, index string // URLs in the configuration
+	path          string // file of the ledger; empty for PostgreSQL
 }
 
 func sqliteDatabases(t *testing.T) func(string) database {
@@ -139,7 +138,7 @@ func postgresDatabases(t *testing.T) func(string) database {
 	}
 }
 
-// become makes what a version of Pawl has made that knew other formats.
+// become changes the database to the format of another version of Pawl.
 func (d *database) become(t *testing.T, state string) {
 	t.Helper()
 	format := map[string]int{"older": 0, "newer": 99}[state]
@@ -212,7 +211,7 @@ func (d *database) execute(t *testing.T, sql string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close(t.Context()) }() // nothing is left to be said
+	defer func() { _ = conn.Close(t.Context()) }() // at the end of the test
 	rows, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		t.Fatal(err)

@@ -23,9 +23,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the real command, one script for each thing that a user does
-// with it. The scripts lie beside the commands that they run, and their own commands
-// are in commands_test.go.
+// TestScripts runs the scripts of all commands with the real program. The scripts are in
+// the packages of the commands. The script commands are in commands_test.go.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("../*/testdata/script/*.txtar")
 	if err != nil {
@@ -39,8 +38,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("AWS_ACCESS_KEY_ID", "pawl")
 			e.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 			e.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-			// Or what one run has learnt of a store is believed of another's, by
-			// chance at the same port.
+			// A separate cache, because another run's store may have the same port.
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
 			return nil
 		},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// command is pawl with these arguments.
+// command returns pawl with these arguments.
 func (f *lockFixture) command(args ...string) *holder {
 	h := &holder{t: f.t, Cmd: f.lock(nil)}
 	h.Args = append([]string{"pawl"}, args...)
@@ -19,7 +19,7 @@ func (f *lockFixture) command(args ...string) *holder {
 	return h
 }
 
-// TestListLocksOfUnresponsiveStore looks at locks on a store that never answers.
+// TestListLocksOfUnresponsiveStore lists locks of a store that never responds.
 func TestListLocksOfUnresponsiveStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -57,14 +57,14 @@ func TestListLocksOfUnresponsiveStore(t *testing.T) {
 			}
 			h.exits(69, "store unavailable")
 			if took := time.Since(begun); took > c.limit+margin {
-				t.Errorf("it took %v", took)
+				t.Errorf("the command took %v", took)
 			}
 			t.Log(h.stderr.String())
 		})
 	}
 }
 
-// TestStoreOutageEnds begins while the store is away, and nothing is known of it.
+// TestStoreOutageEnds starts a command during an outage of an unknown store.
 func TestStoreOutageEnds(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -92,22 +92,23 @@ func TestStoreOutageEnds(t *testing.T) {
 			lines := bufio.NewReader(said)
 			line, err := lines.ReadString('\n')
 			if err != nil || !strings.HasPrefix(line, "pawl: waiting for the store: ") {
-				t.Errorf("it says %q, %v", line, err)
+				t.Errorf("output %q, %v", line, err)
 			}
 			there.Store(true)
 			if more, err := io.ReadAll(lines); err != nil || len(more) > 0 {
-				t.Errorf("it says more: %q, %v", more, err)
+				t.Errorf("further output: %q, %v", more, err)
 			}
 			h.exits(0, "")
 		})
 	}
 }
 
-// TestStoreOutageLasts: a wait has its end, and a single try is one.
+// TestStoreOutageLasts checks that --wait limits the wait, and that a single attempt does
+// not wait.
 func TestStoreOutageLasts(t *testing.T) {
 	t.Parallel()
-	// A single proof may take 9 seconds: its reads are tried three times, at random
-	// times, and it cleans up.
+	// A store check may take 9 seconds: it retries its reads three times, with random
+	// delays, and cleans up.
 	for wait, told := range map[string]bool{"0": false, "20s": true} {
 		t.Run(wait, func(t *testing.T) {
 			t.Parallel()
@@ -124,17 +125,17 @@ func TestStoreOutageLasts(t *testing.T) {
 			h.exits(69, "")
 			took := time.Since(begun)
 			if got := strings.Contains(h.stderr.String(), "waiting for the store"); got != told {
-				t.Errorf("it was told: %v: %s", got, h.stderr.String())
+				t.Errorf("got %v: %s", got, h.stderr.String())
 			}
 			if told && (took < 20*time.Second || took > 22*time.Second+margin) {
-				t.Errorf("it took %v", took)
+				t.Errorf("the command took %v", took)
 			}
 		})
 	}
 }
 
-// TestUpdateWithoutOutput: what was written is not said to be unwritten because there is no
-// room to say it.
+// TestUpdateWithoutOutput checks that an update does not report failure after its write if
+// it cannot print the result.
 func TestUpdateWithoutOutput(t *testing.T) {
 	f := plainLockFixture(t)
 	for _, want := range []struct {
@@ -152,11 +153,11 @@ func TestUpdateWithoutOutput(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.exits(want.code, want.says)
-		_ = full.Close() // nothing was written to it
+		_ = full.Close() // no data was written
 	}
 }
 
-// TestUpdateEndsFilterProcesses ends what a filter leaves behind.
+// TestUpdateEndsFilterProcesses checks that update kills processes that a filter leaves.
 func TestUpdateEndsFilterProcesses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,10 +13,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// unprivilegedUID is the user that owns nothing.
+// unprivilegedUID is the id of the user nobody.
 const unprivilegedUID = 65534
 
-// asUnprivileged CODE pawl ARG...: exits, as a user whom file modes bind. Root is not.
+// asUnprivileged CODE pawl ARG...: does the same as exits. If root runs the tests, the
+// command runs as nobody, because file modes do not restrict root.
 func asUnprivileged(ts *testscript.TestScript, _ bool, args []string) {
 	if os.Geteuid() != 0 {
 		exits(ts, false, args)
@@ -33,7 +34,7 @@ func asUnprivileged(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(path, program, 0o755))
 
 	cmd := exec.Command(path)
-	cmd.Args = args[1:] // the test's binary acts by the name it is called
+	cmd.Args = args[1:] // the test binary selects a command by its name
 	cmd.Dir, cmd.Stdout, cmd.Stderr = work, ts.Stdout(), ts.Stderr()
 	for _, name := range []string{"PATH", "S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
