@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// SQS takes notifications from a queue of Amazon SQS.
+// SQS receives notifications from an Amazon SQS queue.
 type SQS struct {
 	// URL of the queue, https://sqs.REGION.amazonaws.com/ACCOUNT/NAME.
 	URL string `yaml:"url" jsonschema:"required"`
