@@ -132,7 +132,7 @@ type Audit struct {
 	// notification may still arrive; default 12 h. With a pipeline in event order it must
 	// exceed MaxDelay, and its default is MaxDelay plus 1 h.
 	SettleWindow time.Duration
-	// RowRetention is how long the row of a removed object is kept; default 30 days. It
+	// RowRetention is the retention time for rows of removed objects; default 30 days. It
 	// must exceed SettleWindow and MaxDelay. Otherwise a late event would look like a new
 	// one.
 	RowRetention time.Duration
@@ -187,8 +187,8 @@ type Retry struct {
 	Attempts int           // attempts until an object is dead, without outages of the store; default 8
 	Base     time.Duration // first back-off, which doubles each time; default 1 s
 	Max      time.Duration // maximum back-off; default 5 min
-	// Outage is how long attempts are not counted while a pipeline's receiver is down;
-	// default 24 h. After that, failures count again until an object succeeds.
+	// Outage is the time from the start of a receiver's outage during which attempts are
+	// not counted; default 24 h. After that, failures count again until an object succeeds.
 	Outage time.Duration
 }
 
