@@ -244,10 +244,10 @@ func TestOpenRefuses(t *testing.T) {
 		{"other keys", "", func(in *dynamodb.CreateTableInput) {
 			in.KeySchema, in.GlobalSecondaryIndexes = in.KeySchema[:1], nil
 			in.AttributeDefinitions = in.AttributeDefinitions[:1]
-		}, "has other keys"},
+		}, "has keys other than"},
 		{"a text as range key", "", func(in *dynamodb.CreateTableInput) {
 			in.AttributeDefinitions[1].AttributeType = types.ScalarAttributeTypeS
-		}, "has other keys"},
+		}, "has keys other than"},
 		{"no index", "", func(in *dynamodb.CreateTableInput) {
 			in.GlobalSecondaryIndexes, in.AttributeDefinitions = nil, in.AttributeDefinitions[:2]
 		}, `has no index "due"`},
