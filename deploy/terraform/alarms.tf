@@ -123,7 +123,7 @@ resource "aws_cloudwatch_metric_alarm" "sweep" {
   tags                = var.tags
 }
 
-# The text is that of Pawl's log line about an object that becomes dead.
+# The text of Pawl's log line for an object that becomes dead.
 resource "aws_cloudwatch_log_metric_filter" "dead_objects" {
   name           = "${var.name}-dead-objects"
   log_group_name = aws_cloudwatch_log_group.this.name

@@ -157,7 +157,7 @@ resource "aws_lambda_event_source_mapping" "this" {
 
 locals {
   schedules = {
-    sweep = "rate(1 minute)" # Pawl takes a sweep that is five minutes late for broken
+    sweep = "rate(1 minute)" # Pawl reports an error if no sweep succeeds for five minutes
     audit = var.audit_schedule
   }
 }
