@@ -65,7 +65,6 @@ func (b *bubble) user() *user {
 	return &user{b, calls, Proved(calls, "b"), map[buckettest.Op]int{}}
 }
 
-// mutex returns the lock "k".
 func (u *user) mutex(c Config) *Mutex {
 	u.Helper()
 	if u.lock == onRegister {
@@ -196,7 +195,6 @@ func (b *bubble) remove(key string) {
 	b.noError(b.store.Delete(b.Context(), event.Object{Bucket: "b", Key: key}, bucket.Condition{}))
 }
 
-// keys returns the keys of all objects, in order.
 func (b *bubble) keys() (keys []string) {
 	b.Helper()
 	for info, err := range b.store.List(b.Context(), "b", "", "") {

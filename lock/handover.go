@@ -69,14 +69,12 @@ func (t *turnQueue) pass() {
 	}
 }
 
-// contended reports whether a goroutine waits for a turn.
 func (t *turnQueue) contended() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.waiting) > 0
 }
 
-// endTurn passes the turn to the next goroutine.
 func (t *turnQueue) endTurn() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -41,7 +41,6 @@ func (h *heldLease) remaining(now time.Time) time.Duration {
 	return h.ttl() - h.margin() - elapsed(h.sent, now)
 }
 
-// due returns the time until the next renewal.
 func (h *heldLease) due(now time.Time) time.Duration {
 	return h.ttl()/renewAfter - elapsed(h.sent, now)
 }

@@ -20,10 +20,8 @@ type leaseCell struct {
 	ref  event.Object // the object; zero for a register
 }
 
-// mediaType is the Content-Type of a lease object.
 const mediaType = "application/json"
 
-// object returns the lease in an object.
 func (e *env) object(name, key string) leaseCell {
 	ref := event.Object{Bucket: name, Key: key}
 	return leaseCell{e, &bucket.Cell{Store: e.store, Ref: ref, ContentType: mediaType, Max: maxRecord}, ref}
@@ -105,7 +103,6 @@ func classify(now, base version, nonce string) cell.Outcome {
 	return cell.Lost
 }
 
-// show returns the record of the lease.
 func (l *leaseCell) show(ctx context.Context) (observation, error) {
 	now, err := l.readOnce(ctx)
 	if err == nil && !now.exists {

@@ -76,7 +76,6 @@ func (l lineage) metadata(users map[string]string) (map[string]string, bool) {
 	return m, fit >= minIDs
 }
 
-// userMetadata returns a copy of the user's own metadata.
 func userMetadata(metadata map[string]string) map[string]string {
 	m := make(map[string]string, len(metadata)+3)
 	maps.Copy(m, metadata)
@@ -86,7 +85,6 @@ func userMetadata(metadata map[string]string) map[string]string {
 	return m
 }
 
-// snapshot is an object as it was read.
 type snapshot struct {
 	exists bool
 	etag   string

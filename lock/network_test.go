@@ -34,7 +34,6 @@ func (r *storedObject) etag() string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// network is the store as one process sees it.
 type network struct{ *proc }
 
 // Get implements [bucket.Store].
@@ -121,7 +120,6 @@ func (n *network) Delete(ctx context.Context, ref event.Object, c bucket.Conditi
 	return err
 }
 
-// changeFaults are the faults of a request that changes an object.
 var changeFaults = []simkit.Fault{
 	simkit.Unsent, simkit.Lost, simkit.Late, simkit.Repeated, simkit.Twice, simkit.Conflict, simkit.SlowAnswer, simkit.SlowRequest, simkit.LandsAndConflicts,
 }

@@ -164,10 +164,8 @@ func (r *Record) acquired(holder *Record, nonce string, now time.Time) Record {
 	return n
 }
 
-// renewed returns the record after its holder has renewed it.
 func (r *Record) renewed(nonce string) Record { return r.next(nonce) }
 
-// released returns the record after its holder has released it.
 func (r *Record) released(nonce string, now time.Time) Record {
 	n := r.next(nonce)
 	n.State, n.Since = Released, now.UTC()

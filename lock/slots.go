@@ -40,7 +40,6 @@ func (b *Bucket) slots(prefix string, n int, holder Record) *slots {
 
 func (s *slots) String() string { return event.Quote("s3://" + s.name + "/" + s.prefix) }
 
-// slot returns the slot with number i.
 func (s *slots) slot(i int) *slot {
 	key := fmt.Sprintf("%s%04d", s.prefix, i)
 	one := s.known[key]

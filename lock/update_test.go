@@ -26,7 +26,6 @@ func appendText(text string) func(context.Context, Content) (Content, error) {
 	}
 }
 
-// update appends a text to the object "k".
 func (u *user) update(text string, c UpdateConfig) (Updated, error) {
 	return u.bucket.Update(u.Context(), "k", appendText(text), c)
 }

@@ -259,7 +259,6 @@ func forceRelease(t *thread) {
 	t.Tracef("an operator releases %s, %d: %v", key, now.rec.Token, err)
 }
 
-// deleteLease deletes the lease's object by accident.
 func (w *simulation) deleteLease() {
 	w.Tracef("the lease's object is deleted")
 	w.object(lockKey).exists = false

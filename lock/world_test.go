@@ -102,7 +102,6 @@ func (w *simulation) proc() *proc {
 	return p
 }
 
-// epoch is the start of every world.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Now implements clock.

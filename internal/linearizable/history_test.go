@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// call is a call of a hand-written history.
 type call struct {
 	from, to time.Duration
 	op       Op

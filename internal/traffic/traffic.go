@@ -80,7 +80,6 @@ func New(s Shape, bucket string, start time.Time, seed uint64) *Traffic {
 // random returns the random generator of an object.
 func (t *Traffic) random(i uint64) *rand.Rand { return rand.New(rand.NewPCG(t.Seed, i)) }
 
-// copyCount returns the number of notifications of an object.
 func (t *Traffic) copyCount(i int) int {
 	if n, ok := t.copies[i]; ok {
 		return n
@@ -157,7 +156,6 @@ func (t *Traffic) Notifications() iter.Seq[*Notification] {
 	}
 }
 
-// arrivals returns the notifications of an object, in order of arrival.
 func (t *Traffic) arrivals(o Object) (all []*Notification) {
 	rng := t.random(uint64(o.Number) | 1<<63)
 	late := o.Created.Add(2 * t.MaxInterval).Before(t.Start.Add(t.Span)) // there is enough time for long delays

@@ -33,7 +33,6 @@ archives:
 lease: {ttl: 2s}
 `
 
-// archiveScenario is the scenario of "pawl archive demo".
 type archiveScenario struct {
 	*demoRun
 	report *ArchiveReport

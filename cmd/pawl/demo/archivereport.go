@@ -36,7 +36,6 @@ type Records struct {
 	Others  int `json:"others"` // stored, but never put
 }
 
-// err returns an error that lists the faults, or nil if there are none.
 func (r *ArchiveReport) err() error {
 	if r.OK {
 		return nil

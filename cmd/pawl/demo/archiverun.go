@@ -97,7 +97,6 @@ func (s *archiveScenario) killSender(ctx context.Context) error {
 	return err
 }
 
-// awaitStored waits until all records are stored.
 func (s *archiveScenario) awaitStored(ctx context.Context) error {
 	s.screen.begin("storing", archiveRecords)
 	defer s.screen.end()

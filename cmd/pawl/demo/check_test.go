@@ -67,7 +67,6 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// tweak changes one pixel of a gray picture.
 func tweak(t *testing.T, file []byte, by uint8) []byte {
 	t.Helper()
 	img, format, err := image.Decode(bytes.NewReader(file))

@@ -16,12 +16,10 @@ const (
 	outputPrefix = "gray/"
 	hookPath     = "/events"
 
-	// Environment variables of the workers.
 	listenVar = "PAWL_DEMO_LISTEN"
 	tokenVar  = "PAWL_DEMO_TOKEN"
 	apiVar    = "PAWL_DEMO_API"
 
-	// Files in the demo's folder.
 	configFile = "pawl.yaml"
 	ledgerFile = "ledger.db"
 )
@@ -47,7 +45,6 @@ sweep_interval: 250ms
 concurrency: 4
 `
 
-// writeConfig writes the configuration file into dir.
 func writeConfig(dir, store string) error {
 	text := fmt.Sprintf(configTemplate[1:], quoted("sqlite:"+filepath.Join(dir, ledgerFile)), quoted(store),
 		"["+strings.Join(suffixes, ", ")+"]")

@@ -35,7 +35,6 @@ files:
   max_size: 64MiB
 `
 
-// filesScenario is the scenario of "pawl files demo".
 type filesScenario struct {
 	*demoRun
 	uploads []*clientFile

@@ -105,7 +105,6 @@ func (s *filesScenario) afterUpload(ctx context.Context, a *clientFile, to *rig.
 	return nil
 }
 
-// awaitVisible waits until the file is visible.
 func (s *filesScenario) awaitVisible(ctx context.Context, a *clientFile) error {
 	a.state = files.Indexed
 	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {

@@ -78,7 +78,6 @@ func (s *filesScenario) backdateRows(ctx context.Context) error {
 	return nil
 }
 
-// rows returns the index.
 func (s *filesScenario) rows(ctx context.Context) (map[string]files.File, error) {
 	rows := map[string]files.File{}
 	for f, err := range s.index.Scan(ctx) {

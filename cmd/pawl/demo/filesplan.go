@@ -89,7 +89,6 @@ func (a *clientFile) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: "+format, append([]any{a.key}, args...)...)
 }
 
-// draw creates the bytes of the file.
 func (a *clientFile) draw() (err error) {
 	if a.body, err = a.picture.file(); err != nil {
 		return err

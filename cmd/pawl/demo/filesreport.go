@@ -48,7 +48,6 @@ type Uploads struct {
 	Undeleted int `json:"undeleted"`
 }
 
-// err returns an error that lists the faults, or nil if there are none.
 func (r *FilesReport) err() error {
 	if r.OK {
 		return nil

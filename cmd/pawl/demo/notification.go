@@ -39,7 +39,6 @@ type (
 	}
 )
 
-// notification returns the store's notification of a change.
 func notification(c change) []byte {
 	name := "ObjectCreated:Put"
 	if c.removed {

@@ -32,7 +32,6 @@ func newPicture(rng *rand.Rand, key string) *picture {
 
 func (p *picture) contentType() string { return "image/" + p.format }
 
-// file draws the picture and encodes it.
 func (p *picture) file() ([]byte, error) {
 	var out bytes.Buffer
 	img := p.draw()

@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// pipelineScenario is the scenario of "pawl demo".
 type pipelineScenario struct {
 	*demoRun
 	steps  []step

@@ -87,7 +87,6 @@ func (s *pipelineScenario) unsettled(ctx context.Context) (waiting, dead []strin
 	return waiting, dead, nil
 }
 
-// checkOutputs compares the outputs with the inputs.
 func (s *pipelineScenario) checkOutputs(ctx context.Context) error {
 	inputs, err := s.store.contents(inputBucket)
 	if err != nil {
@@ -106,7 +105,6 @@ func (s *pipelineScenario) checkOutputs(ctx context.Context) error {
 	return s.completeReport(ctx)
 }
 
-// completeReport fills in the rest of the report.
 func (s *pipelineScenario) completeReport(ctx context.Context) error {
 	rs, err := readRows(ctx, s.ledger)
 	if err != nil {

@@ -88,7 +88,6 @@ func awaitOutput(steps []step) {
 	}
 }
 
-// stepsOf returns the steps of one object.
 func stepsOf(rng *rand.Rand, s objectKind, key string) []step {
 	at := randomDuration(rng, 0, uploading)
 	instant := func() time.Duration { return randomDuration(rng, 10*time.Millisecond, 40*time.Millisecond) }

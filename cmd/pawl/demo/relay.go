@@ -62,7 +62,6 @@ func (r *relay) next(key string) (h rig.Handling) {
 	return h
 }
 
-// post sends a notification to a worker.
 func (r *relay) post(ctx context.Context, body []byte, webhook string) error {
 	answer, err := rig.Post(ctx, r.client, webhook, "Bearer "+r.token, body)
 	if err != nil {

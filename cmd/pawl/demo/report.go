@@ -42,7 +42,6 @@ type Effects struct {
 	Healed     int     `json:"healed"`     // objects whose last notification was dropped
 }
 
-// err returns an error that lists the faults, or nil if there are none.
 func (r *PipelineReport) err() error {
 	if r.OK {
 		return nil

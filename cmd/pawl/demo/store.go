@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// The store's buckets.
 const (
 	inputBucket  = "photos"
 	outputBucket = "photos-out"
@@ -136,7 +135,6 @@ func (s *store) publish(c change) {
 	s.onChange(c)
 }
 
-// contents returns the objects of a bucket.
 func (s *store) contents(bucket string) (map[string][]byte, error) {
 	list, err := s.ListBucket(bucket, nil, gofakes3.ListBucketPage{})
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recorder records the changes of a store.
 type recorder struct{ changes []change }
 
 func (r *recorder) onChange(c change) { r.changes = append(r.changes, c) }
@@ -134,7 +133,6 @@ func TestHeadAndGetAgree(t *testing.T) {
 	}
 }
 
-// upload makes a multipart upload.
 func upload(t *testing.T, c *s3.Client, key string) error {
 	in, k := aws.String(inputBucket), &key
 	up, err := c.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: in, Key: k})

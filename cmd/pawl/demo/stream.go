@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// The stream.
 const (
 	streamName   = "clicks"
 	streamARN    = "arn:aws:kinesis:" + region + ":000000000000:stream/" + streamName
@@ -53,7 +52,6 @@ func shardID(i int) string { return fmt.Sprintf("shardId-%012d", i) }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// request has the parameters of all requests.
 type request struct {
 	ShardID                string `json:"ShardId"`
 	ShardIterator          string

@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// drawPictures creates the files of all steps. A removal has none.
 func (s *pipelineScenario) drawPictures(ctx context.Context) ([][]byte, error) {
 	files := make([][]byte, len(s.steps))
 	group, ctx := errgroup.WithContext(ctx)
@@ -81,7 +80,6 @@ func (s *pipelineScenario) apply(ctx context.Context, files [][]byte) error {
 	return nil
 }
 
-// awaitOutput waits until the input has an output.
 func (s *pipelineScenario) awaitOutput(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, errTimeout)
 	defer cancel()

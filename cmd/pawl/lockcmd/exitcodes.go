@@ -108,7 +108,6 @@ func exitBySignal(s os.Signal) int {
 	return app.ExitFailed
 }
 
-// lookUpProgram returns the path of a command.
 func lookUpProgram(name string) (path string, err error) {
 	path, err = exec.LookPath(name)
 	if err == nil {

@@ -22,7 +22,6 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// lockOptions are the flags of "pawl lock".
 type lockOptions struct {
 	endpoint string
 	wait     time.Duration // negative: no limit

@@ -76,7 +76,6 @@ func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOpti
 	return r, err
 }
 
-// environment returns the environment of the command.
 func environment(lease *lock.Lease) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // of an outer lock
 		name, _, _ := strings.Cut(v, "=")

@@ -22,7 +22,6 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// updateOptions are the flags of "pawl update".
 type updateOptions struct {
 	endpoint    string
 	contentType string
@@ -173,7 +172,6 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 // retries the update for the same time.
 const storeTimeout = time.Minute
 
-// printUpdateResult prints the result.
 func printUpdateResult(a *app.App, object event.Object, done *lock.Updated) error {
 	err := a.PrintJSON(updateJSON{done.Written, done.Tries, len(done.Content.Body)})
 	if err != nil && done.Written {
@@ -186,7 +184,6 @@ func printUpdateResult(a *app.App, object event.Object, done *lock.Updated) erro
 // stay open after its end.
 const filterGrace = 5 * time.Second
 
-// filterRun is one run of a filter.
 type filterRun struct {
 	path    string
 	command []string
