@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// competitor does what the others do, and returns how long it took.
+// competitor is one implementation of the measured work. work returns its duration.
 type competitor struct {
 	name    string
 	work    func(b *testing.B) time.Duration
 	elapsed time.Duration
 }
 
-// compare lets contenders work by turns on n objects each, and reports their rates.
+// compare runs the competitors in turn on n objects each, and reports their rates.
 func compare(b *testing.B, n int, all ...*competitor) {
 	b.Helper()
 	for b.Loop() {
@@ -26,7 +26,7 @@ func compare(b *testing.B, n int, all ...*competitor) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// reportRatio reports how many times as fast as another the contender is.
+// reportRatio reports the ratio of the competitor's speed to that of another.
 func (c *competitor) reportRatio(b *testing.B, other *competitor) {
 	b.Helper()
 	b.ReportMetric(other.elapsed.Seconds()/c.elapsed.Seconds(), c.name+"/"+other.name)

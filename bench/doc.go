@@ -1,5 +1,5 @@
-// Package bench sets Pawl against what it is compared with. It is a module of
-// its own, so that a library user's go.sum does not grow by the other side.
+// Package bench compares Pawl with other software. It is a separate module, so that a library user's
+// go.sum does not contain the competitors.
 //
 //	cd bench && go test -bench . -count 6 .
 package bench

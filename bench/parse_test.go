@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// parsers are event.Parse and what a Lambda function does instead.
+// parsers are event.Parse and the usual parser of a Lambda function.
 var parsers = []struct {
 	name  string
 	parse func([]byte) (records int, err error)
@@ -28,7 +28,7 @@ var parsers = []struct {
 	}},
 }
 
-// BenchmarkParse times each parser alone.
+// BenchmarkParse measures each parser separately.
 func BenchmarkParse(b *testing.B) {
 	for _, n := range []int{1, 10} {
 		payload := awsPayload(b, n)
@@ -46,9 +46,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkParseRatio lets the parsers take turns of a millisecond or less, so
-// that what else the machine does meets both alike, and reports how many times
-// as long encoding/json takes.
+// BenchmarkParseRatio alternates between the parsers every millisecond or less, so that other load
+// affects both equally. It reports how many times as long encoding/json takes.
 func BenchmarkParseRatio(b *testing.B) {
 	for _, n := range []int{1, 10} {
 		payload := awsPayload(b, n)
@@ -70,8 +69,8 @@ func BenchmarkParseRatio(b *testing.B) {
 	}
 }
 
-// awsPayload repeats the record of the sample, without white space, each time
-// with a key and a sequencer of its own.
+// awsPayload repeats the sample's record without white space, each time with a different key and
+// sequencer.
 func awsPayload(b *testing.B, n int) []byte {
 	sample, err := os.ReadFile("../event/testdata/samples/aws-created-put.json")
 	if err != nil {

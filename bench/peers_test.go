@@ -23,11 +23,10 @@ import (
 
 var objects = flag.Int("objects", 20_000, "objects in each round of BenchmarkPeers")
 
-// BenchmarkPeers has a handler that does nothing called once for each object, and that
-// written down, by turns: by River, which inserts a job for each and works it; by Pawl,
-// whose full cycle (observe and claim, complete) is on the same PostgreSQL; and by
-// Restate, which calls a virtual object for each and has a store of its own. All of
-// them wait for the disk.
+// BenchmarkPeers calls an empty handler once per object and records the completion, alternating
+// between three systems: River, which inserts and works one job per object; Pawl, with a full cycle
+// (observe and claim, complete) on the same PostgreSQL; and Restate, which calls one virtual object
+// each and has its own store. All three write durably.
 func BenchmarkPeers(b *testing.B) {
 	server := servertest.Postgres(b, "fsync=on")
 	q := newRiver(b, server)
@@ -43,7 +42,7 @@ func BenchmarkPeers(b *testing.B) {
 	pawls.reportRatio(b, restates)
 }
 
-// job is what River has to do for an object.
+// job is the River job for an object.
 type job struct {
 	Bucket string `json:"bucket"`
 	Key    string `json:"key"`
@@ -52,7 +51,7 @@ type job struct {
 // Kind implements [river.JobArgs].
 func (job) Kind() string { return "nothing" }
 
-// riverQueue is a River over a PostgreSQL.
+// riverQueue is a River queue on a PostgreSQL.
 type riverQueue struct {
 	pool    *pgxpool.Pool
 	workers *river.Workers
@@ -77,11 +76,11 @@ func newRiver(b *testing.B, server *servertest.PostgresServer) *riverQueue {
 	return q
 }
 
-// insertBatch is how many jobs are inserted at once. This and the client's settings are
-// those of River's own benchmark.
+// insertBatch is the number of jobs per insert. It and the client's settings are those of River's
+// own benchmark.
 const insertBatch = 5000
 
-// insertAndWork inserts jobs while they are worked, until all are completed.
+// insertAndWork inserts jobs while workers process them, until all are completed.
 func (q *riverQueue) insertAndWork(b *testing.B) time.Duration {
 	b.Helper()
 	ctx := b.Context()
@@ -121,7 +120,7 @@ func (q *riverQueue) insertAndWork(b *testing.B) time.Duration {
 }
 func objectKey(i int) string { return fmt.Sprintf("in/%08x/%d.jpg", uint32(i)*2654435761, i) }
 
-// cycle runs a Pawl over a fresh schema until every object is settled.
+// cycle runs a Pawl on a new schema until every object is settled.
 func cycle(b *testing.B, url string) time.Duration {
 	b.Helper()
 	records, err := postgres.Open(b.Context(), url)
@@ -161,7 +160,7 @@ func cycle(b *testing.B, url string) time.Duration {
 	return took
 }
 
-// feed delivers events ten at a time, as a queue does.
+// feed delivers events in batches of ten, like a queue.
 type feed []event.Event
 
 // Run implements [pawl.Source].

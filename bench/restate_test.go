@@ -21,10 +21,10 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// callers is how many calls wait for their answers at a time.
+// callers is the number of concurrent calls.
 const callers = 512
 
-// virtualObjects is a Restate server with a service of objects that do nothing.
+// virtualObjects is a Restate server with a service of virtual objects whose handlers do nothing.
 type virtualObjects struct {
 	ingress *http.Client
 	rounds  int
@@ -60,7 +60,7 @@ func newVirtualObjects(b *testing.B) *virtualObjects {
 // call calls each object once, and waits for all answers.
 func (v *virtualObjects) call(b *testing.B) time.Duration {
 	b.Helper()
-	v.rounds++ // objects of their own
+	v.rounds++ // new objects each round
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	start := time.Now()
@@ -78,7 +78,7 @@ func (v *virtualObjects) call(b *testing.B) time.Duration {
 	return time.Since(start)
 }
 
-// post sends a request to a Restate, and wants success.
+// post sends a request to Restate, and requires success.
 func post(ctx context.Context, c *http.Client, path, body string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://restate"+path, strings.NewReader(body))
 	if err != nil {
@@ -92,7 +92,7 @@ func post(ctx context.Context, c *http.Client, path, body string) error {
 		return err
 	}
 	said, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close() // it was read to its end
+	_ = resp.Body.Close() // it was read completely
 	if err == nil && resp.StatusCode >= 300 {
 		err = fmt.Errorf("%s: %s: %s", path, resp.Status, said)
 	}

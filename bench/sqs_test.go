@@ -32,11 +32,10 @@ import (
 
 var messages = flag.Int("messages", 10_000, "messages in each queue of BenchmarkSQS")
 
-// BenchmarkSQS empties queues of new objects' notifications on one ElasticMQ, in
-// turns: by a loop that does nothing but receive and delete; by Bento's aws_s3
-// input, which reads each object, and drops it; and by Pawl with a ledger in SQLite
-// and a handler that does nothing, once looking at each object (store) and once
-// not (event). The object store is one that answers at once.
+// BenchmarkSQS empties queues of notifications of new objects on one ElasticMQ, alternating
+// between: a loop that only receives and deletes; Bento's aws_s3 input, which reads each object and
+// drops it; and Pawl with a ledger in SQLite and an empty handler, with a HEAD per object (store)
+// and without (event). The object store answers at once.
 func BenchmarkSQS(b *testing.B) {
 	b.Setenv("AWS_ACCESS_KEY_ID", "pawl")
 	b.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
@@ -45,13 +44,13 @@ func BenchmarkSQS(b *testing.B) {
 	bento := &competitor{name: "bento", work: s.timeEmptying(s.bento)}
 	store := &competitor{name: "store", work: s.timeEmptying(func(b *testing.B, url string) { s.pawl(b, url, pawl.StoreOrder, 16) })}
 	event := &competitor{name: "event", work: s.timeEmptying(func(b *testing.B, url string) { s.pawl(b, url, pawl.EventOrder, 1000) })}
-	s.bare(b, s.fill(b)) // the server's own compiler takes its time
+	s.bare(b, s.fill(b)) // warm up the server's JIT compiler
 	compare(b, *messages, bare, bento, store, event)
 	store.reportRatio(b, bento)
 	event.reportRatio(b, bento)
 }
 
-// sqsBench is what all contenders share.
+// sqsBench is the setup that all competitors share.
 type sqsBench struct {
 	queues      *servertest.Queues
 	client      *sqs.Client
@@ -75,14 +74,14 @@ func newSQSBench(b *testing.B) *sqsBench {
 		s.objectReads.Add(1)
 		w.Header().Set("ETag", `"9dd4e461268c8034f5c8564e155c67a6"`)
 		w.Header().Set("Last-Modified", "Fri, 02 Jan 2026 03:04:05 GMT")
-		_, _ = w.Write([]byte("x")) // who has gone asked for none
+		_, _ = w.Write([]byte("x")) // fails if the client has disconnected
 	}))
 	b.Cleanup(store.Close)
 	s.store = store.URL
 	return s
 }
 
-// timeEmptying times how long it takes to empty a queue that was filled before.
+// timeEmptying measures the time to empty a filled queue.
 func (s *sqsBench) timeEmptying(empty func(b *testing.B, url string)) func(b *testing.B) time.Duration {
 	return func(b *testing.B) time.Duration {
 		b.Helper()
@@ -93,7 +92,7 @@ func (s *sqsBench) timeEmptying(empty func(b *testing.B, url string)) func(b *te
 	}
 }
 
-// parallelRequests is how many requests are under way, as with Pawl.
+// parallelRequests is the number of concurrent requests, the same as Pawl's.
 const parallelRequests = 8
 
 func each(b *testing.B, f func(context.Context) error) {
@@ -109,7 +108,7 @@ func each(b *testing.B, f func(context.Context) error) {
 	wg.Wait()
 }
 
-// fill makes a queue. Each message is about an object of its own.
+// fill creates a queue. Each message is about a different object.
 func (s *sqsBench) fill(b *testing.B) (url string) {
 	b.Helper()
 	url = s.queues.NewQueue(b, nil)
@@ -172,8 +171,8 @@ input:
 output: {drop: {}}
 `
 
-// bento runs Bento until it has asked for every object. Its start takes a second
-// or so, and does not count for much.
+// bento runs Bento until it has requested every object. Its start takes about a second, which is
+// negligible.
 func (s *sqsBench) bento(b *testing.B, url string) {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "bento.yaml")
@@ -199,7 +198,7 @@ func (s *sqsBench) bento(b *testing.B, url string) {
 		case <-tick.C:
 		}
 	}
-	_ = cmd.Process.Kill() // what it has not deleted is of no interest
+	_ = cmd.Process.Kill() // undeleted messages do not matter
 	<-ended
 }
 

@@ -1,10 +1,10 @@
-// Command table prints what benchmarks show, beside what is wanted of them. It reads
-// the output of go test, passes it on, and ends with the table.
+// Command table prints the results of benchmarks beside their targets. It reads the output of go test,
+// passes it on, and appends the table.
 //
 //	go test -bench . ./... | go run ./table
 //
-// Of several runs the table has the median. The exit code is 1 if a benchmark failed,
-// and not if it shows less than is wanted: the machine may have been busy.
+// The table shows the median of several runs. The exit code is 1 if a benchmark failed, but not if it
+// missed its target, because the machine may have been busy.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"text/tabwriter"
 )
 
-// targets is what CONTRIBUTING.md wants of the benchmarks.
+// targets are the targets of the benchmarks in CONTRIBUTING.md.
 var targets = []struct {
 	name, unit  string
 	least, most float64 // 0: any
@@ -62,12 +62,12 @@ func main() {
 	}
 }
 
-// metrics are the values of each unit, one for each run.
+// metrics are the values of each unit, one per run.
 type metrics map[string][]float64
 
 var processors = regexp.MustCompile(`-\d+$`)
 
-// read returns the figures of each benchmark, by its package's folder and its name.
+// read returns the metrics of each benchmark, by its package's folder and its name.
 func read(in io.Reader, out io.Writer) (got map[string]metrics, failed bool, err error) {
 	got = map[string]metrics{}
 	folder := ""
@@ -97,8 +97,7 @@ func read(in io.Reader, out io.Writer) (got map[string]metrics, failed bool, err
 	return got, failed, lines.Err()
 }
 
-// write writes a line for each figure of which something is wanted, and the rates that
-// it comes from.
+// write writes a line for each metric with a target, with the rates behind it.
 func write(out io.Writer, got map[string]metrics) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nBENCHMARK\tFIGURE\tMEDIAN\tWANTED\t\tRATES")

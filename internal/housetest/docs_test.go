@@ -19,7 +19,7 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/root"
 )
 
-// guide is a document for people.
+// guide is a page of documentation.
 type guide struct{ name, text string }
 
 func guides(t *testing.T) (all []guide) {
@@ -44,7 +44,7 @@ var (
 	anyBlock = regexp.MustCompile("(?ms)^```.*?^```")
 )
 
-// blocks returns the guide's blocks in a language.
+// blocks returns the guide's code blocks of a language.
 func (g *guide) blocks(language string) (texts []string) {
 	for _, m := range block.FindAllStringSubmatch(g.text, -1) {
 		if m[1] == language {
@@ -54,11 +54,10 @@ func (g *guide) blocks(language string) (texts []string) {
 	return texts
 }
 
-// prose returns the guide without its blocks.
+// prose returns the guide without code blocks.
 func (g *guide) prose() string { return anyBlock.ReplaceAllString(g.text, "") }
 
-// TestGuidesYAML reads every configuration that a guide shows. An excerpt is not
-// marked as yaml.
+// TestGuidesYAML parses every configuration in a guide. Excerpts are not marked as yaml.
 func TestGuidesYAML(t *testing.T) {
 	t.Chdir("../..")
 	anything := func(string) (string, bool) { return "x", true }
@@ -71,7 +70,7 @@ func TestGuidesYAML(t *testing.T) {
 	}
 }
 
-// TestExamplesYAML reads the examples in docs, too.
+// TestExamplesYAML parses the example configurations.
 func TestExamplesYAML(t *testing.T) {
 	t.Chdir("../..")
 	names, err := filepath.Glob("docs/examples/*.yaml")
@@ -86,12 +85,10 @@ func TestExamplesYAML(t *testing.T) {
 	}
 }
 
-// pawlCommand finds commands in shell blocks: at the beginning of a line, or
-// behind a pipe or prompt.
+// pawlCommand matches commands in shell blocks: at the start of a line, or after a pipe or prompt.
 var pawlCommand = regexp.MustCompile(`(?m)(?:^ *|[|;&(] *|\$ )(?:go run \./cmd/|bin/|\./)?pawl((?: [^\n|;&()#]*)?)`)
 
-// TestGuidesCommands asks the command's help for each command and flag that a
-// guide shows.
+// TestGuidesCommands checks that each command and flag in a guide exists.
 func TestGuidesCommands(t *testing.T) {
 	t.Chdir("../..")
 	seen := 0
@@ -109,7 +106,7 @@ func TestGuidesCommands(t *testing.T) {
 	}
 }
 
-// subcommand is what may be one.
+// subcommand matches the name of a subcommand.
 var subcommand = regexp.MustCompile(`^[a-z]+$`)
 
 func checkCommand(t *testing.T, guide string, words []string) {
@@ -120,7 +117,7 @@ func checkCommand(t *testing.T, guide string, words []string) {
 	}
 	var help, errs bytes.Buffer
 	if end := slices.Index(words, "--"); end >= 0 {
-		words = words[:end] // another program's
+		words = words[:end] // arguments of another program
 	}
 	asked := []string{words[0], "--help"}
 	if len(words) > 1 && subcommand.MatchString(words[1]) {
@@ -130,7 +127,7 @@ func checkCommand(t *testing.T, guide string, words []string) {
 		t.Errorf("%s: pawl %s: %s", guide, words[0], errs.String())
 		return
 	}
-	// Help for a command that is not known is that of pawl itself.
+	// For an unknown command, --help prints the help of pawl itself.
 	if words[0][0] != '-' && !strings.Contains(help.String(), "pawl "+words[0]) {
 		t.Errorf("%s: there is no command pawl %s", guide, words[0])
 		return
@@ -146,8 +143,8 @@ func checkCommand(t *testing.T, guide string, words []string) {
 	}
 }
 
-// TestReadmeGo looks for the Go that guides show in the examples, which are compiled
-// and run. Indentation does not count.
+// TestReadmeGo checks that the Go code in guides occurs in an example that is compiled and run.
+// Indentation does not matter.
 func TestReadmeGo(t *testing.T) {
 	t.Chdir("../..")
 	var example []byte
@@ -167,8 +164,7 @@ func TestReadmeGo(t *testing.T) {
 	}
 }
 
-// TestGuideProgram makes sure that docs/LIBRARY.md shows an example as it stands, which is
-// built and run.
+// TestGuideProgram checks that docs/LIBRARY.md contains a complete example that is built and run.
 func TestGuideProgram(t *testing.T) {
 	t.Chdir("../..")
 	program, err := os.ReadFile("examples/library/main.go")
@@ -191,8 +187,8 @@ var (
 	testSelector = regexp.MustCompile(`-(?:run|bench|fuzz)[ =]'?\^?([A-Z]\w+)`)
 )
 
-// TestGuidesTargets looks for the make targets, tests, benchmarks and fuzz
-// targets that the guides name.
+// TestGuidesTargets checks that the make targets, tests, benchmarks and fuzz targets in guides
+// exist.
 func TestGuidesTargets(t *testing.T) {
 	t.Chdir("../..")
 	makefile, err := os.ReadFile("Makefile")
@@ -220,7 +216,7 @@ func TestGuidesTargets(t *testing.T) {
 	}
 }
 
-// testFuncs names all functions in test files.
+// testFuncs returns the names of all functions in test files.
 func testFuncs(t *testing.T) (names []string) {
 	t.Helper()
 	for _, p := range modulePackages(t) {
@@ -252,12 +248,11 @@ var benchmark = regexp.MustCompile(`(?m)^func (Benchmark\w+)`)
 
 var (
 	link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	// sourceName is what prose calls files and folders of the repository.
+	// sourceName matches names of files and folders in prose.
 	sourceName = regexp.MustCompile("`([a-z.][\\w./{},*-]*(?:\\.go|/))`")
 )
 
-// TestGuidesLinksAndFiles follows the links of the guides, and looks for the
-// files and folders that they name.
+// TestGuidesLinksAndFiles checks that the links, files and folders in guides exist.
 func TestGuidesLinksAndFiles(t *testing.T) {
 	t.Chdir("../..")
 	for _, g := range guides(t) {
@@ -274,8 +269,7 @@ func TestGuidesLinksAndFiles(t *testing.T) {
 	}
 }
 
-// TestActionsFacts compares the documented body and environment with the real
-// ones.
+// TestActionsFacts compares the documented body and environment with the real ones.
 func TestActionsFacts(t *testing.T) {
 	t.Chdir("../..")
 	text, err := os.ReadFile("docs/ACTIONS.md")

@@ -19,8 +19,8 @@ import (
 	"testing"
 )
 
-// The tests of the house rules read the module's source with this. They look at
-// all files, whatever system these are for.
+// The other tests read the module's source with these functions. They include the files of all
+// operating systems.
 
 const modulePath = "github.com/pawlhq/pawl"
 
@@ -65,7 +65,7 @@ func importsOf(files []*sourceFile) []string {
 	return slices.Sorted(maps.Keys(paths))
 }
 
-// sourceFiles knows where in which file a node stands.
+// sourceFiles has the positions of all nodes.
 var sourceFiles = token.NewFileSet()
 
 // readSource parses the module once.
@@ -101,8 +101,8 @@ var readSource = sync.OnceValues(func() ([]*sourcePackage, error) {
 	return slices.SortedFunc(maps.Values(byDir), byName), err
 })
 
-// outsideModule reports that a folder is not part of the module: hidden, data of
-// tests, or a module of its own.
+// outsideModule reports whether a folder is not part of the module: hidden, test data, or another
+// module.
 func outsideModule(dir string) bool {
 	base := filepath.Base(dir)
 	if dir == "." {
@@ -125,5 +125,5 @@ func modulePackages(t *testing.T) []*sourcePackage {
 	return all
 }
 
-// positionOf prints the place of a node, for an editor to jump to.
+// positionOf returns the position of a node in a form that editors understand.
 func positionOf(n ast.Node) string { return sourceFiles.Position(n.Pos()).String() }

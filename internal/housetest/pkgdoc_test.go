@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// minDocLength is how much a package comment has to say, in characters.
+// minDocLength is the minimum length of a package comment, in characters.
 const minDocLength = 60
 
 func TestPackageDoc(t *testing.T) {
@@ -41,7 +41,7 @@ func TestPackageDoc(t *testing.T) {
 	}
 }
 
-// undocumentedMethods are methods whose interface is their documentation.
+// undocumentedMethods are methods whose interface documents them.
 var undocumentedMethods = []string{"Error", "Unwrap", "String", "MarshalText", "UnmarshalText"}
 
 func TestExportedDoc(t *testing.T) {
@@ -66,7 +66,7 @@ func TestExportedDoc(t *testing.T) {
 	}
 }
 
-// undocumented names what a package exports without a word.
+// undocumented returns the exported names without a comment.
 func undocumented(d *doc.Package) (names []string) {
 	check := func(name, text string) {
 		if text == "" {
@@ -99,7 +99,8 @@ func undocumented(d *doc.Package) (names []string) {
 	return names
 }
 
-// undocumentedValues allows one comment for a whole group.
+// undocumentedValues returns the undocumented names of a group. One comment may document a whole
+// group.
 func undocumentedValues(v *doc.Value) (names []string) {
 	if v.Doc != "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// How long things may be. Nine in ten are far below.
+// Limits of sizes. Nine in ten files and functions are far below.
 const (
 	maxFileLines = 400
 	maxFuncLines = 60
@@ -37,7 +37,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// todoMark finds marks of work that was left for later.
+// todoMark matches marks of unfinished work.
 var todoMark = regexp.MustCompile(`\b(TODO|FIXME)\b`)
 
 func TestNoTodoComments(t *testing.T) {
@@ -55,8 +55,8 @@ func TestNoTodoComments(t *testing.T) {
 	}
 }
 
-// designReference finds references to a paper that readers of the source do not have.
-// Rules are stated, or explained in ARCHITECTURE.md.
+// designReference matches references to a document that readers of the source do not have. State
+// the rule, or explain it in ARCHITECTURE.md.
 var designReference = regexp.MustCompile(`\bDESI[G]N\b`)
 
 func TestNoReferencesToTheDesignDocument(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Build makes the tool's binary unless it is there, telling log what it does.
-// Two builds at once are safe: the binary appears whole, or not at all.
+// Build builds the tool unless it exists, and writes its progress to log. Concurrent builds are
+// safe, because the binary appears atomically.
 func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, error) {
 	path, err := t.Path(root)
 	if err == nil {
@@ -47,10 +47,10 @@ func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, er
 	return path, nil
 }
 
-// copyJarsGoal is Maven's plugin that copies the jars of a project.
+// copyJarsGoal is the goal of Maven's plugin that copies the jars of a project.
 const copyJarsGoal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
-// fetchJars lets Maven put the jars into the folder out.
+// fetchJars fetches the jars with Maven into the folder out.
 func (t Tool) fetchJars(ctx context.Context, root, out string) error {
 	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", copyJarsGoal, "-DincludeScope=runtime", "-DoutputDirectory="+out)
 	cmd.Dir = t.dir(root)
@@ -60,8 +60,8 @@ func (t Tool) fetchJars(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// installNode lets npm put the pinned packages into the folder out, and unpacks what needs
-// it. None of their scripts is run.
+// installNode installs the pinned packages with npm into the folder out, without running their
+// scripts, and unpacks them if necessary.
 func (t Tool) installNode(ctx context.Context, root, out string) error {
 	if err := os.Mkdir(out, 0o755); err != nil {
 		return fmt.Errorf("making a folder for %s: %w", t.Name, err)
@@ -91,7 +91,7 @@ func (t Tool) installNode(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// createVenv makes a virtual environment in the folder out, with the pinned packages.
+// createVenv creates a virtual environment with the pinned packages in the folder out.
 func (t Tool) createVenv(ctx context.Context, root, out string) error {
 	for _, args := range [][]string{
 		{"python3", "-m", "venv", out},
@@ -104,8 +104,8 @@ func (t Tool) createVenv(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// compile runs the go command. It hides the names of compiled packages behind a
-// count, and shows everything else when the build fails.
+// compile runs the go command. It shows the number of compiled packages instead of their names, and
+// all other output if the build fails.
 func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) error {
 	switch {
 	case t.Java:
@@ -117,7 +117,7 @@ func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) erro
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-ldflags=-s -w", "-o", out, t.Package)
 	cmd.Dir = t.dir(root)
-	// A workspace or -mod flag of the caller's is about another module.
+	// The caller's workspace and -mod flag concern another module.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -147,8 +147,7 @@ type progress struct {
 	packages int
 }
 
-// read takes the build's output until its end and returns what is not a
-// package's name.
+// read reads the build's output and returns all lines except package names.
 func (p *progress) read(r io.Reader) string {
 	var said strings.Builder
 	lines := bufio.NewScanner(r)
@@ -166,8 +165,7 @@ func (p *progress) read(r io.Reader) string {
 	return said.String()
 }
 
-// report writes the count every ten seconds until the returned function is
-// called.
+// report writes the count every ten seconds until stop is called.
 func (p *progress) report() (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup

@@ -11,13 +11,13 @@ import (
 	"slices"
 )
 
-// postgresVersion names the folder of the programs that tools/postgres unpacks.
+// postgresVersion is the name of the folder that tools/postgres unpacks into.
 const postgresVersion = "postgres-18.3.0"
 
-// FindPostgres returns the folder of PostgreSQL's programs: of those that are
-// installed, or of those that [BuildPostgres] has unpacked.
+// FindPostgres returns the folder of PostgreSQL's programs, installed or unpacked by
+// [BuildPostgres].
 func FindPostgres() (string, error) {
-	places, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian; the pattern is right
+	places, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian; the pattern is valid
 	slices.Sort(places)
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -42,8 +42,8 @@ func hasPostgres(dir string) bool {
 	return true
 }
 
-// postgresDir is where the programs are unpacked. Root's cache is closed to the
-// user that the server then runs as.
+// postgresDir returns the folder of the unpacked programs. The server does not run as root, and
+// other users cannot access root's cache.
 func postgresDir() string {
 	if os.Getuid() == 0 {
 		return filepath.Join("/var/tmp", "pawl-"+postgresVersion)
@@ -51,7 +51,7 @@ func postgresDir() string {
 	return filepath.Join(Dir(), postgresVersion)
 }
 
-// BuildPostgres downloads PostgreSQL, unless there is one.
+// BuildPostgres downloads PostgreSQL unless it is installed.
 func BuildPostgres(ctx context.Context, root string, log io.Writer) error {
 	if _, err := FindPostgres(); err == nil {
 		return nil

@@ -1,11 +1,10 @@
-// Package toolcache knows where the programs that the tests need are kept, and
-// builds them once.
+// Package toolcache builds the programs that tests need, and finds them.
 //
-// Each program is a Go module of its own under tools/, so that its hundreds of
-// dependencies stay out of a library user's go.sum. Its binary lies outside the
-// repository, named after what pins it: a changed go.mod is another binary. A
-// program in Java is a Maven project, and a folder of jars; one for Node is a
-// folder of packages; one for Python is a virtual environment.
+// Each program is a separate Go module under tools/, so that its hundreds of dependencies stay out
+// of a library user's go.sum. Binaries are outside the repository, and their names contain a hash
+// of the pins: a changed go.mod means another binary. A Java program is a Maven project and a
+// folder of jars, a Node program is a folder of packages, and a Python program is a virtual
+// environment.
 package toolcache
 
 import (
@@ -21,19 +20,19 @@ import (
 	"strings"
 )
 
-// Tool is a program and the module that pins it.
+// Tool is a program and the module that pins its version.
 type Tool struct {
 	Name      string // of the binary
 	Module    string // folder under tools/
-	Package   string // main package, or main class where Java is set, or package and version for Node and Python
+	Package   string // main package; main class for Java; package and version for Node and Python
 	Java      bool   // Maven fetches its jars
 	Node      bool   // npm fetches its packages
 	Python    bool   // pip fetches its packages
-	Unpack    string // what Node runs when its packages are there, in their folder
-	BuildTime string // how long the first build takes, for people
+	Unpack    string // script that Node runs in the folder after the installation
+	BuildTime string // time of the first build, as text
 }
 
-// The servers that tests run against.
+// Servers for tests.
 var (
 	MinIO = Tool{
 		Name: "minio", Module: "minio", Package: "github.com/minio/minio",
@@ -43,46 +42,46 @@ var (
 		Name: "versitygw", Module: "versitygw", Package: "github.com/versity/versitygw/cmd/versitygw",
 		BuildTime: "1 to 3 minutes",
 	}
-	// ElasticMQ speaks the protocol of SQS.
+	// ElasticMQ is a server with the protocol of SQS.
 	ElasticMQ = Tool{
 		Name: "elasticmq", Module: "elasticmq", Package: "org.elasticmq.server.Main", Java: true,
 		BuildTime: "half a minute",
 	}
-	// DynamoDBLocal is Amazon's own imitation of DynamoDB.
+	// DynamoDBLocal is Amazon's emulation of DynamoDB.
 	DynamoDBLocal = Tool{
 		Name: "dynamodblocal", Module: "dynamodblocal", Package: "software.amazon.dynamodb.services.local.main.ServerRunner", Java: true,
 		BuildTime: "half a minute",
 	}
-	// Kinesalite speaks the protocol of Kinesis, and is fast.
+	// Kinesalite is a fast server with the protocol of Kinesis.
 	Kinesalite = Tool{
 		Name: "kinesalite", Module: "kinesalite", Package: "kinesalite@3.3.3", Node: true,
 		BuildTime: "a few seconds",
 	}
-	// KinesisLocal speaks more of it.
+	// KinesisLocal is a slower server with more of the protocol.
 	KinesisLocal = Tool{
 		Name: "kinesislocal", Module: "kinesislocal", Package: "kinesis-local@0.6.2", Node: true,
 		BuildTime: "a few seconds",
 	}
 )
 
-// AWSTools are moto, which imitates many services of AWS, and the checkers of IAM
-// policies, CloudFormation templates and Dockerfiles, in one virtual environment.
+// AWSTools contains moto, which emulates many services of AWS, and checkers for IAM policies,
+// CloudFormation templates and Dockerfiles.
 var AWSTools = Tool{
 	Name: "awstools", Module: "awstools", Package: "moto==5.2.5", Python: true,
 	BuildTime: "half a minute",
 }
 
-// Schemathesis makes requests from the description of an API, and checks the answers.
+// Schemathesis generates requests from the description of an API, and checks the answers.
 var Schemathesis = Tool{
 	Name: "schemathesis", Module: "schemathesis", Package: "schemathesis==4.32.5", Python: true,
 	BuildTime: "half a minute",
 }
 
-// Chromium is the browser in which pages are tested. It is there for Linux on x86-64.
+// Chromium is the browser for tests of pages. It is available for Linux on x86-64 only.
 var Chromium = Tool{
 	Name: "chromium", Module: "chromium", Package: "@sparticuz/chromium@153.0.0", Node: true,
-	// The package unpacks into the temporary folder, with the libraries that a bare
-	// system lacks if it takes it for Amazon's.
+	// The package unpacks into the temporary folder. It includes system libraries if it believes
+	// that it runs in AWS Lambda.
 	Unpack: `import fs from "node:fs";
 process.env.TMPDIR = process.cwd();
 process.env.AWS_EXECUTION_ENV = "AWS_Lambda_nodejs22.x";
@@ -92,25 +91,25 @@ fs.rmSync("node_modules", {recursive: true});`,
 	BuildTime: "half a minute",
 }
 
-// Bento is what BenchmarkSQS compares Pawl with.
+// Bento is the competitor in BenchmarkSQS.
 var Bento = Tool{
 	Name: "bento", Module: "bento", Package: "github.com/pawlhq/pawl/tools/bento",
 	BuildTime: "6 to 15 minutes",
 }
 
-// Restate is what BenchmarkPeers compares Pawl with.
+// Restate is a competitor in BenchmarkPeers.
 var Restate = Tool{
 	Name: "restate", Module: "restate", Package: "@restatedev/restate-server@1.7.12", Node: true,
 	BuildTime: "half a minute",
 }
 
-// ErrNoJava says that a tool cannot be had, because this machine lacks java or mvn.
+// ErrNoJava is returned when java or mvn is not installed.
 var ErrNoJava = errors.New("java and mvn are not both installed (Debian: apt-get install default-jre-headless maven)")
 
-// ErrNoNode says the same of node or npm.
+// ErrNoNode is returned when node or npm is not installed.
 var ErrNoNode = errors.New("node and npm are not both installed (Debian: apt-get install nodejs npm)")
 
-// ErrNoChromium says that there is no browser for this system.
+// ErrNoChromium is returned on systems without a pinned browser.
 var ErrNoChromium = errors.New("the pinned browser is there for Linux on x86-64 alone")
 
 // ErrNoPython is returned when Python, or its module venv, is not installed.
@@ -119,19 +118,19 @@ var ErrNoPython = errors.New("python3 with venv is not installed (Debian: apt-ge
 // ErrNoTerraform is returned when Terraform is not installed.
 var ErrNoTerraform = errors.New("terraform is not installed")
 
-// IsMissingRuntime reports whether err is about a program that the tests use but do not install,
-// so that a machine without it may leave out the tests that need it.
+// IsMissingRuntime reports whether err means that a program is missing that the tests do not
+// install themselves. Tests that need it may be skipped.
 func IsMissingRuntime(err error) bool {
 	return slices.ContainsFunc([]error{ErrNoJava, ErrNoNode, ErrNoChromium, ErrNoPython, ErrNoTerraform}, func(lacking error) bool { return errors.Is(err, lacking) })
 }
 
-// GolangCI checks the source.
+// GolangCI is the linter.
 var GolangCI = Tool{
 	Name: "golangci-lint", Module: "lint", Package: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint",
 	BuildTime: "2 to 6 minutes",
 }
 
-// Gremlins changes code to see tests fail.
+// Gremlins is the mutation tester.
 var Gremlins = Tool{
 	Name: "gremlins", Module: "gremlins", Package: "github.com/go-gremlins/gremlins/cmd/gremlins",
 	BuildTime: "up to a minute",
@@ -139,8 +138,8 @@ var Gremlins = Tool{
 
 const rootModule = "module github.com/pawlhq/pawl"
 
-// Root returns the repository's folder: the one at or above the working
-// directory whose go.mod is this module's.
+// Root returns the repository's folder: the working directory or the nearest parent with this
+// module's go.mod.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -159,8 +158,8 @@ func Root() (string, error) {
 	}
 }
 
-// Dir returns the folder of the built programs: pawl/bin in the user's cache
-// folder, or in the temporary folder on a machine without a home.
+// Dir returns the folder of the built programs: pawl/bin in the user's cache folder, or in the
+// temporary folder if there is no home.
 func Dir() string {
 	if cache, err := os.UserCacheDir(); err == nil && os.MkdirAll(cache, 0o700) == nil {
 		return filepath.Join(cache, "pawl", "bin")
@@ -168,10 +167,10 @@ func Dir() string {
 	return filepath.Join(os.TempDir(), "pawl-cache", "bin")
 }
 
-// NeedsRuntime reports that Java, Node or Python runs the tool.
+// NeedsRuntime reports whether the tool needs Java, Node or Python.
 func (t Tool) NeedsRuntime() bool { return t.Java || t.Node || t.Python }
 
-// Path returns where the tool's binary is, or would be once built.
+// Path returns the path of the tool's binary, whether or not it is built.
 func (t Tool) Path(root string) (string, error) {
 	pins := []string{"go.mod", "go.sum"}
 	switch {
@@ -208,8 +207,8 @@ var nodePins = []string{"package.json", "package-lock.json"}
 // pythonPins is the file that pins a program for Python.
 const pythonPins = "requirements.txt"
 
-// Missing returns [ErrNoJava], [ErrNoNode], [ErrNoPython] or [ErrNoChromium] if the tool
-// cannot be built or run here.
+// Missing returns [ErrNoJava], [ErrNoNode], [ErrNoPython] or [ErrNoChromium] if the tool cannot be
+// built or run here.
 func (t Tool) Missing() error {
 	if t == Chromium && runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		return ErrNoChromium
@@ -234,7 +233,8 @@ func (t Tool) Missing() error {
 	return nil
 }
 
-// Find returns the path of the built binary. Its error says how to have it.
+// Find returns the path of the built binary. If it is not built, the error explains how to build
+// it.
 func (t Tool) Find() (string, error) {
 	if err := t.Missing(); err != nil {
 		return "", err

@@ -27,8 +27,7 @@ func TestRootOutside(t *testing.T) {
 	}
 }
 
-// TestEveryToolIsPinned fails when a tool's module is missing or pins another
-// package.
+// TestEveryToolIsPinned checks that each tool's module exists and pins the right package.
 func TestEveryToolIsPinned(t *testing.T) {
 	root, err := Root()
 	if err != nil {
@@ -65,7 +64,7 @@ func TestDirWithoutHome(t *testing.T) {
 	}
 }
 
-// hello is a repository with one small tool.
+// hello returns a repository with one small tool.
 func hello(t *testing.T, source string) (string, Tool) {
 	t.Helper()
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -126,7 +125,7 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
-// TestPathFollowsThePin checks that a changed pin is another binary.
+// TestPathFollowsThePin checks that a changed pin changes the path.
 func TestPathFollowsThePin(t *testing.T) {
 	root, tool := hello(t, "")
 	before, err := tool.Path(root)
@@ -142,7 +141,7 @@ func TestPathFollowsThePin(t *testing.T) {
 	}
 }
 
-// TestNodeIsMissing checks the same for Node.
+// TestNodeIsMissing checks that a missing Node is distinguished from a broken one.
 func TestNodeIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if _, err := Kinesalite.Find(); !errors.Is(err, ErrNoNode) {
@@ -150,7 +149,7 @@ func TestNodeIsMissing(t *testing.T) {
 	}
 }
 
-// TestJavaIsMissing checks that a machine without Java is told from a broken one.
+// TestJavaIsMissing checks that a missing Java is distinguished from a broken one.
 func TestJavaIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var log bytes.Buffer

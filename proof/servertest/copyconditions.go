@@ -19,8 +19,8 @@ import (
 )
 
 // WithCopyConditions starts a proxy before a server. Like S3, and unlike the servers here, it
-// refuses a CopyObject whose If-Match or If-None-Match does not hold. It examines and
-// forwards one write at a time.
+// rejects a CopyObject whose If-Match or If-None-Match does not hold. It checks and forwards one
+// write at a time.
 func WithCopyConditions(t testing.TB, s *Server) *Server {
 	t.Helper()
 	target, err := url.Parse(s.Endpoint)
@@ -45,7 +45,7 @@ func WithCopyConditions(t testing.TB, s *Server) *Server {
 		}
 		if status != http.StatusOK {
 			w.WriteHeader(status)
-			_, _ = io.WriteString(w, "<Error><Code>"+map[int]string{404: "NoSuchKey", 412: "PreconditionFailed"}[status]+"</Code></Error>") // or the caller has gone
+			_, _ = io.WriteString(w, "<Error><Code>"+map[int]string{404: "NoSuchKey", 412: "PreconditionFailed"}[status]+"</Code></Error>") // fails if the caller has disconnected
 			return
 		}
 		forward.ServeHTTP(w, r)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// OnDisk returns a command that sees a folder as a disk of its own of this size, like
-// 4m, as long as it runs. Others find it below /proc/<its pid>/root. That takes no
-// privileges where users may have namespaces.
+// OnDisk returns a command for which a folder is a separate disk of a size like 4m while it runs.
+// Other processes find the disk below /proc/<pid>/root. It needs user namespaces, but no
+// privileges.
 func OnDisk(ctx context.Context, t testing.TB, dir, size string, command ...string) *exec.Cmd {
 	t.Helper()
 	wrap := func(command ...string) *exec.Cmd {

@@ -15,15 +15,15 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Tables is a running DynamoDB Local, which keeps everything in memory and believes any
-// credentials. Its index never lags, and it neither throttles nor has permissions.
+// Tables is a running DynamoDB Local. It keeps everything in memory and accepts any credentials.
+// Its index never lags, and it has neither throttling nor permissions.
 type Tables struct {
 	Endpoint string
 	Region   string
 }
 
-// DynamoDB starts a DynamoDB Local, which listens on all interfaces. Options of Java, for
-// example -Xmx1g, override the defaults.
+// DynamoDB starts a DynamoDB Local, which listens on all interfaces. Java options, for example
+// -Xmx1g, override the defaults.
 func DynamoDB(t testing.TB, options ...string) *Tables {
 	t.Helper()
 	jars := binary(t, toolcache.DynamoDBLocal)
@@ -47,7 +47,7 @@ func (d *Tables) ready(ctx context.Context) error {
 	return err
 }
 
-// Client returns the SDK's client of the server.
+// Client returns an SDK client of the server.
 func (d *Tables) Client() *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(d.Endpoint), Region: d.Region,
@@ -55,8 +55,8 @@ func (d *Tables) Client() *dynamodb.Client {
 	})
 }
 
-// NewTable returns the URL of a table that does not exist. Its users take their
-// credentials from the environment.
+// NewTable returns the URL of a new table that does not exist yet. Its users take credentials from
+// the environment.
 func (d *Tables) NewTable() string {
 	return "dynamodb://t-" + rand.Text() + "?region=" + d.Region + "&endpoint=" + d.Endpoint
 }

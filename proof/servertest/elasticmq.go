@@ -17,8 +17,7 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Queues is a running ElasticMQ. It believes any credentials. Beside a message's
-// visibility it keeps to the limits of SQS.
+// Queues is a running ElasticMQ. It accepts any credentials, and enforces the limits of SQS.
 type Queues struct {
 	Endpoint string
 	Region   string
@@ -32,7 +31,7 @@ rest-stats { enabled = false }
 aws { region = us-east-1, accountId = 000000000000 }
 `
 
-// ElasticMQ starts a server of queues, which are kept in its memory.
+// ElasticMQ starts a queue server that keeps its queues in memory.
 func ElasticMQ(t testing.TB) *Queues {
 	t.Helper()
 	jars := binary(t, toolcache.ElasticMQ)
@@ -58,7 +57,7 @@ func (q *Queues) ready(ctx context.Context) error {
 	return err
 }
 
-// Client returns the SDK's client of the server.
+// Client returns an SDK client of the server.
 func (q *Queues) Client() *sqs.Client {
 	return sqs.New(sqs.Options{
 		BaseEndpoint: aws.String(q.Endpoint), Region: q.Region,
@@ -66,8 +65,7 @@ func (q *Queues) Client() *sqs.Client {
 	})
 }
 
-// NewQueue creates an empty queue under a name of its own and returns its URL.
-// Attributes are those of SQS.
+// NewQueue creates an empty queue with a new name and returns its URL. Attributes are those of SQS.
 func (q *Queues) NewQueue(t testing.TB, attributes map[string]string) string {
 	t.Helper()
 	made, err := q.Client().CreateQueue(t.Context(), &sqs.CreateQueueInput{

@@ -9,12 +9,12 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// S3 starts gofakes3 inside the test: quick, always there, without
-// notifications, and believing any credentials.
+// S3 starts gofakes3 in the test's process. It is fast and always available, has no notifications,
+// and accepts any credentials.
 func S3(t testing.TB) *Server {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(fakes3.New())
-	// It answers twice to some requests, which net/http remarks upon.
+	// It answers some requests twice, and net/http logs that.
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.Start()
 	t.Cleanup(srv.Close)

@@ -18,22 +18,22 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Streams is a running server that speaks the protocol of Kinesis and keeps
-// everything in memory. It believes any credentials, and has no limit of reads.
+// Streams is a running server with the protocol of Kinesis. It keeps everything in memory, accepts
+// any credentials, and does not limit reads.
 type Streams struct {
 	Name     string // kinesalite or kinesis-local
 	Endpoint string
 	Region   string
 
-	// CanReshard says that it knows UpdateShardCount.
+	// CanReshard reports whether the server supports UpdateShardCount.
 	CanReshard bool
-	// ConstantEndNumbers says that the range of a closed shard ends with the same number,
-	// whatever the shard holds.
+	// ConstantEndNumbers reports whether the range of each closed shard ends with the same number,
+	// regardless of its records.
 	ConstantEndNumbers bool
 }
 
-// ignoreAborted keeps kinesalite alive when a client is killed in the middle of its
-// request, which kinesalite would throw.
+// ignoreAborted keeps kinesalite running when a client is killed during a request. Otherwise
+// kinesalite throws.
 const ignoreAborted = `process.on("uncaughtException", e => {
 	if (e.message === "aborted") return;
 	console.error(e);
@@ -41,7 +41,7 @@ const ignoreAborted = `process.on("uncaughtException", e => {
 });
 `
 
-// Kinesalite starts a kinesalite: fast, without UpdateShardCount.
+// Kinesalite starts a kinesalite. It is fast, but does not support UpdateShardCount.
 func Kinesalite(t testing.TB) *Streams {
 	t.Helper()
 	folder := binary(t, toolcache.Kinesalite)
@@ -67,7 +67,7 @@ func KinesisLocal(t testing.TB) *Streams {
 	folder := filepath.Join(binary(t, toolcache.KinesisLocal), "node_modules", "kinesis-local")
 	s := &Streams{Name: "kinesis-local", Region: "us-east-1", CanReshard: true, ConstantEndNumbers: true}
 	s.launch(t, func(port string) *exec.Cmd {
-		other, err := freePort() // it insists on a second one, for TLS
+		other, err := freePort() // for TLS, which it requires
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func KinesisLocal(t testing.TB) *Streams {
 		cmd.Env = environment(t.TempDir(), "KINESIS_MOCK_PLAIN_PORT="+port, "KINESIS_MOCK_TLS_PORT="+tls, "LOG_LEVEL=ERROR", "SHARD_LIMIT=100",
 			"CREATE_STREAM_DURATION=20ms", "DELETE_STREAM_DURATION=20ms", "UPDATE_SHARD_COUNT_DURATION=20ms",
 			"SPLIT_SHARD_DURATION=20ms", "MERGE_SHARDS_DURATION=20ms", "AWS_REGION="+s.Region)
-		cmd.Dir = folder // where it looks for its certificate
+		cmd.Dir = folder // it reads its certificate from there
 		return cmd
 	})
 	return s
@@ -94,7 +94,7 @@ func (s *Streams) launch(t testing.TB, command func(port string) *exec.Cmd) {
 	})
 }
 
-// Client returns the SDK's client of the server.
+// Client returns an SDK client of the server.
 func (s *Streams) Client() *kinesis.Client {
 	return kinesis.New(kinesis.Options{
 		BaseEndpoint: aws.String(s.Endpoint), Region: s.Region,
@@ -102,8 +102,7 @@ func (s *Streams) Client() *kinesis.Client {
 	})
 }
 
-// NewStream creates a stream under a name of its own and waits until it can be
-// used.
+// NewStream creates a stream with a new name and waits until it is active.
 func (s *Streams) NewStream(t testing.TB, shards int32) string {
 	t.Helper()
 	name := "t-" + strings.ToLower(rand.Text())
@@ -116,7 +115,7 @@ func (s *Streams) NewStream(t testing.TB, shards int32) string {
 
 var errNotActive = errors.New("it is not active yet")
 
-// WaitActive waits until the stream's change has come to its end.
+// WaitActive waits until the stream is active.
 func (s *Streams) WaitActive(t testing.TB, stream string) {
 	t.Helper()
 	err := poll(t.Context(), nil, func(ctx context.Context) error {

@@ -25,7 +25,7 @@ import (
 // Function is a function of AWS Lambda.
 type Function struct {
 	Program string
-	Env     []string // of its processes
+	Env     []string // environment of its processes
 	Log     *os.File
 	Timeout time.Duration
 
@@ -36,18 +36,18 @@ type Function struct {
 	starts []time.Duration // from the start of a process to its first request
 }
 
-// Environment runs one invocation of a function after the other in the same process, and
-// freezes the process between them. It serves the Runtime API, by which a process asks
-// for the next invocation and answers it.
+// Environment runs the invocations of a function one at a time in the same process, and freezes the
+// process between them. It serves the Runtime API, where a process requests the next invocation and
+// posts its answer.
 //
 // https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 type Environment struct {
 	*Function
 	api     *httptest.Server
-	ready   chan struct{}    // the process asks for an invocation
-	work    chan *invocation // what it gets
+	ready   chan struct{}    // the process requests an invocation
+	work    chan *invocation // the next invocation
 	answers chan answer
-	cmd     *exec.Cmd // nil: there is none
+	cmd     *exec.Cmd // nil if no process runs
 	ended   chan error
 	lastID  int
 }
@@ -63,17 +63,17 @@ type answer struct {
 	failed   bool
 }
 
-// EarlyKill is how an invocation ends before its time: its process is killed.
+// EarlyKill kills the process of an invocation before its deadline.
 type EarlyKill struct {
-	After time.Duration // since its start
-	// Freeze stops the process then, and kills it at the deadline.
+	After time.Duration // since the start of the invocation
+	// Freeze suspends the process at that time, and kills it at the deadline.
 	Freeze bool
 }
 
-// ErrKilled is returned for an invocation that was cut.
+// ErrKilled is returned for an invocation whose process was killed.
 var ErrKilled = errors.New("the invocation was killed")
 
-// Environment returns an environment, whose process starts with its first invocation.
+// Environment returns an environment. Its process starts with the first invocation.
 func (f *Function) Environment(t testing.TB) *Environment {
 	t.Helper()
 	e := &Environment{Function: f, ready: make(chan struct{}), work: make(chan *invocation), answers: make(chan answer)}
@@ -120,8 +120,7 @@ func (e *Environment) serveAnswer(failed bool) http.HandlerFunc {
 	}
 }
 
-// Invoke makes one invocation, in a new process if there is none. Afterwards the process is
-// frozen.
+// Invoke runs one invocation, in a new process if none runs. Afterwards the process is frozen.
 func (e *Environment) Invoke(ctx context.Context, payload []byte, c *EarlyKill) (string, error) {
 	if err := e.thaw(ctx); err != nil {
 		return "", err
@@ -165,7 +164,7 @@ func (e *Environment) Invoke(ctx context.Context, payload []byte, c *EarlyKill) 
 	}
 }
 
-// thaw continues the process, or starts one, and waits until it asks for an invocation.
+// thaw continues the process, or starts one, and waits until it requests an invocation.
 func (e *Environment) thaw(ctx context.Context) error {
 	var began time.Time
 	if e.cmd != nil {
@@ -188,7 +187,7 @@ func (e *Environment) thaw(ctx context.Context) error {
 	}
 }
 
-// recordStart notes how long a cold start took, and the memory of the process.
+// recordStart records the time of a cold start, and the memory of the process.
 func (e *Environment) recordStart(began time.Time) {
 	if !began.IsZero() {
 		e.mu.Lock()
@@ -227,7 +226,7 @@ func (e *Environment) start() error {
 	return nil
 }
 
-// kill ends the process, frozen or not.
+// kill kills the process, even if it is frozen.
 func (e *Environment) kill() error {
 	if e.cmd != nil {
 		e.Killed.Add(1)
@@ -238,7 +237,7 @@ func (e *Environment) kill() error {
 	return ErrKilled
 }
 
-// LogTail returns the last part of the function's log.
+// LogTail returns the end of the function's log.
 func (f *Function) LogTail(t testing.TB) string {
 	t.Helper()
 	b, err := os.ReadFile(f.Log.Name())

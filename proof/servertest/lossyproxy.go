@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// LossyProxy is a relay before a server that loses answers: the request has passed, and
-// instead of its answer the connection ends.
+// LossyProxy is a proxy before a server that loses answers: it forwards the request, and closes the
+// connection instead of answering.
 type LossyProxy struct {
 	Addr string
 
@@ -21,8 +21,8 @@ type LossyProxy struct {
 	closed   bool
 }
 
-// NewLossyProxy starts a relay to an address. lose is asked, by many at a time, for each
-// piece of an answer. The relay ends with the test.
+// NewLossyProxy starts a proxy before an address. It calls drop concurrently for each piece of an
+// answer. The proxy ends with the test.
 func NewLossyProxy(t testing.TB, target string, lose func(piece []byte) bool) *LossyProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -85,7 +85,7 @@ func (f *LossyProxy) closeConns(conns ...net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range conns {
-		_ = c.Close() // twice, perhaps
+		_ = c.Close() // maybe a second time
 		delete(f.open, c)
 	}
 }

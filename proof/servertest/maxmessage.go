@@ -14,7 +14,7 @@ import (
 )
 
 // WithMaxMessage starts a proxy before the server that reports a MaximumMessageSize, which
-// ElasticMQ does not. It returns the URL of a queue, by way of the proxy.
+// ElasticMQ does not. It returns the URL of a queue through the proxy.
 func (q *Queues) WithMaxMessage(t testing.TB, queueURL string, size int) string {
 	t.Helper()
 	target, err := url.Parse(q.Endpoint)

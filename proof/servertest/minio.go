@@ -17,11 +17,11 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// minioTarget is the webhook's name in MinIO's configuration.
+// minioTarget is the ARN of the webhook in MinIO's configuration.
 const minioTarget = "arn:minio:sqs::H:webhook"
 
-// MinIO starts a single-drive MinIO. Notifications that the webhook does not
-// take are kept on disk and sent again every few seconds, unless they are direct.
+// MinIO starts a single-drive MinIO. It stores notifications that the webhook rejects on disk and
+// retries them every few seconds, unless Options.Direct is set.
 func MinIO(t testing.TB, o Options) *Server {
 	t.Helper()
 	bin := binary(t, toolcache.MinIO)
@@ -34,7 +34,7 @@ func MinIO(t testing.TB, o Options) *Server {
 	env := environment(dir,
 		"MINIO_ROOT_USER="+s.AccessKey,
 		"MINIO_ROOT_PASSWORD="+s.SecretKey,
-		// Nothing but the port asked for, and no word to anyone outside.
+		// No other ports, and no outgoing connections.
 		"MINIO_BROWSER=off",
 		"MINIO_UPDATE=off",
 		"MINIO_CALLHOME_ENABLE=off",
@@ -55,8 +55,8 @@ func MinIO(t testing.TB, o Options) *Server {
 		cmd.Env, cmd.Dir = env, dir
 		return cmd
 	})
-	// A new server answers before it has loaded what it knows of its buckets: over what
-	// it was told meanwhile.
+	// A new server answers before it has loaded the configuration of its buckets, and would
+	// overwrite newer settings.
 	if err := poll(t.Context(), nil, s.minioLoaded); err != nil {
 		t.Fatalf("starting MinIO: %v", err)
 	}
@@ -65,7 +65,7 @@ func MinIO(t testing.TB, o Options) *Server {
 
 func (s *Server) notifyMinIO(t testing.TB, bucket string) {
 	t.Helper()
-	// A new server answers before it knows of its webhook.
+	// A new server answers before it has loaded its webhook.
 	err := poll(t.Context(), nil, func(ctx context.Context) error {
 		_, err := s.Client().PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
 			Bucket: &bucket,
@@ -83,8 +83,8 @@ func (s *Server) notifyMinIO(t testing.TB, bucket string) {
 	}
 }
 
-// minioLoaded returns nil when the server has loaded everything. Before that its
-// health check answers 503.
+// minioLoaded returns nil when the server has loaded everything. Before that, its health check
+// answers 503.
 func (s *Server) minioLoaded(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint+"/minio/health/cluster", nil)
 	if err != nil {

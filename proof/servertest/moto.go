@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// runMoto starts moto, with JSON as compact as that of AWS. It adds a bucket's
-// EventBridgeConfiguration to answers, which moto keeps and does not return.
+// runMoto starts moto with compact JSON like that of AWS. It adds a bucket's
+// EventBridgeConfiguration to answers, because moto stores it but does not return it.
 const runMoto = `
 import json, logging
 from moto.s3.responses import S3Response
@@ -32,8 +32,7 @@ logging.getLogger("werkzeug").setLevel(logging.ERROR)
 main()
 `
 
-// AWS is a running moto, which imitates many services of AWS in memory, and believes
-// any credentials.
+// AWS is a running moto, which emulates many services of AWS in memory and accepts any credentials.
 type AWS struct {
 	Endpoint string
 	Region   string
@@ -71,22 +70,22 @@ func (a *AWS) ready(ctx context.Context) error {
 	return nil
 }
 
-// Environment returns environment variables with which programs of AWS's SDKs use this
-// server, and know nothing else of the caller's environment.
+// Environment returns the environment variables for a program with an AWS SDK that uses this server
+// only.
 func (a *AWS) Environment(dir string) []string {
 	return environment(dir, "AWS_ENDPOINT_URL="+a.Endpoint, "AWS_REGION="+a.Region, "AWS_DEFAULT_REGION="+a.Region, "AWS_ACCESS_KEY_ID=pawl", "AWS_SECRET_ACCESS_KEY=pawl",
 		"AWS_EC2_METADATA_DISABLED=true")
 }
 
-// AWSTools returns the folder of the programs of [toolcache.AWSTools]. Python must run
-// those that are scripts.
+// AWSTools returns the folder of the programs in [toolcache.AWSTools]. Run its scripts with its
+// Python.
 func AWSTools(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(binary(t, toolcache.AWSTools), "bin")
 }
 
-// Schemathesis returns the program of [toolcache.Schemathesis], the Python that runs it,
-// and its module of hooks.
+// Schemathesis returns the program of [toolcache.Schemathesis], its Python, and its module of
+// hooks.
 func Schemathesis(t testing.TB) (python, script, hooks string) {
 	t.Helper()
 	bin := filepath.Join(binary(t, toolcache.Schemathesis), "bin")

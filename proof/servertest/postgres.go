@@ -18,9 +18,9 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// PostgresServer is a PostgreSQL of the test's own. It ends with the test.
+// PostgresServer is a PostgreSQL server that belongs to one test and ends with it.
 type PostgresServer struct {
-	// URL connects its superuser, by password.
+	// URL connects as the superuser, with a password.
 	URL string
 
 	t        testing.TB
@@ -36,14 +36,13 @@ type pgProcess struct {
 	exited chan struct{}
 }
 
-// Postgres starts a PostgreSQL on loopback. Settings are like "max_connections=5".
-// What it writes need not survive the machine, so it does not wait for the disk
-// unless a setting says "fsync=on".
+// Postgres starts a PostgreSQL on loopback. Settings have the form "max_connections=5". Writes are
+// not durable unless a setting is "fsync=on".
 func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
 	bin, err := toolcache.FindPostgres()
 	require(t, err)
-	// The user it runs as must be able to reach the folder.
+	// The server's user must be able to access the folder.
 	dir, err := os.MkdirTemp(sharedTempDir(), "pawl-pg-")
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +64,7 @@ func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	return s
 }
 
-// sharedTempDir is a folder that all users can reach, where root's own may be closed.
+// sharedTempDir returns a temporary folder that all users can access. Root's own may be private.
 func sharedTempDir() string {
 	if os.Getuid() == 0 {
 		return "/tmp"
@@ -73,7 +72,7 @@ func sharedTempDir() string {
 	return ""
 }
 
-// initialise makes the data folder.
+// initialise creates the data folder.
 func (s *PostgresServer) initialise(password string) {
 	s.t.Helper()
 	pass := filepath.Join(s.dir, "password")
@@ -104,7 +103,7 @@ func (s *PostgresServer) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts the server, at the address that it had, and waits until it answers.
+// Start starts the server at the same address, and waits until it answers.
 func (s *PostgresServer) Start() {
 	s.t.Helper()
 	host, port, _ := net.SplitHostPort(s.addr)
@@ -118,11 +117,11 @@ func (s *PostgresServer) Start() {
 		s.t.Fatalf("starting PostgreSQL: %v", err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // its output says more
+		_ = p.cmd.Wait() // its output is logged
 		close(p.exited)
 	}()
 	s.current = p
-	// Not the test's context: a cleanup may start a server again.
+	// Not the test's context, because a cleanup may restart a server.
 	err := poll(context.Background(), p.exited, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.URL)
 		if err != nil {
@@ -135,8 +134,8 @@ func (s *PostgresServer) Start() {
 	}
 }
 
-// Stop ends the server at once, as a crash does: its connections are cut, and what
-// was not committed is undone when it starts again.
+// Stop stops the server immediately, like a crash: connections break, and uncommitted transactions
+// are rolled back at the next start.
 func (s *PostgresServer) Stop() {
 	p := s.current
 	if p == nil {
@@ -153,11 +152,11 @@ func (s *PostgresServer) Stop() {
 	}
 }
 
-// account is a user of the machine.
+// account is a user account of the machine.
 type account struct{ uid, gid int }
 
-// serverUser is the user that the server runs as: PostgreSQL refuses to be root. Nil:
-// the user that runs the test.
+// serverUser returns the account that the server runs as, because PostgreSQL refuses to run as
+// root. Nil means the current user.
 func serverUser() *account {
 	if os.Getuid() != 0 {
 		return nil
@@ -185,7 +184,7 @@ func (s *PostgresServer) Exec(sql string) {
 	}
 }
 
-// URLWith returns the URL with other parts: a user and password, or a parameter.
+// URLWith returns the URL with changed parts, for example another user or a parameter.
 func (s *PostgresServer) URLWith(edit func(u *url.URL, parameters url.Values)) string {
 	u, err := url.Parse(s.URL)
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	startTries   = 5               // a free port may be taken before the server has it
-	startTimeout = 3 * time.Minute // on a busy machine
+	startTries   = 5               // another program may take the free port first
+	startTimeout = 3 * time.Minute // for a busy machine
 	pollEvery    = 20 * time.Millisecond
 )
 
-// process is a server's program while it runs.
+// process is a running server.
 type process struct {
 	out    output
-	exited chan struct{} // closed when it has ended
+	exited chan struct{} // closed when it has exited
 }
 
-// launch runs the command that command returns for a free port, until s answers
-// to its own keys. It sets s.Endpoint. The server ends with the test.
+// launch starts a command for a free port, and waits until s answers to its own keys. It sets
+// s.Endpoint. The server ends with the test.
 func launch(t testing.TB, s *Server, command func(addr string) *exec.Cmd) {
 	t.Helper()
 	start(t, s.Name, func(addr string) *exec.Cmd {
@@ -37,14 +37,13 @@ func launch(t testing.TB, s *Server, command func(addr string) *exec.Cmd) {
 	}, s.ready)
 }
 
-// ready returns nil when the server lists its buckets.
+// ready returns nil when the server can list its buckets.
 func (s *Server) ready(ctx context.Context) error {
 	_, err := s.Client().ListBuckets(ctx, &s3.ListBucketsInput{}, func(o *s3.Options) { o.RetryMaxAttempts = 1 })
 	return err
 }
 
-// start runs the command that command returns for a free port, until ready. The
-// program ends with the test.
+// start starts a command for a free port, and waits until ready. The program ends with the test.
 func start(t testing.TB, name string, command func(addr string) *exec.Cmd, ready func(context.Context) error) {
 	t.Helper()
 	var err error
@@ -73,7 +72,7 @@ func startOnce(t testing.TB, name string, cmd *exec.Cmd, ready func(context.Cont
 		return err
 	}
 	go func() {
-		_ = cmd.Wait() // its output says more
+		_ = cmd.Wait() // its output is logged
 		close(p.exited)
 	}()
 	end := func() {
@@ -93,7 +92,7 @@ func startOnce(t testing.TB, name string, cmd *exec.Cmd, ready func(context.Cont
 	return nil
 }
 
-// poll calls f until it succeeds, or exited is closed, or it takes too long.
+// poll calls f until it succeeds, exited is closed, or startTimeout has passed.
 func poll(ctx context.Context, exited <-chan struct{}, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -114,7 +113,7 @@ func poll(ctx context.Context, exited <-chan struct{}, f func(context.Context) e
 	}
 }
 
-// freePort returns a loopback address that nobody listens on just now.
+// freePort returns an unused loopback address.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,13 +122,13 @@ func freePort() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// environment is what a server may know: neither proxies nor credentials of the
+// environment returns the environment of a server, without the proxies and credentials of the
 // person who runs the tests.
 func environment(dir string, vars ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}, vars...)
 }
 
-// output keeps the end of what a server says.
+// output keeps the end of a server's output.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -148,7 +147,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns it.
+// String returns the kept output.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

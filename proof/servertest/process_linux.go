@@ -5,8 +5,7 @@ import (
 	"syscall"
 )
 
-// DieWithParent lets the kernel end the server when the test is killed and no
-// cleanup runs.
+// DieWithParent makes the kernel kill the server if the test is killed without cleanup.
 func DieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

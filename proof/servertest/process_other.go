@@ -4,6 +4,5 @@ package servertest
 
 import "os/exec"
 
-// DieWithParent has no counterpart here: a killed test leaves its server
-// behind.
+// DieWithParent does nothing on this system: a killed test leaves its server running.
 func DieWithParent(*exec.Cmd) {}

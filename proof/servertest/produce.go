@@ -13,21 +13,21 @@ import (
 	"github.com/pawlhq/pawl/archive/archivetest"
 )
 
-// Load is what a producer puts: records that begin with their index, as
-// [Index] reads it. Their keys spread them over the shards.
+// Load describes the records of a producer. Each record begins with its index, which [Index]
+// parses. Their keys distribute them over the shards.
 type Load struct {
-	From, To   int // indices, To excluded
-	Size       int // bytes of a record, at least
-	Aggregates int // every so many-th put is an aggregate of 10 records; 0: none
+	From, To   int // indices; To is excluded
+	Size       int // minimum bytes per record
+	Aggregates int // every n-th put is an aggregate of 10 records; 0 means none
 }
 
 const (
 	aggregateOf = 10
-	putsAtOnce  = 500 // that PutRecords takes
+	putsAtOnce  = 500 // limit of PutRecords
 	bytesAtOnce = 4 << 20
 )
 
-// Index returns the index that a record of a [Load] begins with.
+// Index returns the index of a record of a [Load].
 func Index(data []byte) (i int, err error) {
 	_, err = fmt.Sscanf(string(data[:min(len(data), 32)]), `{"index":%d`, &i)
 	return i, err
@@ -40,7 +40,7 @@ func (l Load) record(i int) archive.UserRecord {
 	return archive.UserRecord{PartitionKey: fmt.Sprintf("k%d", i), Data: []byte(data)}
 }
 
-// puts calls f with as many puts as one request may have, until all are done.
+// puts calls f with batches of at most one request's size.
 func (l Load) puts(f func([]types.PutRecordsRequestEntry) error) error {
 	var batch []types.PutRecordsRequestEntry
 	size := 0
@@ -66,8 +66,8 @@ func (l Load) puts(f func([]types.PutRecordsRequestEntry) error) error {
 	return nil
 }
 
-// Produce puts a load into a stream. What is refused, while a shard is being split
-// say, it puts again: nothing is in the stream twice.
+// Produce puts a load into a stream. It retries rejected records, for example during a split, so
+// each record is in the stream once.
 func (s *Streams) Produce(ctx context.Context, stream string, l Load) error {
 	client := s.Client()
 	return l.puts(func(batch []types.PutRecordsRequestEntry) error {
@@ -75,7 +75,7 @@ func (s *Streams) Produce(ctx context.Context, stream string, l Load) error {
 			out, err := client.PutRecords(ctx, &kinesis.PutRecordsInput{StreamName: &stream, Records: batch},
 				func(o *kinesis.Options) { o.RetryMaxAttempts = 1 })
 			if _, busy := errors.AsType[*types.ResourceInUseException](err); busy && ctx.Err() == nil {
-				continue // its shards are being changed
+				continue // a reshard is in progress
 			}
 			if err != nil {
 				return fmt.Errorf("producing for %s: %w", stream, err)

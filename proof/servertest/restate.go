@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// RestateServer is a running Restate, on sockets of its own.
+// RestateServer is a running Restate that listens on Unix sockets.
 type RestateServer struct {
-	// Ingress and Admin connect to it, whatever the host of a URL is.
+	// Ingress and Admin connect to the server. They ignore the host of a URL.
 	Ingress, Admin *http.Client
 }
 
 // Restate starts the server of the npm packages in a folder.
 func Restate(t testing.TB, folder string) *RestateServer {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "restate-") // a socket's path is short
+	dir, err := os.MkdirTemp("", "restate-") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func Restate(t testing.TB, folder string) *RestateServer {
 		}}
 	}
 	s := &RestateServer{Ingress: client("ingress"), Admin: client("admin")}
-	// npm installs the one program that runs on this machine.
+	// npm installs only the program for this machine.
 	programs, err := filepath.Glob(filepath.Join(folder, "node_modules", "@restatedev", "restate-server-*", "bin", "restate-server"))
 	if err != nil || len(programs) != 1 {
 		t.Fatalf("%s holds %d programs of Restate, %v: want one; is there a Restate for this machine?", folder, len(programs), err)

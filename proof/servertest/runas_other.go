@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// runAsUser has nothing to do: nobody is root here.
+// runAsUser does nothing on this system.
 func runAsUser(*exec.Cmd, int, int) {}
 
-// stopImmediately ends a PostgreSQL.
+// stopImmediately kills a PostgreSQL.
 func stopImmediately(p *os.Process) error { return p.Kill() }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// runAsUser has the command run as another user.
+// runAsUser makes the command run as another user.
 func runAsUser(cmd *exec.Cmd, uid, gid int) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -16,5 +16,5 @@ func runAsUser(cmd *exec.Cmd, uid, gid int) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-// stopImmediately ends a PostgreSQL at once, with the processes that it has started.
+// stopImmediately stops a PostgreSQL and its child processes immediately.
 func stopImmediately(p *os.Process) error { return p.Signal(syscall.SIGQUIT) }

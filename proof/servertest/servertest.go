@@ -1,14 +1,13 @@
-// Package servertest gives tests real servers: the object stores MinIO and
-// versitygw, PostgreSQL, the queues of ElasticMQ, the tables of DynamoDB Local and the streams of kinesalite and
-// kinesis-local as processes of their own, gofakes3 inside the test, and moto for other services of AWS. All but
-// kinesis-local listen on loopback only. They keep their data in memory, or in a
-// temporary folder of the test's, and end with it.
+// Package servertest starts real servers for tests: the object stores MinIO and versitygw,
+// PostgreSQL, the queues of ElasticMQ, the tables of DynamoDB Local, and the streams of kinesalite
+// and kinesis-local as separate processes; gofakes3 in the test's process; and moto for other
+// services of AWS. All but kinesis-local and DynamoDB Local listen on loopback only. They keep
+// their data in memory or in the test's temporary folder, and end with the test.
 //
-// This is the only place where a test may be skipped: when a server's binary has
-// not been built, or the machine gives a command no disk of its own. With
-// PAWL_TEST_REQUIRE=1 that is a failure instead, so that nothing is skipped unseen.
-// Without Java, Node, Python or Terraform a test that needs it is skipped all the same, except in CI.
-// go test -short skips every test that needs one of them, and those that call [Long].
+// Only this package skips tests: if a server's binary has not been built, or the machine cannot
+// give a command its own disk. With PAWL_TEST_REQUIRE=1 that is a failure instead. A test that
+// needs Java, Node, Python or Terraform is skipped even then if it is not installed, except in CI.
+// go test -short skips every test that needs one of them, and tests that call [Long].
 package servertest
 
 import (
@@ -26,63 +25,59 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Server is a running object store and what it can do.
+// Server is a running object store and its properties.
 type Server struct {
 	Name      string // minio, versitygw or gofakes3
-	Endpoint  string // http://127.0.0.1:port, to be used with path style
+	Endpoint  string // http://127.0.0.1:port, for path-style addresses
 	Region    string
 	AccessKey string
 	SecretKey string
 
-	// Credentials says that the server refuses wrong keys.
+	// Credentials reports whether the server rejects wrong keys.
 	Credentials bool
-	// DeleteConditions says that it honours If-Match on DELETE: it looks, then
-	// removes. What another writes in between is lost.
+	// DeleteConditions reports whether the server checks If-Match on DELETE. The check and the
+	// removal are not atomic: a write in between is lost.
 	DeleteConditions bool
-	// CopyConditions is how it copies objects and honours the conditions on a copy.
+	// CopyConditions lists the copy methods whose conditions the server checks.
 	CopyConditions bucket.CopyMethod
-	// LosesRemovals says that a PUT may land on what was removed since its
-	// condition was checked: of the two, only PUT takes the lock.
+	// LosesRemovals reports whether a PUT may land although the object was removed after its
+	// condition was checked, because only PUT takes the lock.
 	LosesRemovals bool
-	// MixesHeads says that HEAD may tell the metadata of one object and the ETag
-	// of the one that was before it, or came next: it reads one file name
-	// several times.
+	// MixesHeads reports whether HEAD may combine the metadata of one object with the ETag of the
+	// previous or next one, because it reads the file several times.
 	MixesHeads bool
-	// Versions says that its buckets can keep versions.
+	// Versions reports whether the server supports bucket versioning.
 	Versions bool
-	// KeepsCutBodies says that it may store what arrived of a PUT whose
-	// connection broke, if the payload is not signed.
+	// KeepsCutBodies reports whether the server may store the received part of a PUT with a broken
+	// connection, if the payload is not signed.
 	KeepsCutBodies bool
-	// MergesMetadata says that a PUT does not remove the old object's metadata.
+	// MergesMetadata reports whether a PUT keeps the metadata of the old object.
 	MergesMetadata bool
-	// LosesHeaders says that it does not keep Cache-Control and Content-Language.
+	// LosesHeaders reports whether the server loses Cache-Control and Content-Language.
 	LosesHeaders bool
-	// ListsBytes says that it can list keys that XML cannot hold.
+	// ListsBytes reports whether the server can list keys that XML cannot represent.
 	ListsBytes bool
-	// Alias returns the key under which it files a key. Nil: the same.
+	// Alias returns the key under which the server stores a key. Nil means the same key.
 	Alias func(key string) string
-	// Garbles says that it may announce a change under another object's name:
-	// versitygw writes the notification while the request's buffer is already
-	// used for the next one.
+	// Garbles reports whether a notification may name the wrong object: versitygw writes it while
+	// the request's buffer is already reused.
 	Garbles bool
-	// InProcess says that it shares the test's memory.
+	// InProcess reports whether the server runs in the test's process.
 	InProcess bool
 
 	notify func(t testing.TB, bucket string)
 }
 
-// Options of a server. The zero Options send no notifications.
+// Options are the options of a server. The zero Options send no notifications.
 type Options struct {
-	// Webhook is the URL that notifications go to. It must be listening
-	// before versitygw starts: versitygw posts a test event and gives up if
-	// no process is there.
+	// Webhook is the URL for notifications. It must be listening before versitygw starts: versitygw
+	// posts a test event and gives up if no process answers.
 	Webhook string
-	// Direct lets MinIO send a notification at once, and forget it where the webhook
-	// does not take it. Otherwise MinIO keeps them on disk, and sends what is there
-	// every three seconds.
+	// Direct makes MinIO send each notification at once, and drop it if the webhook rejects it.
+	// Otherwise MinIO stores notifications on disk, and sends them every three seconds.
 	Direct bool
-	// Authorization is the header that notifications carry, none if empty.
-	// versitygw can only send Basic credentials.
+	// Authorization is the header of notifications; "" means none. versitygw supports Basic
+	// credentials only.
 	Authorization string
 }
 
@@ -93,8 +88,7 @@ func Each(t *testing.T, o Options, f func(t *testing.T, s *Server)) {
 	t.Run("versitygw", func(t *testing.T) { f(t, VersityGW(t, o)) })
 }
 
-// Client returns the SDK's client of the server, for what package bucket has no
-// call for.
+// Client returns an SDK client of the server, for requests that package bucket does not support.
 func (s *Server) Client() *s3.Client {
 	return s3.New(s3.Options{
 		BaseEndpoint:               aws.String(s.Endpoint),
@@ -106,7 +100,7 @@ func (s *Server) Client() *s3.Client {
 	})
 }
 
-// NewBucket creates an empty bucket under a name of its own.
+// NewBucket creates an empty bucket with a new name.
 func (s *Server) NewBucket(t testing.TB) string {
 	t.Helper()
 	name := "t-" + strings.ToLower(rand.Text())
@@ -117,8 +111,7 @@ func (s *Server) NewBucket(t testing.TB) string {
 	return name
 }
 
-// Notify makes the server send the bucket's creations and removals to
-// Options.Webhook.
+// Notify configures notifications of creations and removals in the bucket to Options.Webhook.
 func (s *Server) Notify(t testing.TB, bucket string) {
 	t.Helper()
 	if s.notify == nil {
@@ -127,7 +120,7 @@ func (s *Server) Notify(t testing.TB, bucket string) {
 	s.notify(t, bucket)
 }
 
-// Long marks a test that takes so long that go test -short skips it.
+// Long skips a long test under go test -short.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -135,7 +128,7 @@ func Long(t testing.TB) {
 	}
 }
 
-// binary returns the path of the tool, or ends the test when it is not built.
+// binary returns the path of the tool. It skips or fails the test if the tool is not built.
 func binary(t testing.TB, tool toolcache.Tool) string {
 	t.Helper()
 	if tool.NeedsRuntime() {
@@ -146,7 +139,7 @@ func binary(t testing.TB, tool toolcache.Tool) string {
 	return path
 }
 
-// require ends the test if what it needs is not there.
+// require skips or fails the test if a requirement is missing.
 func require(t testing.TB, err error) {
 	t.Helper()
 	excused := toolcache.IsMissingRuntime(err) && os.Getenv("CI") == ""
@@ -159,6 +152,5 @@ func require(t testing.TB, err error) {
 	}
 }
 
-// secret returns a password that no other server has, so that a server that
-// answers to it is the one that was started.
+// secret returns a unique password. A server that accepts it is the one that this test started.
 func secret() string { return fmt.Sprintf("secret-%s", rand.Text()) }

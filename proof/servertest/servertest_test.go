@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// TestNotifications puts and removes an object on each real server and waits
-// for what it says, with the credentials it was told to send.
+// TestNotifications puts and removes an object on each real server, and waits for notifications
+// with the configured credentials.
 func TestNotifications(t *testing.T) {
 	const authorization = "Basic cGF3bDp0b2tlbg=="
 	type delivery struct{ authorization, body string }
@@ -66,7 +66,7 @@ func TestNotifications(t *testing.T) {
 	})
 }
 
-// TestS3 checks that the server in the test works with the same client.
+// TestS3 checks the in-process server with the same client.
 func TestS3(t *testing.T) {
 	s := S3(t)
 	bucket := s.NewBucket(t)
@@ -75,8 +75,8 @@ func TestS3(t *testing.T) {
 	}
 }
 
-// TestServerThatEnds checks that a program that ends at once is noticed, so that
-// another port is tried, and that its words are in the error.
+// TestServerThatEnds checks that start detects a program that exits at once, tries another port,
+// and includes the output in its error.
 func TestServerThatEnds(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -114,7 +114,7 @@ func TestElasticMQ(t *testing.T) {
 	}
 }
 
-// A PostgreSQL that was ended at once is there again, with what was committed.
+// TestPostgres checks that a PostgreSQL that was stopped immediately keeps its commits.
 func TestPostgres(t *testing.T) {
 	s := Postgres(t)
 	s.Exec("CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)")

@@ -7,13 +7,13 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Terraform is an installed Terraform, whose provider for AWS uses a test server.
+// Terraform is an installed Terraform whose AWS provider uses a test server.
 type Terraform struct {
 	program, plugins string
 	env              []string
 }
 
-// NewTerraform finds Terraform. Its provider for AWS uses the server a.
+// NewTerraform finds Terraform. Its AWS provider uses the server a.
 func NewTerraform(t testing.TB, a *AWS) *Terraform {
 	t.Helper()
 	Long(t)
@@ -32,8 +32,8 @@ func (tf *Terraform) Init(t testing.TB, dir string) {
 	tf.Run(t, dir, args...)
 }
 
-// Run runs a command of Terraform in the folder dir and returns its output. It ends the
-// test if the command fails.
+// Run runs a Terraform command in the folder dir and returns its output. It fails the test if the
+// command fails.
 func (tf *Terraform) Run(t testing.TB, dir string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tf.program, append([]string{"-chdir=" + dir, args[0], "-no-color"}, args[1:]...)...)

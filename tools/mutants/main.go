@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string) int {
 	return 2
 }
 
-// list prints what each mutant breaks, and what must notice it.
+// list prints the rule that each mutant breaks, and the test that must detect it.
 func list(w io.Writer, all []mutants.Mutant) {
 	for _, m := range all {
 		check := fmt.Sprintf("%d worlds", m.Budget)

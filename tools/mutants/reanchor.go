@@ -16,10 +16,10 @@ import (
 	"github.com/pawlhq/pawl/proof/mutants"
 )
 
-// conflict is an error that an edit by hand resolves.
+// conflict is an error that needs a manual edit.
 type conflict struct{ error }
 
-// reanchor updates the patches below root, and returns how many of them conflict.
+// reanchor updates the patches below root, and returns the number of conflicts.
 func reanchor(ctx context.Context, w io.Writer, root string) (conflicts int, err error) {
 	all, err := mutants.Read(os.DirFS(root))
 	if err != nil {
@@ -42,7 +42,7 @@ func reanchor(ctx context.Context, w io.Writer, root string) (conflicts int, err
 	return conflicts, nil
 }
 
-// patch is the file of one mutant.
+// patch is the patch file of one mutant.
 type patch struct{ root, name string }
 
 // update rewrites the patch if it does not apply.
@@ -86,8 +86,8 @@ func (p *patch) update(ctx context.Context, diffs []*gitdiff.File) (rewritten bo
 	return true, nil
 }
 
-// merge returns current with the change of d. The base is the file at the commit
-// that last changed the patch.
+// merge returns current with the change of d. The merge base is the file at the commit that last
+// changed the patch.
 func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (string, error) {
 	commit, err := git(ctx, p.root, "log", "-1", "--format=%H", "--", p.name)
 	if err != nil {
@@ -137,7 +137,7 @@ func conflictParts(merged string) string {
 	return b.String()
 }
 
-// gitDiff returns the difference of a file as git prints it.
+// gitDiff returns the diff of a file as git prints it.
 func gitDiff(ctx context.Context, name, old, changed string) ([]byte, error) {
 	temp, files, err := writeTemp("a/"+name, old, "b/"+name, changed)
 	if err != nil {
@@ -147,13 +147,12 @@ func gitDiff(ctx context.Context, name, old, changed string) ([]byte, error) {
 	out, err := git(ctx, temp, append([]string{"diff", "--no-index", "--no-prefix", "--no-color", "--no-ext-diff"}, files...)...)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		err = nil // they differ
+		err = nil // the files differ
 	}
 	return out, err
 }
 
-// writeTemp writes texts to files of a new directory. Its arguments are pairs of a name
-// and a text.
+// writeTemp writes texts to files in a new directory. Its arguments are pairs of name and text.
 func writeTemp(pairs ...string) (temp string, names []string, err error) {
 	temp, err = os.MkdirTemp("", "mutants-")
 	for i := 0; err == nil && i < len(pairs); i += 2 {
@@ -170,7 +169,7 @@ func writeTemp(pairs ...string) (temp string, names []string, err error) {
 	return temp, names, nil
 }
 
-// git returns what git prints.
+// git returns git's output.
 func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir

@@ -79,7 +79,7 @@ func TestPatchesThatApplyAreKept(t *testing.T) {
 	}
 }
 
-// The context of late has changed, and its lines have moved. Early applies as it is.
+// TestPatchesAreMerged changes the context of late and moves its lines. Early still applies.
 func TestPatchesAreMerged(t *testing.T) {
 	r := newRepo(t)
 	r.write("x.go", "a\nb\nc\nd!\ne\nf\n1\ng\nh\ni\nj!\nk!\nl\nm\nn\n")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// block is a line of a coverage profile: statements that run one after another.
+// block is a line of a coverage profile: statements that run in sequence.
 type block struct {
 	file       string
 	start, end position
@@ -23,9 +23,9 @@ func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.line, q.line), cmp.Compare(p.column, q.column))
 }
 
-// widen makes each covered block of a profile begin where the one before it
-// ends. Go's blocks leave out the conditions of a switch and the constants
-// between functions, and gremlins changes nothing that is outside of them.
+// widen extends each covered block of a profile to the end of the previous block. Go's blocks
+// exclude switch conditions and constants between functions, and gremlins only changes code inside
+// blocks.
 func widen(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -1,16 +1,14 @@
-// Command mutation changes the code of the packages that decide, one operator
-// at a time, and runs the package's tests after each change. A change that no
-// test notices is a rule that no test holds:
+// Command mutation changes the code of the deciding packages, one operator at a time, and runs the
+// package's tests after each change. A change that no test notices is an untested rule:
 //
 //	go run ./tools/mutation [gremlins flags] [packages]
 //
-// It fails where fewer than 85 % of the changes are noticed. docs/MUTATION.md
-// explains those that are not. With -short, tests of random histories play few
-// of them, so that what is noticed does not depend on luck. Vet is no test,
-// and a result from the cache says nothing of the time that tests take.
+// It fails if tests notice less than 85 % of the changes. docs/MUTATION.md explains the others. It uses
+// -short, so that tests of random histories run few of them and the result does not depend on chance.
+// It disables vet, which is not a test, and cached results, which have no durations.
 //
-// The changes are made by gremlins, in copies of the module. The pin is
-// tools/gremlins, and gremlins.yaml beside it says which changes are made.
+// Gremlins makes the changes, in copies of the module. tools/gremlins pins its version, and
+// gremlins.yaml in that folder selects the changes.
 package main
 
 import (
@@ -31,7 +29,8 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// realGo tells this program, called as go, where the go command is.
+// realGo is the environment variable with the path of the real go command, for this program when
+// called as go.
 const realGo = "PAWL_MUTATION_GO"
 
 func main() {
@@ -47,7 +46,7 @@ func main() {
 	}
 }
 
-// run changes each package, be there survivors in the one before or not.
+// run mutates each package, even if changes of the previous package survived.
 func run(ctx context.Context, args []string) error {
 	flags, packages := parse(args)
 	root, err := toolcache.Root()
@@ -73,7 +72,7 @@ func run(ctx context.Context, args []string) error {
 		args := append([]string{"unleash", "--config", filepath.Join(root, "tools", "gremlins", "gremlins.yaml")}, flags...)
 		cmd := exec.CommandContext(ctx, gremlins, append(args, p)...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = root, env, os.Stdout, os.Stderr
-		// Interrupted and not killed, so that it removes its copies.
+		// Interrupt instead of kill, so that gremlins removes its copies.
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = time.Minute
 		if err := cmd.Run(); err != nil {
@@ -86,7 +85,7 @@ func run(ctx context.Context, args []string) error {
 	return failed
 }
 
-// parse tells packages from flags of gremlins.
+// parse separates packages from gremlins flags.
 func parse(args []string) (flags, packages []string) {
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "./") {
@@ -101,8 +100,8 @@ func parse(args []string) (flags, packages []string) {
 	return flags, packages
 }
 
-// environment puts this program in the place of the go command, by a link in
-// dir.
+// environment returns an environment in which a link in dir replaces the go command by this
+// program.
 func environment(dir string) ([]string, error) {
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
@@ -120,12 +119,10 @@ func environment(dir string) ([]string, error) {
 		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -short -vet=off -count=1")), nil
 }
 
-// runGo runs the go command for gremlins, with three corrections. It returns the
-// exit code 2 where a test did not compile, which gremlins takes for a change
-// that makes no program: go test says 1, as for a test that failed, and the
-// change would count as noticed. It measures the coverage, and with it the time
-// that tests may take, without the packages in subfolders. And it widens that
-// coverage.
+// runGo runs the go command for gremlins, with three corrections. If a test does not compile, it
+// returns exit code 2, which gremlins expects; go test returns 1, and the change would count as
+// noticed. It measures the coverage, and thereby the test timeout, without packages in subfolders.
+// It also widens the coverage.
 func runGo(goCommand string, args []string) int {
 	profile := slices.Index(args, "-coverprofile") + 1
 	if profile > 0 {

@@ -16,7 +16,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestCoverageBlocksAreWidened has a file whose second block was not run, and another file.
+// TestCoverageBlocksAreWidened widens a profile whose second block was not run, and which contains
+// another file.
 func TestCoverageBlocksAreWidened(t *testing.T) {
 	const (
 		profile = "mode: set\n" +

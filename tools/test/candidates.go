@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// candidate is a mutant that a run may leave to another one.
+// candidate is a mutant that a run may skip.
 type candidate struct {
 	name string
 	rank rank
-	why  string // it is chosen
+	why  string // reason for its selection
 }
 
-// rank says how much a change has to do with a candidate.
+// rank is the relation between a change and a candidate.
 type rank int
 
 const (
-	changedTarget   rank = iota // the change is in what the candidate breaks
-	changedDetector             // it is in what notices
-	unrelated                   // it is elsewhere
+	changedTarget   rank = iota // the change is in the code that the mutant breaks
+	changedDetector             // the change is in the code that detects the mutant
+	unrelated                   // the change is elsewhere
 )
 
 // ranked sorts candidates by rank, then by name.
@@ -32,7 +32,7 @@ func ranked(all []candidate) []candidate {
 	})
 }
 
-// choose takes at most most of the candidates that a change concerns.
+// choose selects at most most of the candidates that a change concerns.
 func choose(all []candidate, most int) (chosen, left []candidate) {
 	order := ranked(all)
 	n := slices.IndexFunc(order, func(c candidate) bool { return c.rank == unrelated })
@@ -43,7 +43,7 @@ func choose(all []candidate, most int) (chosen, left []candidate) {
 	return order[:n:n], order[n:]
 }
 
-// printChosen prints what is chosen, by the reason, and what is left.
+// printChosen prints the selected candidates by reason, and the skipped ones.
 func printChosen(w io.Writer, what string, chosen, left []candidate) {
 	fmt.Fprintf(w, "%d of %d %s:\n", len(chosen), len(chosen)+len(left), what)
 	reasons := map[string][]string{}

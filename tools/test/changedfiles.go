@@ -9,18 +9,17 @@ import (
 	"strings"
 )
 
-// changes are the files that differ from an earlier commit, those that are not
-// committed included.
+// changes are the files that differ from an earlier commit, including uncommitted ones.
 type changes struct {
 	root  string
-	head  string   // the commit that is tested; "" without a history
-	base  string   // the earlier commit; "" if there is none: every file counts as changed
-	why   string   // which commit base is, or why there is none
+	head  string   // tested commit; "" without a history
+	base  string   // earlier commit; "" if there is none: every file counts as changed
+	why   string   // description of base, or the reason that there is none
 	files []string // names below root, sorted
 }
 
-// findChanges finds out what has changed. The answer depends on the commit and the
-// files alone. It never fails: without git or history everything has changed.
+// findChanges finds the changed files. The result depends on the commit and the files only. It
+// never fails: without git or history, everything counts as changed.
 func findChanges(ctx context.Context, root string) *changes {
 	c := &changes{root: root}
 	c.head, _ = c.git(ctx, "rev-parse", "HEAD")
@@ -39,13 +38,13 @@ func findChanges(ctx context.Context, root string) *changes {
 	return c
 }
 
-// lookBackSeconds is how far main looks back while there is no tag, in seconds. More than one
-// commit may arrive between two runs.
+// lookBackSeconds is the age of the base commit on main without a tag, because several commits may
+// arrive between two runs.
 const lookBackSeconds = 24 * 60 * 60
 
-// findBase returns the commit to compare with, and which one that is.
+// findBase returns the base commit and its description.
 func (c *changes) findBase(ctx context.Context) (commit, why string) {
-	for _, from := range []string{"HEAD", "HEAD^"} { // a release is compared with the one before it
+	for _, from := range []string{"HEAD", "HEAD^"} { // a release is compared with the previous one
 		tag, err := c.git(ctx, "describe", "--tags", "--abbrev=0", from)
 		if err != nil {
 			continue
@@ -71,7 +70,7 @@ func (c *changes) findBase(ctx context.Context) (commit, why string) {
 	return commit, "a day older on the same branch, as there is no tag"
 }
 
-// git returns what git prints. The folder may belong to another user.
+// git returns git's output. The folder may belong to another user.
 func (c *changes) git(ctx context.Context, args ...string) (string, error) {
 	all := append([]string{"-c", "safe.directory=" + c.root, "-c", "core.quotePath=off"}, args...)
 	cmd := exec.CommandContext(ctx, "git", all...)
@@ -80,7 +79,7 @@ func (c *changes) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// find returns why one of the files that match counts as changed, or "".
+// find returns the reason that a matching file counts as changed, or "".
 func (c *changes) find(match func(file string) bool) string {
 	if c.base == "" {
 		return "everything counts as changed"

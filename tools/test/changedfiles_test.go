@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/proof/mutants"
 )
 
-// repo is a git repository of its own.
+// repo is a test repository.
 type repo struct {
 	*testing.T
 	dir string
@@ -24,12 +24,12 @@ func newRepo(t *testing.T) *repo {
 	return r
 }
 
-// git runs git as it would have run at noon of that day.
+// git runs git with its clock at noon of a day.
 func (r *repo) git(day string, args ...string) string {
 	r.Helper()
 	cmd := exec.CommandContext(r.Context(), "git", args...)
 	cmd.Dir = r.dir
-	outside := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") }) // a hook's name another repository
+	outside := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") }) // variables of a hook name another repository
 	cmd.Env = slices.Concat(outside, []string{
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org",
@@ -62,7 +62,7 @@ func (r *repo) write(file, text string) {
 	}
 }
 
-// want checks what has changed since which commit.
+// want checks the changed files and the base commit.
 func (r *repo) want(base string, files ...string) {
 	r.Helper()
 	c := findChanges(r.Context(), r.dir)
@@ -78,7 +78,7 @@ func TestFindChanges(t *testing.T) {
 	r := newRepo(t)
 	r.want("") // no commit
 	first := r.commit("2020-01-01", "a", "1")
-	r.want("") // none that is a day older
+	r.want("") // no commit is a day older
 	second := r.commit("2020-01-02", "b", "1")
 	r.want(first, "b")
 	r.commit("2020-01-02", "c", "1")
@@ -97,11 +97,11 @@ func TestFindChanges(t *testing.T) {
 
 	r.git("2020-01-04", "tag", "v1", second)
 	r.want(second, "c", "d")
-	r.git("2020-01-04", "tag", "v2") // what is tested is compared with the release before
+	r.git("2020-01-04", "tag", "v2") // the tested commit is compared with the previous release
 	r.want(second, "c", "d")
 }
 
-// A shallow clone, as some runners make it, has one commit.
+// TestFindChangesInShallowClone uses a clone with a single commit, as some runners create.
 func TestFindChangesInShallowClone(t *testing.T) {
 	r := newRepo(t)
 	r.commit("2020-01-01", "a", "1")
@@ -109,7 +109,7 @@ func TestFindChangesInShallowClone(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "clone")
 	r.git("2020-01-06", "clone", "-q", "--depth", "1", "file://"+r.dir, to)
 	(&repo{t, to}).want("")
-	(&repo{t, t.TempDir()}).want("") // no repository at all
+	(&repo{t, t.TempDir()}).want("") // not a repository
 }
 
 func TestChoose(t *testing.T) {

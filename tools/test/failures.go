@@ -10,13 +10,13 @@ import (
 // failure is a failed test, or a panic, data race, or build failure of a package.
 type failure struct {
 	pkg, test string
-	indent    int      // of its header; its own lines are indented further
-	lines     []string // the first of them
+	indent    int      // indentation of its header; its lines are indented further
+	lines     []string // the first lines
 }
 
 const (
 	failureLines = 20
-	failureWidth = 240 // characters of a line
+	failureWidth = 240 // characters per line
 )
 
 var (
@@ -25,11 +25,11 @@ var (
 	failedPackage = regexp.MustCompile(`^FAIL\t(\S+)\s*(.*)`)
 )
 
-// failuresIn finds the failures in the output of go test without -v. The line about a
-// package follows its tests.
+// failuresIn parses the failures in the output of go test without -v. The line of a package follows
+// its tests.
 func failuresIn(said string) []failure {
 	var all []failure
-	first, at := 0, 0 // the package's first failure, and the one whose lines these are
+	first, at := 0, 0 // index of the package's first failure, and of the current failure
 	for line := range strings.Lines(said) {
 		text := strings.TrimSpace(line)
 		indent := strings.Index(line, text)
@@ -47,11 +47,11 @@ func failuresIn(said string) []failure {
 			continue
 		}
 		if crash.MatchString(line) {
-			at, all = len(all), append(all, failure{test: text, indent: -1}) // what follows is not indented
+			at, all = len(all), append(all, failure{test: text, indent: -1}) // its lines are not indented
 			continue
 		}
 		for at > first && indent > 0 && all[at].indent >= indent {
-			at-- // to the parent
+			at-- // continue with the parent
 		}
 		if text != "" && text != "FAIL" && first < len(all) && all[at].indent < indent && len(all[at].lines) < failureLines {
 			all[at].lines = append(all[at].lines, fmt.Sprintf("%.*s", failureWidth, text))
@@ -60,13 +60,13 @@ func failuresIn(said string) []failure {
 	return all
 }
 
-// printFailures prints the failures, and at the end one line for each, because a log may
-// be cut to its last lines.
+// printFailures prints the failures, followed by one line for each, because logs may be cut to
+// their last lines.
 func printFailures(w io.Writer, all []failure) {
 	var whole, list strings.Builder
 	for i, f := range all {
 		if len(f.lines) == 0 && i+1 < len(all) && strings.HasPrefix(all[i+1].test, f.test+"/") {
-			continue // its subtest says why
+			continue // its subtest has the reason
 		}
 		lines := append([]string{f.pkg + " " + f.test}, f.lines...)
 		fmt.Fprintln(&whole, strings.Join(lines, "\n    "))

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Output of go test, as it was seen.
+// failing is real output of go test.
 const failing = `ok  	example.org/x/before	0.015s
 2026/11/26 11:22:46 http: proxy error
 --- FAIL: TestGroup (0.00s)

@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// target is a fuzz target, or another test.
+// target is a fuzz target or another test.
 type target struct {
 	pkg  string // import path
 	name string
 }
 
-// dir returns the folder of the target's package, below the root.
+// dir returns the folder of the target's package, relative to the root.
 func (t target) dir() string { return strings.TrimPrefix(t.pkg, "github.com/pawlhq/pawl/") }
 
 func (t target) String() string { return t.name + " in " + t.dir() }
 
-// minimizeLimit is how many runs the fuzzer may spend on making one input smaller.
-// By default it takes a minute for each, which is all the time that there is.
+// minimizeLimit is the number of runs for minimizing one input. The default, a minute, would use up
+// the fuzz time.
 const minimizeLimit = "100x"
 
-// fuzz fuzzes the targets for so long, one after the other: each keeps all cores
-// busy. What Go comes upon it keeps in its cache, and begins with it the next time.
+// fuzz fuzzes the targets one at a time, because each uses all cores. Go caches new inputs and
+// starts with them the next time.
 func fuzz(ctx context.Context, root string, targets []target, each time.Duration) error {
 	var failed []error
 	for i, t := range targets {
@@ -44,12 +44,12 @@ func fuzz(ctx context.Context, root string, targets []target, each time.Duration
 	return errors.Join(failed...)
 }
 
-// args are go's to fuzz the target.
+// args returns the go arguments that fuzz the target.
 func (t target) args(each time.Duration) []string {
 	return []string{"test", "-run", "^$", "-fuzz", "^" + t.name + "$", "-fuzztime", each.String(), "-fuzzminimizetime", minimizeLimit, t.pkg}
 }
 
-// fuzz fuzzes one target. Its error says how to repeat what was found.
+// fuzz fuzzes one target. Its error contains the command that repeats a finding.
 func (t target) fuzz(ctx context.Context, root string, each time.Duration) error {
 	var said bytes.Buffer
 	err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), root, "go", t.args(each)...)
@@ -59,10 +59,10 @@ func (t target) fuzz(ctx context.Context, root string, each time.Duration) error
 	return fmt.Errorf("%s; repeat it with: %s", t.name, t.repeat(said.String()))
 }
 
-// failingInput is where the fuzzer has put the input of a finding.
+// failingInput matches the file of a failing input.
 var failingInput = regexp.MustCompile(`Failing input written to testdata/fuzz/(Fuzz\w+/\w+)`)
 
-// repeat returns the command that shows the finding again.
+// repeat returns the command that repeats the finding.
 func (t target) repeat(said string) string {
 	run := "^" + t.name + "$"
 	if m := failingInput.FindStringSubmatch(said); m != nil {
@@ -71,11 +71,11 @@ func (t target) repeat(said string) string {
 	return fmt.Sprintf("go test -run '%s' %s", run, t.pkg)
 }
 
-// deadline is all that a target says that failed as its time was over.
+// deadline matches the output of a target that failed only because its time was over.
 var deadline = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \([0-9.]+s\)\n    context deadline exceeded$`)
 
-// isDeadlineRace reports that nothing was found: Go 1.26 may take the end of
-// -fuzztime for a failure. https://go.dev/issue/75804
+// isDeadlineRace reports whether the target failed without a finding: Go 1.26 may treat the end of
+// -fuzztime as a failure. https://go.dev/issue/75804
 func isDeadlineRace(said string) bool {
 	return deadline.MatchString(said) && !failingInput.MatchString(said)
 }
@@ -87,7 +87,8 @@ const testFiles = `{{range .TestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}
 // fuzzTest matches a fuzz target.
 var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
 
-// fuzzTargets are those of the packages. None is an error: a typing error would pass for success.
+// fuzzTargets returns the fuzz targets of the packages. It returns an error if there are none,
+// because of possible typing errors.
 func fuzzTargets(ctx context.Context, root string, packages []string) ([]target, error) {
 	targets, err := findTests(ctx, root, packages, fuzzTest)
 	if err == nil && len(targets) == 0 {
@@ -96,8 +97,8 @@ func fuzzTargets(ctx context.Context, root string, packages []string) ([]target,
 	return targets, err
 }
 
-// findTests finds the tests in the source that the expression matches and names: `go test -list`
-// would have to link the tests of every package first.
+// findTests finds the tests whose source matches the expression. It parses the source, because `go
+// test -list` would link the tests of every package.
 func findTests(ctx context.Context, root string, packages []string, declared *regexp.Regexp) ([]target, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", testFiles}, packages...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr

@@ -1,31 +1,28 @@
-// Command test runs Pawl's tests against real servers, and builds the servers
-// first if they are missing:
+// Command test runs Pawl's tests against real servers, and builds the servers first if they are missing:
 //
 //	go run ./tools/test [-ci] [-fuzz 10s] [go test flags] [packages]
 //	go run ./tools/test -lint | -build | -nightly [-scale 0.01]
 //
-// It vets and tests ./... with go test -short, which leaves out what takes long or needs
-// Java, Node, Python, Terraform or a browser, and says so at the end. Of packages that are
-// named, and of tests that -run selects, it leaves out nothing. With -fuzz and a duration it
-// also fuzzes every target of the packages for so long. With -lint it only checks formatting
-// and runs golangci-lint. With -build it only builds servers and tools.
-// Everything else is passed to go test:
+// By default it vets and tests ./... with go test -short, which skips long tests and tests that need
+// Java, Node, Python, Terraform or a browser. It lists them at the end. It skips nothing if packages or
+// -run are given. -fuzz also fuzzes every target of the packages for the given duration. -lint only
+// checks formatting and runs golangci-lint. -build only builds servers and tools. All other arguments
+// are passed to go test:
 //
 //	go run ./tools/test -race -count=1 ./engine/...
 //
-// With -ci it does what must pass before a change is merged. It lints, and the race detector
-// watches, except over simulated worlds and most repetitions of other tests, which have one
-// thread each and are many. It fuzzes four targets, and plays the mutants that have to do
-// with what has changed since the last tag, or since the branch left main, or, on main
-// without a tag, within a day. It prints which it took and why, and which it left out. No test may
-// be skipped because something is not installed.
+// With -ci it runs all checks for a merge. It lints, and uses the race detector except for simulated
+// worlds and most repetitions of other single-threaded tests. It fuzzes four targets, and tests the
+// mutants affected by changes since the last tag, since the branch left main, or, on main without a
+// tag, within a day. It prints the selected and the skipped ones with reasons. Missing programs are an
+// error.
 //
-// At the end it prints the first lines of each failed test again, unless go test has -v.
+// At the end it repeats the first lines of each failed test, unless go test has -v.
 //
-// With -nightly it plays all of them, and longer: see [night.steps].
+// With -nightly it runs everything with larger budgets: see [nightly.steps].
 //
-// The servers are built once, from the modules beside this folder, into
-// pawl/bin in the user's cache folder. `go test ./...` alone finds them there.
+// It builds the servers once, from the modules under tools/, into pawl/bin in the user's cache folder.
+// `go test ./...` alone finds them there.
 package main
 
 import (
@@ -61,7 +58,7 @@ func run(ctx context.Context, args []string) int {
 	return code
 }
 
-// run does what was asked for, and returns the exit code.
+// run executes the options, and returns the exit code.
 func (o options) run(ctx context.Context) (int, error) {
 	root, err := toolcache.Root()
 	if err == nil {
@@ -99,8 +96,8 @@ func exitCode(err error) int {
 	return 0
 }
 
-// build makes the servers and tools that the run needs. A machine
-// without Java, Node or Python does without the servers that need it, but CI may not.
+// build builds the servers and tools for the run. Without Java, Node or Python, it skips the
+// servers that need them, except in CI.
 func build(ctx context.Context, root string, o options) error {
 	var need []toolcache.Tool
 	if !o.lint {
@@ -127,8 +124,7 @@ func build(ctx context.Context, root string, o options) error {
 	return toolcache.BuildPostgres(ctx, root, os.Stdout)
 }
 
-// runSteps runs every step, whether or not the one before failed, and returns
-// the exit code.
+// runSteps runs every step, even after a failure, and returns the exit code.
 func runSteps(ctx context.Context, steps []step) int {
 	code := 0
 	var summary strings.Builder

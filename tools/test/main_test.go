@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 			options{scale: 1, ci: true, fuzz: 30 * time.Second, packages: []string{"./event"}, named: true},
 		},
 		{
-			[]string{"-fuzz", "FuzzDetect", "-fuzztime", "1m", "./event"}, // go test's own
+			[]string{"-fuzz", "FuzzDetect", "-fuzztime", "1m", "./event"}, // a flag of go test
 			options{scale: 1, packages: []string{"./event"}, named: true, args: []string{"-fuzz", "FuzzDetect", "-fuzztime", "1m"}},
 		},
 		{
@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Without packages, -run and -ci, a run is quick.
+// TestQuick checks that a run is quick without packages, -run and -ci.
 func TestQuick(t *testing.T) {
 	for _, tc := range []struct {
 		args string
@@ -64,7 +64,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// The line names the tests that take long, which -short leaves out.
+// TestLeftOutTestsAreListed checks that the summary lists the long tests that -short skips.
 func TestLeftOutTestsAreListed(t *testing.T) {
 	long, err := findTests(t.Context(), "../..", []string{"./proof/mutants", "./proof/e2e"}, longTest)
 	if err != nil {
@@ -78,7 +78,8 @@ func TestLeftOutTestsAreListed(t *testing.T) {
 	}
 }
 
-// Each package is tested once, and those that play less with the race detector again.
+// TestGoTestSteps checks that each package is tested once, and reduced packages again without the
+// race detector.
 func TestGoTestSteps(t *testing.T) {
 	s := &scope{packages: []string{lockPackage, archivePackage, "github.com/pawlhq/pawl/proof/sim", mutantsPackage, "github.com/pawlhq/pawl/cmd/pawl/demo"}}
 	some := &scope{packages: s.packages, mutants: []string{"a", "b"}}
@@ -109,8 +110,8 @@ func TestFuzzTargetsAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []target{
-		{"github.com/pawlhq/pawl/event", "FuzzDetect"},               // beside the package
-		{"github.com/pawlhq/pawl/action/imageaction", "FuzzConvert"}, // in it
+		{"github.com/pawlhq/pawl/event", "FuzzDetect"},               // in an external test package
+		{"github.com/pawlhq/pawl/action/imageaction", "FuzzConvert"}, // in the package itself
 	} {
 		if !slices.Contains(targets, want) {
 			t.Errorf("%v is not among %v", want, targets)
@@ -121,8 +122,8 @@ func TestFuzzTargetsAreFound(t *testing.T) {
 	}
 }
 
-// TestReducedPackagesRunAgainWithoutRace: each package that plays less with the race detector is
-// played again without it.
+// TestReducedPackagesRunAgainWithoutRace checks that each package with reduced tests under the race
+// detector runs again without it.
 func TestReducedPackagesRunAgainWithoutRace(t *testing.T) {
 	files, err := filepath.Glob("../../*/played_race_test.go")
 	if err != nil {
@@ -138,7 +139,7 @@ func TestReducedPackagesRunAgainWithoutRace(t *testing.T) {
 	}
 }
 
-// What go test says of a finding, and of the end of its time.
+// TestFuzzOutput parses the output of go test for a finding, and for the end of the fuzz time.
 func TestFuzzOutput(t *testing.T) {
 	detect := target{"github.com/pawlhq/pawl/event", "FuzzDetect"}
 	for _, tc := range []struct {
@@ -174,7 +175,8 @@ func TestFuzzOutput(t *testing.T) {
 	}
 }
 
-// A night has every part at any scale, and its commands can be typed.
+// TestNightlySteps checks that a nightly run has every step at any scale, and that its commands can
+// be typed.
 func TestNightlySteps(t *testing.T) {
 	known, err := mutants.Read(os.DirFS("../.."))
 	if err != nil {
@@ -205,7 +207,7 @@ func TestNightlySteps(t *testing.T) {
 	}
 }
 
-// A step that fails stops no other.
+// TestFailedStepDoesNotStopOthers checks that runSteps continues after a failure.
 func TestFailedStepDoesNotStopOthers(t *testing.T) {
 	ran := 0
 	fails := step{"fails", "", func(context.Context) error { ran++; return errors.New("no") }}

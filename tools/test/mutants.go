@@ -15,7 +15,7 @@ const (
 	mutantsPackage = "github.com/pawlhq/pawl/" + mutantsDir
 )
 
-// mutantCandidates ranks the mutants by what has changed.
+// mutantCandidates ranks the mutants by the changes.
 func mutantCandidates(list []mutants.Mutant, c *changes) []candidate {
 	var all []candidate
 	for _, m := range list {
@@ -34,13 +34,13 @@ func mutantCandidates(list []mutants.Mutant, c *changes) []candidate {
 	return all
 }
 
-// detectors matches the files that decide whether the mutant is noticed: those of
-// the simulator, or the tests of the package whose test is to fail.
+// detectors returns a function that matches the files that determine whether the mutant is
+// detected: those of the simulator, or the tests of the package whose test must fail.
 func detectors(m *mutants.Mutant) func(file string) bool {
 	return func(file string) bool {
 		dir := path.Dir(file)
 		switch {
-		case path.Ext(file) == ".patch": // each mutant's patch is considered by itself
+		case path.Ext(file) == ".patch": // the patch of each mutant is considered separately
 			return false
 		case dir == mutantsDir:
 			return path.Ext(file) == ".go"
@@ -58,7 +58,7 @@ func detectors(m *mutants.Mutant) func(file string) bool {
 	}
 }
 
-// inPackage reports that the file is one of the package in dir, or of its testdata.
+// inPackage reports whether the file belongs to the package in dir, or to its testdata.
 func inPackage(file, dir string) bool {
 	return path.Dir(file) == dir || strings.HasPrefix(file, dir+"/testdata/")
 }

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// nightly is a run of everything that a merge does not wait for.
+// nightly is a run of everything that does not block a merge.
 type nightly struct {
 	*scope
-	scale float64 // of the budgets: 1 is a whole night
-	seed  uint64  // the first world's
+	scale float64 // of the budgets; 1 is the full run
+	seed  uint64  // of the first world
 }
 
-// steps are in the order in which they run, each a command that a person can run
-// alone.
+// steps returns the steps in order. Each is a command that can also be run manually.
 func (n *nightly) steps(ctx context.Context) []step {
 	var all []step
 	add := func(name, budget string, args ...string) {
@@ -40,7 +39,7 @@ func (n *nightly) steps(ctx context.Context) []step {
 	mutants, budget := n.mutantArgs(ctx)
 	add("mutants", budget, mutants...)
 
-	rounds, kills, stops := n.count(1, 10), n.count(20, 50), n.count(5, 10) // fewer show too little
+	rounds, kills, stops := n.count(1, 10), n.count(20, 50), n.count(5, 10) // smaller numbers show too little
 	add("kills", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./proof/e2e", "-run", "^TestKills$", "-count=1", "-timeout", "6h", "-v",
 		"-rounds", rounds, "-kills", kills, "-stops", stops)
 	rounds = n.count(1, 3)
@@ -84,12 +83,12 @@ func (n *nightly) steps(ctx context.Context) []step {
 	return all
 }
 
-// count scales a number, down to least.
+// count scales a number, but returns at least least.
 func (n *nightly) count(least, whole int) string {
 	return strconv.Itoa(max(least, int(n.scale*float64(whole))))
 }
 
-// mutantArgs are go's to run all mutants, or a share of them.
+// mutantArgs returns the go arguments that run all mutants, or a part of them.
 func (n *nightly) mutantArgs(ctx context.Context) (args []string, budget string) {
 	args = []string{"test", "./" + mutantsDir, "-count=1", "-timeout", "6h"}
 	if n.scale >= 1 {
@@ -100,7 +99,7 @@ func (n *nightly) mutantArgs(ctx context.Context) (args []string, budget string)
 	return append(args, "-only", strings.Join(names(all[:few]), ",")), fmt.Sprintf("%d of %d", few, len(all))
 }
 
-// shell writes arguments as they are typed.
+// shell quotes arguments for a shell.
 func shell(args []string) string {
 	var words []string
 	for _, a := range args {

@@ -24,14 +24,14 @@ is left out of the packages that are named, nor of what -run selects.
 Everything else is passed to go test.
 `
 
-// options are what the command line asked for.
+// options are the parsed command line.
 type options struct {
 	ci, lint, build bool
-	fuzz            time.Duration // each target; 0: none
+	fuzz            time.Duration // per target; 0 means none
 	nightly         bool
-	scale           float64  // of a night's budgets
+	scale           float64  // of the nightly budgets
 	packages        []string // at least one
-	named           bool     // the command line names packages
+	named           bool     // the command line has packages
 	args            []string // for go test
 }
 
@@ -40,7 +40,7 @@ func parse(args []string) options {
 	switches := map[string]*bool{"ci": &o.ci, "lint": &o.lint, "build": &o.build, "nightly": &o.nightly}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
-		if arg == "-args" || arg == "--args" { // the rest is the tests' own
+		if arg == "-args" || arg == "--args" { // the remaining arguments belong to the tests
 			o.args = append(o.args, args[i:]...)
 			break
 		}
@@ -66,8 +66,7 @@ func parse(args []string) options {
 	return o
 }
 
-// value reads a flag and the word after it, which must be more than zero. With
-// anything else behind it the flag is go test's own.
+// value parses a flag and its positive value. If the value is invalid, the flag belongs to go test.
 func value[T time.Duration | float64](args []string, name string, read func(string) (T, error), to *T) bool {
 	if len(args) < 2 || flagName(args[0]) != name || strings.Contains(args[0], "=") {
 		return false
@@ -82,7 +81,7 @@ func value[T time.Duration | float64](args []string, name string, read func(stri
 
 func parseScale(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
 
-// flagName returns what a flag is called, or "".
+// flagName returns the name of a flag, or "".
 func flagName(arg string) string {
 	name, ok := strings.CutPrefix(arg, "-")
 	if !ok {
@@ -92,12 +91,12 @@ func flagName(arg string) string {
 	return name
 }
 
-// isQuick reports that the tests that take long are left out, and those that need Java, Node or Python.
+// isQuick reports whether the run skips long tests, and tests that need Java, Node or Python.
 func (o options) isQuick() bool {
 	return !o.ci && !o.lint && !o.build && !o.nightly && !o.named && !o.selectsTests()
 }
 
-// selectsTests reports that the arguments select tests.
+// selectsTests reports whether the arguments select tests.
 func (o options) selectsTests() bool {
 	return slices.ContainsFunc(o.args, func(a string) bool { return flagName(a) == "run" })
 }

@@ -12,28 +12,27 @@ import (
 	"github.com/pawlhq/pawl/proof/mutants"
 )
 
-// scope is what a run tests.
+// scope is the set of packages, targets and mutants of a run.
 type scope struct {
 	root     string
 	packages []string // import paths
-	targets  []target // to be fuzzed
+	targets  []target // to fuzz
 	known    []mutants.Mutant
-	mutants  []string // names of those to run; nil: all
-	long     []target // tests that a quick run leaves out
+	mutants  []string // names of the selected mutants; nil means all
+	long     []target // tests that a quick run skips
 	failures []failure
 }
 
-// mergeTargets are the fuzz targets of a run with -ci: what strangers send, and what
-// rows are decoded from. A target takes a quarter of a minute with its build.
+// mergeTargets are the fuzz targets of a run with -ci: external input, and decoders of rows. Each
+// takes 15 seconds including its build.
 var mergeTargets = []string{
 	"FuzzConvert in action/imageaction", "FuzzDecode in ledger", "FuzzDialect in event", "FuzzPost in source/webhooksource",
 }
 
-// maxMutants bounds the mutants of a run with -ci. Each takes three seconds of two
-// cores.
+// maxMutants bounds the mutants of a run with -ci. Each takes three seconds on two cores.
 const maxMutants = 36
 
-// findScope finds what is to be tested. With -ci it says what it chose, and why.
+// findScope determines the scope. With -ci it prints its selection with reasons.
 func (o options) findScope(ctx context.Context, root string) (*scope, error) {
 	s := &scope{root: root}
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, o.packages...)...)
@@ -60,10 +59,10 @@ func (o options) findScope(ctx context.Context, root string) (*scope, error) {
 	return s, err
 }
 
-// longTest matches a test that -short skips because it takes long.
+// longTest matches tests that -short skips because they are long.
 var longTest = regexp.MustCompile(`(?m)^func (Test\w*)\(t \*testing\.T\) \{\n\tservertest\.Long\(t\)$`)
 
-// leftOut says what a quick run has left out.
+// leftOut describes the tests that a quick run skips.
 func (s *scope) leftOut() string {
 	list := []string{"whatever needs Java, Node, Python, Terraform or a browser", "most of TestExplore and TestKills"}
 	for _, t := range s.long {
@@ -72,7 +71,7 @@ func (s *scope) leftOut() string {
 	return "left out, but not by `go run ./tools/test -ci`: " + strings.Join(list, ", ") + "; -ci runs some mutants, and make nightly all"
 }
 
-// reduce leaves fuzz targets and mutants to another run.
+// reduce removes fuzz targets and mutants that other runs cover.
 func (s *scope) reduce(c *changes) {
 	fmt.Printf("== what is left out\n%s\n", c)
 	s.targets = slices.DeleteFunc(s.targets, func(t target) bool { return !slices.Contains(mergeTargets, t.String()) })

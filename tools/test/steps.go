@@ -21,7 +21,7 @@ import (
 // step is one check.
 type step struct {
 	name   string
-	budget string // how much it tries, if that can be more or less
+	budget string // amount of work, if it varies
 	run    func(ctx context.Context) error
 }
 
@@ -35,7 +35,7 @@ func (s *scope) steps(o options) []step {
 	}
 	vet := []string{"vet"}
 	if o.ci {
-		vet = append(vet, "-race") // golangci-lint has vetted what is built without
+		vet = append(vet, "-race") // golangci-lint has vetted the build without -race
 	}
 	all = append(all, s.command("go vet", append(vet, o.packages...)))
 	all = append(all, s.testSteps(o)...)
@@ -45,7 +45,7 @@ func (s *scope) steps(o options) []step {
 	return all
 }
 
-// browserDir is the module that tests the demo's page in Chromium.
+// browserDir is the module with the browser tests of the demo.
 const browserDir = "cmd/pawl/demo/browser"
 
 const (
@@ -54,15 +54,15 @@ const (
 	auditPackage   = "github.com/pawlhq/pawl/audit"
 )
 
-// reducedPackages play less under the race detector. reduced matches their tests that do:
-// those that use the constants in the packages' played_race_test.go.
+// reducedPackages run fewer repetitions under the race detector. reducedTests matches their
+// affected tests, which use the constants in the packages' played_race_test.go.
 var reducedPackages = []string{lockPackage, archivePackage, auditPackage}
 
 const reducedTests = "^Test(Worlds|BrakeInSimulations|KilledAuditResumes|SoleUserWaitsLittle|SickWorker|AllSick)$"
 
-// testSteps are the calls of go test. The race detector would make simulated
-// worlds ten times as slow, and they have one thread each: they are played
-// without it, those of the packages lock, archive and audit in a separate call.
+// testSteps returns the calls of go test. Simulated worlds are single-threaded, and ten times as
+// slow under the race detector, so they run without it; those of lock, archive and audit in a
+// separate call.
 func (s *scope) testSteps(o options) []step {
 	var watched, worlds, mutants []string
 	for _, p := range slowestFirst(s.packages) {
@@ -104,17 +104,17 @@ func (s *scope) testSteps(o options) []step {
 	return all
 }
 
-// parallelism has twice as many tests run as there are cores. Those that take longest
-// wait most of the time: for leases to end, and for processes and servers.
+// parallelism returns flags for twice as many concurrent tests as cores, because the slowest tests
+// mostly wait for leases, processes and servers.
 func parallelism() []string {
 	n := strconv.Itoa(2 * runtime.NumCPU())
 	return []string{"-p", n, "-parallel", n}
 }
 
-// slowest are begun first, or the others would have ended long before them.
+// slowest packages start first, so that they do not run alone at the end.
 var slowest = []string{"cmd/pawl/root", "proof/e2e", "deploy", "cmd/pawl/demo", "lock", "store/sqlite", "store/postgres"}
 
-// slowestFirst returns the packages in the order in which they are tested.
+// slowestFirst returns the packages in the order of their tests.
 func slowestFirst(packages []string) []string {
 	var first, others []string
 	for _, p := range packages {
@@ -127,16 +127,16 @@ func slowestFirst(packages []string) []string {
 	return append(first, others...)
 }
 
-// packageTimeout is what a package gets unless the arguments say otherwise. On a slow
-// machine the mutants may take longer than go test's ten minutes.
+// packageTimeout is the default timeout per package. On a slow machine, the mutants may exceed go
+// test's ten minutes.
 const packageTimeout = "40m"
 
-// command is a step that runs the go command.
+// command returns a step that runs the go command.
 func (s *scope) command(name string, args []string) step {
 	return step{name, "", func(ctx context.Context) error { return command(ctx, s.root, "go", args...) }}
 }
 
-// test is a step that runs go test in dir, and keeps the failures. It need not vet again.
+// test returns a step that runs go test in dir without vet, and records the failures.
 func (s *scope) test(name, dir string, args []string) step {
 	return step{name, "", func(ctx context.Context) error {
 		var said bytes.Buffer
@@ -151,7 +151,7 @@ func lintSteps(root string) []step {
 	for _, module := range []string{".", "bench", browserDir} {
 		dir := filepath.Join(root, module)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-			continue // a module of its own, where there is one
+			continue // the optional module does not exist
 		}
 		all = append(all, lint("golangci-lint "+module, dir, root, toolcache.GolangCI, "run", "--config", filepath.Join(root, ".golangci.yml"), "./..."))
 	}
@@ -168,16 +168,16 @@ func lint(name, dir, root string, tool toolcache.Tool, args ...string) step {
 	}}
 }
 
-// command runs a program in dir and shows what it says.
+// command runs a program in dir and shows its output.
 func command(ctx context.Context, dir, name string, args ...string) error {
 	return commandTo(ctx, os.Stdout, dir, name, args...)
 }
 
-// commandTo runs a program in dir and writes to out what it says.
+// commandTo runs a program in dir and writes its output to out.
 func commandTo(ctx context.Context, out io.Writer, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, os.Stderr
-	// Interrupted and not killed, so that tests end their servers.
+	// Interrupt instead of kill, so that tests stop their servers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 15 * time.Second
 	caches := filepath.Dir(toolcache.Dir())
@@ -189,7 +189,7 @@ func commandTo(ctx context.Context, out io.Writer, dir, name string, args ...str
 	return nil
 }
 
-// format fails when a file is not as gofmt would have it.
+// format returns an error if a file is not formatted by gofmt.
 func format(ctx context.Context, root string) error {
 	goroot, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -197,7 +197,7 @@ func format(ctx context.Context, root string) error {
 	}
 	gofmt := filepath.Join(strings.TrimSpace(string(goroot)), "bin", "gofmt")
 	if _, err := os.Stat(gofmt); err != nil {
-		gofmt = "gofmt" // packaged apart from Go
+		gofmt = "gofmt" // gofmt is in another package of the system
 	}
 	cmd := exec.CommandContext(ctx, gofmt, "-l", ".")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -217,7 +217,7 @@ func needCompiler(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("asking go for its C compiler: %w", err)
 	}
-	// go env says CGO_ENABLED=0 as well if it finds no compiler.
+	// go env also reports CGO_ENABLED=0 if it finds no compiler.
 	enabled, cc, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	cc, _, _ = strings.Cut(cc, " ")
 	if _, err := exec.LookPath(cc); err != nil || enabled != "1" {
