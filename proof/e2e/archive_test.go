@@ -26,7 +26,7 @@ var (
 	archiveShards  = flag.Int("archiveshards", 4, "shards of its stream, at the beginning")
 	archiveKills   = flag.Int("archivekills", 5, "SIGKILLs of its workers")
 	archiveStops   = flag.Int("archivestops", 1, "SIGSTOPs of its workers")
-	archiveStop    = flag.Duration("archivestop", 2*archiveLease, "how long a worker stays stopped")
+	archiveStop    = flag.Duration("archivestop", 2*archiveLease, "duration of a SIGSTOP")
 )
 
 const (
@@ -236,7 +236,7 @@ func (a *archiveTest) waitUntilStored() {
 			stored, since = len(a.records), time.Now()
 		}
 		if time.Since(since) > patience {
-			a.Fatalf("%d of %d records are stored, and no other was for %v", stored, a.put, patience)
+			a.Fatalf("%d of %d records are stored, no progress for %v", stored, a.put, patience)
 		}
 		select {
 		case <-time.After(500 * time.Millisecond):

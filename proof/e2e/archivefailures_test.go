@@ -26,7 +26,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-var archiveThrottle = flag.Duration("archivethrottle", 2*time.Second, "how long a stream throttles in TestArchiveTroubles")
+var archiveThrottle = flag.Duration("archivethrottle", 2*time.Second, "duration of throttling in TestArchiveFailures")
 
 // TestArchiveFailures checks failures of the stream and the bucket. A worker exits with an error if
 // the stream is missing or access is denied. Throttling, and a bucket that denies some objects,
@@ -43,7 +43,7 @@ func TestArchiveFailures(t *testing.T) {
 	streams.reject(kinesisError("AccessDeniedException"), func(*http.Request) bool { return true })
 	a.runFails(2, "access to the stream denied (check the credentials", "archive", "run")
 	if len(a.list()) > 0 {
-		t.Errorf("%q are stored before any worker has begun", a.list())
+		t.Errorf("%q are stored before a worker has started", a.list())
 	}
 
 	streams.reject(nil, nil)
@@ -71,10 +71,10 @@ func TestArchiveFailures(t *testing.T) {
 	said, err := os.ReadFile(filepath.Join(a.fleet.dir, "worker-0.log"))
 	if err != nil || throttled() == 0 || denied() != 3 || !bytes.Contains(said, []byte("cannot store more of a shard")) ||
 		!bytes.Contains(said, []byte("access denied")) {
-		t.Errorf("throttled %d times, denied %d times: the log says, %v,\n%s", throttled(), denied(), err, said)
+		t.Errorf("throttled %d times, denied %d times, log (%v):\n%s", throttled(), denied(), err, said)
 	}
 	if *archiveThrottle > 70*time.Second && !bytes.Contains(said, []byte("ProvisionedThroughputExceededException")) {
-		t.Errorf("of more than a minute's throttling the log does not say a word:\n%s", said)
+		t.Errorf("the log does not report throttling for more than a minute:\n%s", said)
 	}
 	a.verify()
 	a.readAll()
@@ -186,7 +186,7 @@ func kinesisError(code string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"__type":"`+code+`","message":"said the test"}`)
+		_, _ = io.WriteString(w, `{"__type":"`+code+`","message":"from the test"}`)
 	}
 }
 
@@ -195,5 +195,5 @@ func deny(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = io.WriteString(w, `<Error><Code>AccessDenied</Code><Message>said the test</Message></Error>`)
+	_, _ = io.WriteString(w, `<Error><Code>AccessDenied</Code><Message>from the test</Message></Error>`)
 }

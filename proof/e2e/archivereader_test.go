@@ -27,7 +27,7 @@ func (a *archiveTest) verify() {
 	}
 	var r struct{ Objects, Gaps, Shards, Entries int }
 	if err := json.Unmarshal(out, &r); err != nil || r.Entries != a.put || r.Gaps > 0 || r.Shards < *archiveShards+a.reshards {
-		a.Errorf("verify says %s (%v), and %d records were put", out, err, a.put)
+		a.Errorf("verify reports %s (%v), but %d records were put", out, err, a.put)
 	}
 	a.Logf("verify: %s", out)
 }
@@ -46,9 +46,9 @@ func (a *archiveTest) readAll() {
 		}
 	}
 	if wrong != 0 {
-		a.Errorf("%d records were put, and %d different ones are stored", a.put, len(a.records))
+		a.Errorf("%d records were put, but %d different ones are stored", a.put, len(a.records))
 	}
-	a.Logf("the reader: %d objects hold %d records, each of them once; %d kills and stops, %d times resharded, %d workers started",
+	a.Logf("the reader found %d objects with %d records, each once; %d kills and stops, %d times resharded, %d workers started",
 		len(a.read), len(a.records), a.injectedFaults(), a.reshards, a.fleet.starts)
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-var archiveTakeovers = flag.Int("archivetakeovers", 1, "how many workers TestArchiveTakeoverTime kills")
+var archiveTakeovers = flag.Int("archivetakeovers", 1, "number of workers that TestArchiveTakeoverTime kills")
 
 // archiveWorker is a worker process of an archive with its own configuration.
 type archiveWorker struct {
@@ -187,7 +187,7 @@ func TestArchiveWorkerWithoutAccess(t *testing.T) {
 	a.putUntil(2000)
 	a.waitUntilStored()
 	if n := a.shardsByProcess(); n[pids[1]] < *archiveShards-1 {
-		t.Errorf("all is stored, and the shards are owned like this: %v", n)
+		t.Errorf("everything is stored, but the shards are owned by %v", n)
 	}
 	objects.reject(nil, nil)
 	a.waitUntil(2*time.Minute, "shared again", func() bool {
@@ -222,8 +222,8 @@ func TestArchiveShutdownWithoutLedger(t *testing.T) {
 	ledger.Stop()
 	w.signal(syscall.SIGTERM)
 	code, took := w.waitForExit(time.Minute)
-	if t.Logf("the worker ended %v after SIGTERM with the code %d", took.Round(10*time.Millisecond), code); took > grace {
-		t.Errorf("the grace is %v", grace)
+	if t.Logf("the worker exited %v after SIGTERM with code %d", took.Round(10*time.Millisecond), code); took > grace {
+		t.Errorf("the grace time is %v", grace)
 	}
 	ledger.Start()
 	next := a.worker("next", a.fleet.config)
@@ -231,7 +231,7 @@ func TestArchiveShutdownWithoutLedger(t *testing.T) {
 	a.waitUntilStored()
 	next.signal(syscall.SIGTERM)
 	if code, _ := next.waitForExit(time.Minute); code != 0 {
-		t.Errorf("with the ledger the exit code is %d", code)
+		t.Errorf("after the ledger recovered, the exit code is %d", code)
 	}
 	a.verify()
 	a.readAll()

@@ -63,7 +63,7 @@ func TestAuditBrake(t *testing.T) {
 		t.Errorf("an audit of the emptied bucket: %+v", got)
 	}
 	if got := w.audit(t, w.server, "--allow-removals"); got.Withheld != 0 || got.LostRemovals != brakeObjects {
-		t.Errorf("an audit that may remove: %+v", got)
+		t.Errorf("an audit with --allow-removals: %+v", got)
 	}
 	w.run(t, "", 1)
 }
@@ -123,7 +123,7 @@ func (w *brakeTest) run(t *testing.T, text string, want int) {
 	}
 	eventually(t, time.Minute, func(ctx context.Context) (bad []string, err error) {
 		if said, err := os.ReadFile(log.Name()); err != nil || !strings.Contains(string(said), text) {
-			bad = append(bad, fmt.Sprintf("the log does not say %q", text))
+			bad = append(bad, fmt.Sprintf("the log does not contain %q", text))
 		}
 		n := 0
 		for _, err := range w.store.List(ctx, outputs, "", "") {

@@ -33,7 +33,7 @@ import (
 )
 
 var (
-	auditKills = flag.Int("audit-kills", 3, "how many audits TestAuditDuringTraffic kills")
+	auditKills = flag.Int("audit-kills", 3, "number of audits that TestAuditDuringTraffic kills")
 	auditSeed  = flag.Uint64("audit-seed", 1, "seed of TestAuditDuringTraffic")
 )
 
@@ -72,7 +72,7 @@ func TestAuditDuringTraffic(t *testing.T) {
 	if err := <-auditors; err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("from the start of a PUT to its effect: median %v without an audit, %v beside one; 99 %% within %v and %v",
+	t.Logf("from the start of a PUT to its effect: median %v without an audit, %v during one; p99 %v and %v",
 		before[len(before)/2], beside[len(beside)/2], before[len(before)*99/100], beside[len(beside)*99/100])
 
 	if out, err := w.auditor(t.Context(), t).CombinedOutput(); err != nil {
@@ -208,7 +208,7 @@ func (w *concurrentAudit) runAudits(ctx context.Context, t *testing.T) error {
 		})
 	}
 	err := g.Wait()
-	t.Logf("%d of %d faults have killed an audit, others were over before", killed, *auditKills)
+	t.Logf("%d of %d kills hit a running audit", killed, *auditKills)
 	return err
 }
 

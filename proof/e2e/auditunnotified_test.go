@@ -58,7 +58,7 @@ func TestAuditLost(t *testing.T) {
 		before := w.nonces(t)
 		w.audit(t, audit.Counts{Listed: unnotifiedObjects - gone, Rows: unnotifiedObjects, Created: unnotifiedObjects - gone})
 		if !maps.Equal(before, w.nonces(t)) {
-			t.Error("an audit at rest writes")
+			t.Error("an audit of settled rows writes")
 		}
 	})
 }
@@ -165,7 +165,7 @@ func (w *unnotifiedBucket) audit(t *testing.T, want audit.Counts, options ...fun
 	// window.
 	eventually(t, time.Minute, func(context.Context) ([]string, error) {
 		if time.Since(began) < 1100*time.Millisecond {
-			return []string{"the second is not over"}, nil
+			return []string{"the store's clock has not advanced"}, nil
 		}
 		return nil, nil
 	})
@@ -178,7 +178,7 @@ func (w *unnotifiedBucket) audit(t *testing.T, want audit.Counts, options ...fun
 		t.Fatal(err)
 	}
 	got := report.Total()
-	t.Logf("%d objects and %d rows in %v, %d looks", got.Listed, got.Rows, report.Ended.Sub(report.Started), got.Inspected)
+	t.Logf("%d objects and %d rows in %v, %d HEAD requests", got.Listed, got.Rows, report.Ended.Sub(report.Started), got.Inspected)
 	if got != want {
 		t.Errorf("found %+v, want %+v", got, want)
 	}

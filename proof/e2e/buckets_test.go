@@ -250,7 +250,7 @@ func waitUntilQuiet(t *testing.T, led ledger.Store) {
 	eventually(t, 60*time.Second, func(ctx context.Context) ([]string, error) {
 		bad, rows, err := unsettled(ctx, led)
 		if err != nil || len(bad) > 0 || rows == 0 {
-			return append(bad, "nothing heard yet"), err
+			return append(bad, "the ledger is empty"), err
 		}
 		for row, err := range led.Scan(ctx, ledger.Range{}) {
 			if err != nil || time.Since(row.UpdatedAt) < 3*time.Second {

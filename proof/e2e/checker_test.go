@@ -78,7 +78,7 @@ func TestRowHistoryReportsViolations(t *testing.T) {
 		do   func(*rowWriter)
 		want string // part of the violation; empty for none
 	}{
-		{"all is well", func(c *rowWriter) {
+		{"valid", func(c *rowWriter) {
 			c.settle("1")
 			c.settle("2")
 			c.raise()
@@ -96,8 +96,8 @@ func TestRowHistoryReportsViolations(t *testing.T) {
 		{"want", func(c *rowWriter) { c.raise(); c.edit(func(r *ledger.Row) { r.Want.Generation = 0 }) }, "want went back"},
 		{"have", func(c *rowWriter) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have = ledger.Version{} }) }, "have went back"},
 		{"fence", func(c *rowWriter) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Lease.Fence-- }) }, "the fence went back"},
-		{"ahead", func(c *rowWriter) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have.Generation++ }) }, "is more than want"},
-		{"have by magic", func(c *rowWriter) {
+		{"ahead", func(c *rowWriter) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have.Generation++ }) }, "is greater than want"},
+		{"have without a cause", func(c *rowWriter) {
 			c.settle("1")
 			c.raise()
 			c.edit(func(r *ledger.Row) { r.Have.Generation++ })
@@ -119,17 +119,17 @@ func TestRowHistoryReportsViolations(t *testing.T) {
 			c.claim("a")
 			c.row.Lease.Until = c.now
 			c.claim("b")
-		}, "before its lease was over"},
+		}, "before its lease expired"},
 		{"short lease", func(c *rowWriter) {
 			c.raise()
 			c.policy.TTL, c.policy.Skew = time.Second, 0
 			c.claim("a")
 		}, "a lease of 1s"},
-		{"lease by magic", func(c *rowWriter) {
+		{"lease without a claim", func(c *rowWriter) {
 			c.raise()
 			c.edit(func(r *ledger.Row) { r.Lease = ledger.Lease{Owner: "a", Fence: 7} })
 		}, `held by "a"`},
-		{"lease lost by magic", func(c *rowWriter) {
+		{"lease lost without a cause", func(c *rowWriter) {
 			c.raise()
 			c.claim("a")
 			c.edit(func(r *ledger.Row) { r.Lease.Owner = "" })
@@ -147,14 +147,14 @@ func TestRowHistoryReportsViolations(t *testing.T) {
 			c.raise()
 			a.Want = c.row.Want
 			c.complete(a, "1")
-		}, "and committed"},
+		}, "but committed"},
 		{"a version twice", func(c *rowWriter) {
 			c.settle("1")
 			c.row.Have = ledger.Version{}
 			c.complete(c.claim("a"), "2")
 		}, "was committed by fence"},
 		{"an effect twice", func(c *rowWriter) { c.settle("1"); c.settle("1") }, "with no attempt of unknown result between"},
-		{"forced by nobody", func(c *rowWriter) { c.settle("1"); c.put(c.row.Redrive(true, c.now)) }, "which nobody has asked for"},
+		{"forced without a request", func(c *rowWriter) { c.settle("1"); c.put(c.row.Redrive(true, c.now)) }, "without a request"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newRowWriter()
@@ -169,7 +169,7 @@ func wantViolation(t *testing.T, bad []string, want string) {
 	t.Helper()
 	all := strings.Join(bad, "\n")
 	if want == "" && len(bad) > 0 || !strings.Contains(all, want) {
-		t.Errorf("complaints:\n%s\nwant %q", all, want)
+		t.Errorf("violations:\n%s\nwant %q", all, want)
 	}
 }
 
@@ -201,18 +201,18 @@ func TestEffectViolationsReportsViolations(t *testing.T) {
 		change  func(*rowHistory)
 		want    string
 	}{
-		{"all is well", []*effect{first, second, third}, nil, ""},
+		{"valid", []*effect{first, second, third}, nil, ""},
 		{"the first never sent", []*effect{second, third}, nil, ""},
 		{"the first comes late", []*effect{second, third, effectOf(1, "1", 40)}, nil, ""},
 		{"never granted", []*effect{effectOf(9, "1", 5), second, third}, nil, "never granted"},
 		{"twice", []*effect{second, effectOf(2, "1", 23), third}, nil, "twice in one attempt"},
-		{"a completed one comes late", []*effect{third, effectOf(2, "1", 40)}, nil, "was over"},
-		{"two at a time", []*effect{second, effectOf(3, "2", 21)}, nil, "was over"},
+		{"a completed one comes late", []*effect{third, effectOf(2, "1", 40)}, nil, "had ended"},
+		{"two at a time", []*effect{second, effectOf(3, "2", 21)}, nil, "had ended"},
 		{"none", []*effect{second}, nil, "without its effect"},
 		{"not over", []*effect{second, {Facts: third.Facts, arrived: 30}}, nil, "without its effect"},
-		{"another version", []*effect{second, effectOf(3, "1", 30)}, nil, "and committed was"},
-		{"nothing to do", []*effect{second, third}, func(l *rowHistory) { l.attempts[2].outcome = "nothing to do" }, "where nothing was to do"},
-		{"back", []*effect{effectOf(1, "2", 10), second, third}, nil, "had been seen before"},
+		{"another version", []*effect{second, effectOf(3, "1", 30)}, nil, "was committed"},
+		{"nothing to do", []*effect{second, third}, func(l *rowHistory) { l.attempts[2].outcome = "nothing to do" }, "there was nothing to do"},
+		{"back", []*effect{effectOf(1, "2", 10), second, third}, nil, ", after content"},
 		{"again", []*effect{first, second, third}, func(l *rowHistory) { l.attempts[0].unknown = false }, "with no attempt of unknown result"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -251,12 +251,12 @@ func TestOutputViolationsReportsViolations(t *testing.T) {
 		want   string
 		late   int
 	}{
-		{"all is well", []*outputChange{second, third, removal}, "", 0},
+		{"valid", []*outputChange{second, third, removal}, "", 0},
 		{"the first comes late, to none", []*outputChange{second, third, removal, write(1, "1", 40)}, "", 1},
 		{"the first replaces a newer one", []*outputChange{second, third, write(1, "1", 34), removal, write(1, "1", 40)}, "replaces a newer one", 2},
 		{"never granted", []*outputChange{second, third, write(9, "2", 40)}, "never granted", 0},
 		{"none", []*outputChange{third}, "without a write", 0},
-		{"a completed one comes late", []*outputChange{third, removal, write(2, "1", 40)}, "though it completed", 1},
+		{"a completed one comes late", []*outputChange{third, removal, write(2, "1", 40)}, "although it completed", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bad, late := outputViolations(historyOfThreeAttempts(t), tt.writes, []string{"1", "2"})

@@ -28,7 +28,7 @@ func TestNoServerEvaluatesConditions(t *testing.T) {
 			policy := bucket.ReplaceAllString(string(p[1]), "arn:aws:s3:::"+name+"/")
 			_, err := srv.Client().PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{Bucket: &name, Policy: &policy})
 			if err == nil {
-				t.Errorf("%s accepts the policy: show in docs/AWS.md what it does\n%s", srv.Name, policy)
+				t.Errorf("%s accepts the policy: show its effect in docs/AWS.md\n%s", srv.Name, policy)
 			}
 			t.Log(err)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-var increments = flag.Int("increments", 400, "how often TestCounter increments its counter on each server")
+var increments = flag.Int("increments", 400, "number of increments of TestCounter on each server")
 
 // updaters is the number of concurrent "pawl update" processes.
 const updaters = 16
@@ -80,7 +80,7 @@ func update(t *testing.T, binary string, server *servertest.Server, object, cach
 		Tries   int
 	}
 	if err := json.Unmarshal(out.Bytes(), &result); err != nil || !result.Written {
-		return 0, fmt.Errorf("pawl update says %q: %w", out.String(), err)
+		return 0, fmt.Errorf("pawl update printed %q: %w", out.String(), err)
 	}
 	return result.Tries, nil
 }

@@ -56,38 +56,38 @@ func (r *round) countRound(t *testing.T) *counts {
 	c.add("  dropped", n.Dropped)
 	c.add("  doubled", n.Doubled)
 	c.add("  delayed", n.Delayed)
-	c.add("  garbled by the store itself", garbled)
+	c.add("  garbled by the store", garbled)
 	c.add("copies acknowledged", n.Sent)
 	c.add("  after a newer one", n.OutOfOrder)
-	c.add("  offered in vain before", n.Resent)
+	c.add("  rejected offers", n.Resent)
 	c.add("losses found by an audit", r.auditFindings)
 	r.countAttempts(c)
 	c.add("  ended without their lease", r.fleet.count(t, "attempt lost its lease"))
-	c.add("looks at inputs held back", r.network.delayedHeads)
-	c.add("changes of outputs held back", r.network.delayedWrites+r.network.abortedWrites)
-	c.add("  though the connection broke", r.network.abortedWrites)
-	c.add("  refused by their precondition", r.network.rejectedWrites)
-	c.add("  landed after one of a higher fence", r.lateWrites)
-	c.add("changes of outputs without an answer", r.network.lostAnswers)
+	c.add("delayed HEADs of inputs", r.network.delayedHeads)
+	c.add("delayed writes of outputs", r.network.delayedWrites+r.network.abortedWrites)
+	c.add("  with an aborted connection", r.network.abortedWrites)
+	c.add("  rejected by their precondition", r.network.rejectedWrites)
+	c.add("  landed after a write of a higher fence", r.lateWrites)
+	c.add("writes of outputs without an answer", r.network.lostAnswers)
 	for _, effects := range r.receiver.byKey() {
 		_, late, known := fencingReceiver(effects)
 		c.add("effects at the receiver", len(effects))
-		c.add("  known by their idempotency key", known)
-		c.add("  late by their fence", late)
+		c.add("  rejected by their idempotency key", known)
+		c.add("  rejected by their fence", late)
 	}
 	if testing.Short() {
 		return c // five kills may not cause all of the following
 	}
 	must := []string{
-		"  kills in mid-work", "  stops in mid-work", "  dropped", "  doubled", "  delayed", "losses found by an audit",
-		"  taken over", "  to verify", "  ended without their lease", "  known by their idempotency key", "changes of outputs held back", "  refused by their precondition",
+		"  kills during an attempt", "  stops during an attempt", "  dropped", "  doubled", "  delayed", "losses found by an audit",
+		"  taken over", "  to verify", "  ended without their lease", "  rejected by their idempotency key", "delayed writes of outputs", "  rejected by their precondition",
 	}
 	if r.queues == nil { // queues change the order as well
 		must = append(must, "  after a newer one")
 	}
 	for _, name := range must {
 		if c.count[name] == 0 {
-			t.Errorf("%q never happened, and so the test shows too little", strings.TrimSpace(name))
+			t.Errorf("%q never happened: the test shows too little", strings.TrimSpace(name))
 		}
 	}
 	return c
@@ -127,7 +127,7 @@ func (r *round) countFaults(c *counts) {
 		for i, b := range r.fleet.injected {
 			hit := (b.freeze == 0) == (kind == "kills")
 			c.add(kind, oneIf(hit))
-			c.add("  "+kind+" in mid-work", oneIf(hit && interrupted[i]))
+			c.add("  "+kind+" during an attempt", oneIf(hit && interrupted[i]))
 		}
 	}
 }

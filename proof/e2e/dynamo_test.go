@@ -156,7 +156,7 @@ func written(body []byte) item {
 	}
 	var request struct{ Item, Key *attributes }
 	if err := json.Unmarshal(body, &request); err != nil {
-		panic(fmt.Sprintf("a request of the driver: %v", err))
+		panic(fmt.Sprintf("parse a request of the driver: %v", err))
 	}
 	of := request.Item
 	if of == nil {

@@ -71,9 +71,9 @@ func TestDynamoDBCost(t *testing.T) {
 				most = e.unknown
 			}
 			got := source.costs[i]
-			t.Logf("%-35s a process of its own: %-5v %d requests, %d units of the table, %d of the index", e.name, fresh, got.requests, got.table, got.index)
+			t.Logf("%-35s new process: %-5v %d requests, %d units of the table, %d of the index", e.name, fresh, got.requests, got.table, got.index)
 			if got.requests > most.requests || got.table > most.table || got.index > most.index {
-				t.Errorf("%s, a process of its own: %v: %+v, and at most %+v is expected", e.name, fresh, got, most)
+				t.Errorf("%s, new process: %v: %+v, want at most %+v", e.name, fresh, got, most)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (m *dynamoMeter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (m *dynamoMeter) put(body []byte, done bool) {
 	var request struct{ Item map[string]map[string]string }
 	if err := json.Unmarshal(body, &request); err != nil {
-		panic(fmt.Sprintf("a request that DynamoDB understood: %v", err))
+		panic(fmt.Sprintf("parse a request that DynamoDB accepted: %v", err))
 	}
 	size := 0
 	for name, value := range request.Item {

@@ -30,9 +30,9 @@ import (
 
 // Parameters of TestFiles; it uses -seed of TestKills.
 var (
-	uploads     = flag.Int("uploads", 72, "files that clients upload")
-	uploadKills = flag.Int("uploadkills", 8, "SIGKILLs while they do")
-	uploadStops = flag.Int("uploadstops", 2, "SIGSTOPs meanwhile")
+	uploads     = flag.Int("uploads", 72, "uploads of TestFiles")
+	uploadKills = flag.Int("uploadkills", 8, "SIGKILLs during TestFiles")
+	uploadStops = flag.Int("uploadstops", 2, "SIGSTOPs during TestFiles")
 )
 
 const (
@@ -187,7 +187,7 @@ func (s *filesTest) run(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
-	s.progress(t, "the clients are done, and every strike is dealt")
+	s.progress(t, "the clients are done, and all faults are injected")
 }
 
 func (s *filesTest) progress(t *testing.T, what string) {
@@ -203,13 +203,13 @@ func (s *filesTest) waitForNotifications(t *testing.T) {
 	untold := map[string]bool{}
 	eventually(t, time.Minute, func(ctx context.Context) (bad []string, err error) {
 		if !s.network.idle() {
-			return []string{"uploads are on their way"}, nil
+			return []string{"uploads are pending"}, nil
 		}
 		objects, err := s.objects(ctx)
 		for key := range objects {
 			untold[key] = !s.relay.hasSeen(event.Object{Bucket: inputs, Key: key})
 			if untold[key] && !s.network.wasAborted(inputs, key) {
-				bad = append(bad, "the store has not told of "+key)
+				bad = append(bad, "no notification about "+key)
 			}
 		}
 		if n := s.relay.pending(); n > 0 {
@@ -238,7 +238,7 @@ func (s *filesTest) waitForNotifications(t *testing.T) {
 			s.orphanUploads++
 		}
 	}
-	s.progress(t, "every notification has been acted on")
+	s.progress(t, "every notification is processed")
 }
 
 // objects returns the keys in the bucket.
@@ -312,12 +312,12 @@ func (s *filesTest) advanceTime(t *testing.T, by time.Duration, states ...files.
 		}
 		for _, f := range s.rows(t) {
 			if due := !f.DueAt.IsZero() && f.DueAt.Before(time.Now()); due || slices.Contains(states, f.State) {
-				bad = append(bad, fmt.Sprintf("%s is %s, look at %s", f.ID, f.State, f.DueAt))
+				bad = append(bad, fmt.Sprintf("%s is %s, due at %s", f.ID, f.State, f.DueAt))
 			}
 		}
 		return bad, nil
 	})
-	s.progress(t, fmt.Sprintf("%s later nothing is %v", by, states))
+	s.progress(t, fmt.Sprintf("%s later, no file is %v", by, states))
 }
 
 // ageRow makes all times of a row earlier.
@@ -422,9 +422,9 @@ func (s *filesTest) logSummary(t *testing.T) {
 	kills, c, w := len(s.fleet.injected), s.relay.Messages(), s.network
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t.Logf("%d files: %v\nnotifications: %d dropped, %d doubled, %d delayed; pending by a lost one: %d\nrequests: %d looks late, changes: %d late, %d torn, %d without answer\nuploads in parts left open: %d, %d of them without a row that names them; sent again: %d\n%d faults, %d starts; %d lists were right",
+	t.Logf("%d files: %v\nnotifications: %d dropped, %d doubled, %d delayed; pending by a lost one: %d\nrequests: %d HEADs late, writes: %d late, %d aborted, %d without answer\nopen multipart uploads: %d, %d of them without a row; sent again: %d\n%d faults, %d starts; %d lists were correct",
 		len(s.files), n, c.Dropped, c.Doubled, c.Delayed, s.lostNotifications, w.delayedHeads, w.delayedWrites, w.abortedWrites, w.lostAnswers, s.openParts, s.orphanUploads, s.resent.Load(), kills, s.fleet.starts, s.lister.lists)
 	if c.Dropped+c.Doubled+c.Delayed == 0 || kills < *uploadKills || s.lister.lists == 0 {
-		t.Error("too little has happened: nothing was proved")
+		t.Error("too few faults: the test shows too little")
 	}
 }

@@ -80,19 +80,19 @@ func testBegins(t *testing.T, direct, through string) {
 		want := k.known[f.Idempotency]
 		switch {
 		case f.State != files.Indexed:
-			t.Errorf("%s is %s after all times are over", id, f.State)
+			t.Errorf("%s is %s after all timers", id, f.State)
 		case f.Idempotency != "" && (want == nil || want.state == files.Deleted):
-			t.Errorf("%s is visible, and was deleted", id)
+			t.Errorf("%s is visible, but was deleted", id)
 		}
 	}
 	for _, f := range k.known {
 		if _, exists := left[f.id]; !exists && f.state != files.Deleted && uploaded(f.id) {
-			t.Errorf("%s was uploaded, and is gone", f.id)
+			t.Errorf("%s was uploaded, but is missing", f.id)
 		}
 	}
-	t.Logf("%d answers; %d files, %d refusals, %d left after the sweeps, %d kills", k.answers, len(k.known), k.rejected, len(left), k.kills)
+	t.Logf("%d answers; %d files, %d rejections, %d files after the sweeps, %d kills", k.answers, len(k.known), k.rejected, len(left), k.kills)
 	if k.kills < *beginKills || len(left) == 0 {
-		t.Error("too little has happened: nothing was proved")
+		t.Error("too few faults: the test shows too little")
 	}
 }
 
@@ -238,7 +238,7 @@ func (k *beginChecker) recordAnswer(b *beginWork, line []byte) error {
 		k.known[plan.key] = f
 	}
 	if f.id != a.ID {
-		return fmt.Errorf("the key %q has begun %s and %s", plan.key, f.id, a.ID)
+		return fmt.Errorf("the key %q began both %s and %s", plan.key, f.id, a.ID)
 	}
 	f.step(step)
 	return nil
@@ -269,7 +269,7 @@ func (k *beginChecker) checkAnswers(t *testing.T, rows map[string]files.File) {
 	}
 	for id, entity := range k.ids {
 		if got, exists := rows[id]; !exists || got.Entity != entity {
-			t.Errorf("%s was begun, and is %+v", id, got)
+			t.Errorf("%s was begun, but is %+v", id, got)
 		}
 	}
 	for id, f := range rows {
@@ -281,7 +281,7 @@ func (k *beginChecker) checkAnswers(t *testing.T, rows map[string]files.File) {
 	for _, p := range k.quotaRejections {
 		used, err := index.Used(t.Context(), p.entity)
 		if limit := beginLimit(p.entity); err != nil || k.known[p.key] != nil && p.key != "" || used.Bytes > limit.Bytes || used.Bytes+max(p.promise.Size, files.MinCharge) <= limit.Bytes {
-			t.Errorf("%q was refused: %s uses %+v, %v", p.key, p.entity, used, err)
+			t.Errorf("%q was rejected: %s uses %+v, %v", p.key, p.entity, used, err)
 		}
 	}
 }
@@ -323,7 +323,7 @@ func (k *beginChecker) checkConsistency(t *testing.T) map[string]files.File {
 			}
 			for name, value := range members(t, r.Body) {
 				if bodies[r.Name][name] != value {
-					t.Errorf("%s: %s is %v in the entry, and %v in the file", r.Name, name, value, bodies[r.Name][name])
+					t.Errorf("%s: %s is %v in the entry, but %v in the file", r.Name, name, value, bodies[r.Name][name])
 				}
 			}
 		}
@@ -339,7 +339,7 @@ func (k *beginChecker) checkConsistency(t *testing.T) map[string]files.File {
 		}
 	}
 	if listed != 0 || len(used) > 0 {
-		t.Errorf("%d more entries than files, and files of unknown entities: %v", listed, used)
+		t.Errorf("%d more entries than files; files of unknown entities: %v", listed, used)
 	}
 	for r, err := range k.records.Scan(ctx, store.Range{Space: "idempotency"}) {
 		if err != nil {

@@ -226,7 +226,7 @@ func (b *beginWork) sweep(ctx context.Context, s *files.Service) error {
 		}
 		w = &files.Sweeper{Service: s, Concurrency: beginClients} // a new sweeper has no backoff for failed files
 	}
-	return errors.New("there is always something due")
+	return errors.New("files are always due")
 }
 
 // beginObjects is a bucket with the promised bytes of all uploaded files, until they are removed.

@@ -28,7 +28,7 @@ import (
 
 // Parameters of BenchmarkFiles.
 var (
-	fileRows     = flag.Int("filerows", 10_000, "files of one entity, and as many of others, in BenchmarkFiles")
+	fileRows     = flag.Int("filerows", 10_000, "files of the large entity, and of all others together, in BenchmarkFiles")
 	fileRequests = flag.Int("filerequests", 2000, "requests of each kind in BenchmarkFiles")
 )
 
@@ -107,7 +107,7 @@ func (l *latencies) report(b *testing.B, name string, most time.Duration) {
 		b.ReportMetric(ms(cpu), name+"-cpu-ms")
 	}
 	if most > 0 && at(99) > most {
-		b.Errorf("%s: one request in a hundred takes %s or more, and may take %s", name, at(99), most)
+		b.Errorf("%s: the 99th percentile is %s, want at most %s", name, at(99), most)
 	}
 }
 
@@ -280,7 +280,7 @@ func (f *filesBench) mutation() error {
 		"entity": f.entity(), "size": rowPromise.Size, "contentType": rowPromise.ContentType, "sha256": hex.EncodeToString(rowPromise.SHA256[:]), "idempotencyKey": crand.Text(),
 	}})
 	if err == nil && !bytes.Contains(text, []byte("X-Amz-Signature")) {
-		err = fmt.Errorf("nothing is signed: %s", text)
+		err = fmt.Errorf("no signed URL: %s", text)
 	}
 	return err
 }

@@ -110,7 +110,7 @@ func (s *filesTest) uploadThroughService(ctx context.Context, c *filesClient, f 
 	return s.deleteAndUndelete(ctx, c, f)
 }
 
-var errWrongBytesAccepted = errors.New("the store took other bytes than promised")
+var errWrongBytesAccepted = errors.New("the store accepted other bytes than promised")
 
 // putWrongBytes uploads other bytes than promised, which the store must reject.
 func putWrongBytes(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
@@ -145,7 +145,7 @@ func (s *filesTest) complete(ctx context.Context, c *filesClient, f *clientFile)
 		return err
 	}
 	if a.State != "indexed" {
-		return fmt.Errorf("%s was uploaded and completed, and is %s", f.id, a.State)
+		return fmt.Errorf("%s was uploaded and completed, but is %s", f.id, a.State)
 	}
 	s.expectListing(f, true, false)
 	return nil
@@ -244,7 +244,7 @@ func (s *filesTest) checkList(ctx context.Context, t *testing.T, c *filesClient,
 		case f.mustNotBeListed && n > 0:
 			t.Errorf("%s is listed after it was deleted (%s)", f.id, f.lastStep)
 		case f.mustBeListed && n != 1:
-			t.Errorf("%s is listed %d times, and should be once (%s)", f.id, n, f.lastStep)
+			t.Errorf("%s is listed %d times, want once (%s)", f.id, n, f.lastStep)
 		}
 	}
 }

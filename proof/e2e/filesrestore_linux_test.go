@@ -52,7 +52,7 @@ func TestFilesRestoredIndex(t *testing.T) {
 		}
 	}
 	if out, code := s.command(t, "files", "rebuild"); code != 1 || !strings.Contains(out, "--trust-metadata") {
-		t.Errorf("exit code %d:\n%s\nwant a refusal, because MinIO accepts forged uploads", code, out)
+		t.Errorf("exit code %d:\n%s\nwant a rejection, because MinIO accepts forged uploads", code, out)
 	}
 	out, code = s.command(t, "files", "rebuild", "--trust-metadata")
 	if code != 0 || !strings.Contains(out, "3 rows written") || !strings.Contains(out, "files that were deleted after the backup become visible again") {

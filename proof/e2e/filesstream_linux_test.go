@@ -193,7 +193,7 @@ func (s *streamTest) abortUpload(t *testing.T) {
 	}
 	eventually(t, time.Minute, func(context.Context) (bad []string, err error) {
 		if _, n := s.spooled(t); n < half/2 {
-			bad = append(bad, fmt.Sprintf("%d bytes are on the disk", n))
+			bad = append(bad, fmt.Sprintf("%d bytes are on disk", n))
 		}
 		return bad, nil
 	})
@@ -231,7 +231,7 @@ func (s *streamTest) stallUploads(t *testing.T, part int64) {
 	}
 	eventually(t, time.Minute, func(context.Context) (bad []string, err error) {
 		if names, n := s.spooled(t); len(names) < 16 || n < part/2 {
-			bad = append(bad, fmt.Sprintf("%d bytes of %d files are on the disk", n, len(names)))
+			bad = append(bad, fmt.Sprintf("%d bytes of %d files are on disk", n, len(names)))
 		}
 		return bad, nil
 	})
@@ -239,9 +239,9 @@ func (s *streamTest) stallUploads(t *testing.T, part int64) {
 		began := time.Now()
 		s.n++
 		if err := s.store(ctx, s.n, size); err != nil {
-			t.Errorf("a file of %d bytes beside 16 streams: %v", size, err)
+			t.Errorf("a file of %d bytes during 16 streams: %v", size, err)
 		}
-		t.Logf("beside 16 streams, a file of %d bytes took %v", size, time.Since(began).Round(time.Millisecond))
+		t.Logf("during 16 streams, a file of %d bytes took %v", size, time.Since(began).Round(time.Millisecond))
 	}
 	mb := float64(highWater(pid)-before) / 1e6
 	t.Logf("16 streams and these files took %.1f MB of memory", mb)
@@ -267,7 +267,7 @@ func (s *streamTest) uploadWithoutBucket(t *testing.T) {
 	}
 	text, status, err := s.post(t.Context(), strings.NewReader("abc"), 3)
 	if err != nil || status != http.StatusBadGateway {
-		t.Errorf("%d %s, %v: want the upload to break off", status, text, err)
+		t.Errorf("%d %s, %v: want the upload to fail", status, text, err)
 	}
 	s.waitForCleanup(t)
 }

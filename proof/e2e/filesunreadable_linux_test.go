@@ -40,7 +40,7 @@ func TestFilesUnreadableUploads(t *testing.T) {
 			signed := begin(t, c, "attacker", body)
 			signed.Upload.Headers[header] = "1"
 			if status, err := c.putOnce(t.Context(), signed.Upload, []byte(body)); err != nil || status != http.StatusOK {
-				t.Fatalf("%d, %v: want MinIO to take the upload", status, err)
+				t.Fatalf("%d, %v: want MinIO to accept the upload", status, err)
 			}
 			broken = append(broken, signed.File.ID)
 		}
@@ -80,7 +80,7 @@ func TestFilesUnreadableUploads(t *testing.T) {
 	}
 	s.stop(t)
 	if n := s.count(t, "X-Minio-Replication-*"); n == 0 {
-		t.Error("the service does not warn of the store")
+		t.Error("the service does not warn about the store")
 	}
 }
 

@@ -260,7 +260,7 @@ func (p *slot) restartAfterExit(err error) error {
 		return p.start() // an exit during operation has another code
 	}
 	if said := p.process.LogTail(); !strings.Contains(said, "address already in use") {
-		return fmt.Errorf("a worker ended by itself: %v; it said at last:\n%s", err, said)
+		return fmt.Errorf("a worker exited unexpectedly: %v\n%s", err, said)
 	}
 	return p.start()
 }
@@ -327,7 +327,7 @@ func (f *fleet) stop(t testing.TB) {
 	for _, p := range f.slots {
 		err := p.process.Err()
 		if p.clearAddresses(); err != nil {
-			t.Errorf("an orderly end: %v; it said at last:\n%s", err, p.process.LogTail())
+			t.Errorf("graceful shutdown: %v\n%s", err, p.process.LogTail())
 		}
 	}
 }

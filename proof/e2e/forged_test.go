@@ -67,7 +67,7 @@ func TestForged(t *testing.T) {
 	w.put(t, "k", "one")
 	becomes("counted", func(r *ledger.Row) bool { return r.Disorder == 1 })
 	if diffs, err := w.outputDiffs(t.Context(), rows, "up/", strings.ToUpper); len(diffs) == 0 || err != nil {
-		t.Errorf("the forged sequencer silenced nothing: the test shows nothing: %v", err)
+		t.Errorf("the forged sequencer had no effect: the test shows nothing: %v", err)
 	}
 	r, err := row(t.Context())
 	if err != nil {

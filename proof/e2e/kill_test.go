@@ -15,9 +15,9 @@ import (
 // Parameters of TestKills. They and the seed determine its plan.
 var (
 	rounds    = flag.Int("rounds", 1, "rounds on each server")
-	kills     = flag.Int("kills", 20, "SIGKILLs in a round")
-	stops     = flag.Int("stops", 5, "SIGSTOPs in a round")
-	firstSeed = flag.Uint64("seed", 0, "seed of the first round; 0: a fresh one")
+	kills     = flag.Int("kills", 20, "SIGKILLs per round")
+	stops     = flag.Int("stops", 5, "SIGSTOPs per round")
+	firstSeed = flag.Uint64("seed", 0, "seed of the first round; 0 means random")
 )
 
 const (

@@ -209,18 +209,18 @@ func (m *eventSourceMapping) run(t *testing.T, r *round) {
 	r.progress(t, "every message was received")
 	eventually(t, time.Minute, r.notificationsReceived)
 	r.waitUntilSettledWithin(t, 5*time.Minute)
-	r.progress(t, "at rest")
+	r.progress(t, "settled")
 	m.markDeadLettersLost(t, r.relay)
 	for _, row := range auditAll(t, r.buckets.store, r.ledger, inputs, pipelines) {
 		r.auditFindings++
 		if !r.relay.lastWasDropped(row.Object()) {
-			t.Errorf("%s: the notification of its last change was acknowledged, and is forgotten", row)
+			t.Errorf("%s: the notification of its last change was acknowledged, but is not in the ledger", row)
 		}
 	}
 	r.waitUntilSettledWithin(t, 5*time.Minute)
-	r.progress(t, "audited, and at rest again")
+	r.progress(t, "audited, and settled again")
 	for _, row := range auditAll(t, r.buckets.store, r.ledger, inputs, pipelines) {
-		t.Errorf("%s: an audit finds a loss at rest", row)
+		t.Errorf("%s: an audit of settled rows finds a loss", row)
 	}
 	stop()
 	r.fleet.stop(t)

@@ -31,9 +31,9 @@ import (
 
 // Parameters of TestLoads; it uses -seed of TestKills.
 var (
-	csvFiles  = flag.Int("files", 200, "CSV files that are loaded")
-	loadKills = flag.Int("loadkills", 20, "SIGKILLs while they are")
-	crashes   = flag.Int("crashes", 4, "crashes of PostgreSQL meanwhile")
+	csvFiles  = flag.Int("files", 200, "CSV files of TestLoads")
+	loadKills = flag.Int("loadkills", 20, "SIGKILLs during TestLoads")
+	crashes   = flag.Int("crashes", 4, "PostgreSQL crashes during TestLoads")
 )
 
 const loadConfig = `
@@ -101,13 +101,13 @@ func TestLoads(t *testing.T) {
 		t.Errorf("%d rows are wrong, of %d:\n%s", len(wrong), len(want), strings.Join(wrong[:min(10, len(wrong))], "\n"))
 	}
 	if wrong := differences(want, l.table(t, "naive")); len(wrong) == 0 {
-		t.Error("a plain table of processed keys has come to the same: nothing was proved")
+		t.Error("the plain table of processed keys is also correct: the test shows too little")
 	} else {
-		t.Logf("%d rows; a plain table of processed keys has %d wrong", len(want), len(wrong))
+		t.Logf("%d rows; the plain table of processed keys has %d wrong rows", len(want), len(wrong))
 	}
 	t.Logf("PostgreSQL crashed %d times, and the answers to %d commits and %d other requests were lost", *crashes, l.commits.Load(), l.lost.Load())
 	if l.commits.Load() == 0 {
-		t.Error("no answer to a commit was lost: nothing was proved of those")
+		t.Error("no answer to a commit was lost: the test shows too little")
 	}
 }
 
@@ -240,7 +240,7 @@ func (l *loadTest) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) {
 		if told, _ := l.relay.received(); told < len(l.buckets.changes) {
-			return []string{fmt.Sprintf("the store has told of %d changes out of %d", told, len(l.buckets.changes))}, nil
+			return []string{fmt.Sprintf("the store has sent notifications of %d changes out of %d", told, len(l.buckets.changes))}, nil
 		}
 		if n := l.relay.pending(); n > 0 {
 			return []string{fmt.Sprintf("%d notifications are not acknowledged", n)}, nil

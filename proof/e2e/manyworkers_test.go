@@ -24,7 +24,7 @@ import (
 // Parameters of TestManyWorkers. The full run has 20,000 objects and 50 kills.
 var (
 	manyObjects = flag.Int("objects", 300, "objects of TestManyWorkers")
-	manyStrikes = flag.Int("strikes", 5, "times that TestManyWorkers kills two workers")
+	manyStrikes = flag.Int("strikes", 5, "number of times that TestManyWorkers kills two workers")
 )
 
 // TestManyWorkers runs eight worker processes on one PostgreSQL. They receive notifications from
@@ -72,16 +72,16 @@ func TestManyWorkers(t *testing.T) {
 			}
 		}
 	}
-	r.progress(t, fmt.Sprintf("%d changes are made", len(r.buckets.changes)))
+	r.progress(t, fmt.Sprintf("%d changes made", len(r.buckets.changes)))
 	if err := <-faultsDone; err != nil {
 		t.Fatal(err)
 	}
-	r.progress(t, "every strike is dealt")
+	r.progress(t, "all faults are injected")
 	eventually(t, time.Minute, r.notificationsReceived)
 	r.waitUntilSettledWithin(t, 2*time.Minute+time.Duration(*manyObjects)*20*time.Millisecond)
-	r.progress(t, "at rest")
+	r.progress(t, "settled")
 	for _, row := range auditAll(t, r.buckets.store, r.ledger, inputs, pipelines) {
-		t.Errorf("%s: an audit finds a loss at rest", row)
+		t.Errorf("%s: an audit of settled rows finds a loss", row)
 	}
 	r.fleet.stop(t)
 	if err := r.journal.end(); err != nil {
@@ -98,9 +98,9 @@ func TestManyWorkers(t *testing.T) {
 	c.add("  after a newer one", sent.OutOfOrder)
 	r.countAttempts(c)
 	t.Logf("\n%s", c)
-	for _, name := range []string{"  kills in mid-work", "  doubled", "  after a newer one"} {
+	for _, name := range []string{"  kills during an attempt", "  doubled", "  after a newer one"} {
 		if c.count[name] == 0 {
-			t.Errorf("%q never happened, and so the test shows too little", strings.TrimSpace(name))
+			t.Errorf("%q never happened: the test shows too little", strings.TrimSpace(name))
 		}
 	}
 }

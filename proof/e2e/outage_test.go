@@ -86,11 +86,11 @@ func TestReceiverDown(t *testing.T) {
 		t.Errorf("pawl replay: %v", err)
 	}
 	if told.count() != objects {
-		t.Errorf("the receiver was told of %d objects, want %d", told.count(), objects)
+		t.Errorf("the receiver was called for %d objects, want %d", told.count(), objects)
 	}
 	for _, text := range []string{outageBegins, outageEnds} {
 		if n := strings.Count(said(), text); n != 1 {
-			t.Errorf("the log says %d times that %s, want once", n, text)
+			t.Errorf("the log contains %d times %q, want once", n, text)
 		}
 	}
 	if t.Failed() {
@@ -124,7 +124,7 @@ func waitFor(t *testing.T, ended <-chan error, said func() string, holds func() 
 		select {
 		case <-tick.C:
 		case err := <-ended:
-			t.Fatalf("it ended: %v\n%s", err, said())
+			t.Fatalf("the process exited: %v\n%s", err, said())
 		case <-deadline:
 			t.Fatalf("not within a minute:\n%s", said())
 		}

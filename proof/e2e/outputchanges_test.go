@@ -104,7 +104,7 @@ func outputViolations(l *rowHistory, writes []*outputChange, puts []string) (bad
 		case w.fence < highest:
 			late++
 			if !a.unknown && !a.unsure {
-				complain("%s, after one by %d, though it %s", w, highest, a.outcome)
+				complain("%s, after one by %d, although it %s", w, highest, a.outcome)
 			}
 		}
 		if last != nil && slices.Index(puts, w.etag) < slices.Index(puts, last.etag) && !removedBetween(writes[:i], last, w) && !removedBetween(writes[i:], last, w) {

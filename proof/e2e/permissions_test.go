@@ -174,7 +174,7 @@ files: {to: s3://uploads/files/, listen: %q, secret: %q, accept_forgeable_upload
 		req.Header.Set("Content-Type", "text/plain")
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			return false // it does not listen yet
+			return false // the process does not listen yet
 		}
 		defer func() { _ = resp.Body.Close() }()
 		body, err := io.ReadAll(resp.Body)

@@ -69,7 +69,7 @@ func (r *receiver) arrive(e *effect, h http.Header, err error) (before, after ti
 			before = time.Duration(r.rng.Int64N(slow))
 		}
 		if err != nil || h.Get("Idempotency-Key") != e.IdempotencyKey || h.Get("Pawl-Fence") != fmt.Sprint(e.Fence) {
-			r.malformed = append(r.malformed, fmt.Sprintf("a request that is none: %v, %+v, %v", err, e.Facts, h))
+			r.malformed = append(r.malformed, fmt.Sprintf("malformed request: %v, %+v, %v", err, e.Facts, h))
 		}
 	})
 	return before, after
@@ -124,7 +124,7 @@ func effectViolations(l *rowHistory, effects []*effect, puts []string) (bad []st
 		}
 		for _, o := range effects {
 			if a.completed() && o.Fence > e.Fence && o.arrived < e.answered {
-				complain("%s arrived before %s was over", o, e)
+				complain("%s arrived before %s had ended", o, e)
 			}
 		}
 	}
@@ -134,9 +134,9 @@ func effectViolations(l *rowHistory, effects []*effect, puts []string) (bad []st
 		case a.committedEffect() && (e == nil || e.answered == 0):
 			complain("fence %d was completed without its effect", a.fence)
 		case a.committedEffect() && (e.Kind != a.have.Kind || e.Kind == event.Created && e.ETag != a.have.Identity.ETag):
-			complain("%s, and committed was %s %s", e, a.have.Kind, a.have.Identity.ETag)
+			complain("%s, but %s %s was committed", e, a.have.Kind, a.have.Identity.ETag)
 		case a.outcome == "nothing to do" && e != nil:
-			complain("%s, where nothing was to do", e)
+			complain("%s, but there was nothing to do", e)
 		}
 	}
 	byOrder := slices.SortedFunc(slices.Values(effects), func(a, b *effect) int { return int(a.Fence - b.Fence) })
@@ -150,7 +150,7 @@ func orderViolations(l *rowHistory, effects []*effect, puts []string) (bad []str
 		if e.Kind == event.Created {
 			n := slices.Index(puts, e.ETag)
 			if n < newest {
-				bad = append(bad, fmt.Sprintf("%s is content %d, and content %d had been seen before", e, n, newest))
+				bad = append(bad, fmt.Sprintf("%s is content %d, after content %d", e, n, newest))
 			}
 			newest = n
 		}

@@ -113,20 +113,20 @@ func (r *round) run(t *testing.T) {
 	faultsDone := make(chan error, 1)
 	r.fleet.wg.Go(func() { faultsDone <- r.fleet.injectAll(t.Context(), faults) })
 	r.changeObjects(t, rng, faultsDone)
-	r.progress(t, "every strike is dealt")
+	r.progress(t, "all faults are injected")
 	eventually(t, time.Minute, r.notificationsReceived)
 	r.waitUntilSettled(t)
-	r.progress(t, "at rest")
+	r.progress(t, "settled")
 	for _, row := range auditAll(t, r.buckets.store, r.ledger, inputs, pipelines) {
 		r.auditFindings++
 		if !r.relay.lastWasDropped(row.Object()) && !r.server.Garbles {
-			t.Errorf("%s: the notification of its last change was acknowledged, and is forgotten", row)
+			t.Errorf("%s: the notification of its last change was acknowledged, but is not in the ledger", row)
 		}
 	}
 	r.waitUntilSettled(t)
-	r.progress(t, "audited, and at rest again")
+	r.progress(t, "audited, and settled again")
 	for _, row := range auditAll(t, r.buckets.store, r.ledger, inputs, pipelines) {
-		t.Errorf("%s: an audit finds a loss at rest", row)
+		t.Errorf("%s: an audit of settled rows finds a loss", row)
 	}
 	r.fleet.stop(t)
 	if err := r.journal.end(); err != nil {
@@ -143,7 +143,7 @@ func (r *round) progress(t *testing.T, what string) {
 // that garbles notifications is exempt.
 func (r *round) notificationsReceived(context.Context) ([]string, error) {
 	if told, _ := r.relay.received(); told < len(r.buckets.changes) && !r.server.Garbles {
-		return []string{fmt.Sprintf("the store has told of %d changes out of %d", told, len(r.buckets.changes))}, nil
+		return []string{fmt.Sprintf("the store has sent notifications of %d changes out of %d", told, len(r.buckets.changes))}, nil
 	}
 	return nil, nil
 }
@@ -152,7 +152,7 @@ func (r *round) hasRows(ctx context.Context) ([]string, error) {
 	for _, err := range r.ledger.Scan(ctx, ledger.Range{}) {
 		return nil, err
 	}
-	return []string{"nothing has come to the ledger"}, nil
+	return []string{"the ledger is empty"}, nil
 }
 
 // changeObjects puts, overwrites and removes objects until all faults are injected. It keeps the

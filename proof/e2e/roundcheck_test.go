@@ -48,19 +48,19 @@ func (r *round) effectViolations() (bad []string) {
 		acted := map[string]bool{}
 		for _, e := range acts {
 			if e.Kind == event.Created && acted[e.ETag] {
-				wrong = append(wrong, e.String()+", and a careful receiver acts upon it twice")
+				wrong = append(wrong, e.String()+", and a fencing receiver accepts it twice")
 			}
 			acted[e.ETag] = true
 		}
 		_, exists := r.buckets.want[key]
 		switch n := len(acts); {
 		case exists && (n == 0 || acts[n-1].ETag != puts[len(puts)-1]):
-			wrong = append(wrong, fmt.Sprintf("%q: of its last content the receiver was not told", key))
+			wrong = append(wrong, fmt.Sprintf("%q: the receiver was not called for its last content", key))
 		case !exists && n > 0 && acts[n-1].Kind != event.Removed:
-			wrong = append(wrong, fmt.Sprintf("%q: of its removal the receiver was not told", key))
+			wrong = append(wrong, fmt.Sprintf("%q: the receiver was not called for its removal", key))
 		}
 		if len(wrong) > 0 {
-			bad = append(bad, strings.Join(wrong, "\n")+"\n"+l.String()+"\nchanges:"+r.buckets.changesOf(key)+fmt.Sprintf("\neffects: %v\nstrikes: %v", effects[key], r.fleet.injected))
+			bad = append(bad, strings.Join(wrong, "\n")+"\n"+l.String()+"\nchanges:"+r.buckets.changesOf(key)+fmt.Sprintf("\neffects: %v\nfaults: %v", effects[key], r.fleet.injected))
 		}
 	}
 	return bad
@@ -113,7 +113,7 @@ func (r *round) missingEvents(t *testing.T) (bad []string) {
 		for _, p := range pipelines {
 			row, ok := rows[ledger.RowKey{Pipeline: p, Bucket: e.Object.Bucket, Key: e.Object.Key}]
 			if !ok || row.EventTime.Before(e.Time) {
-				bad = append(bad, fmt.Sprintf("%s of %s was acknowledged, and %s has not heard of it", e.Name, e.Object, p))
+				bad = append(bad, fmt.Sprintf("%s of %s was acknowledged, but %s has not recorded it", e.Name, e.Object, p))
 			}
 		}
 	}

@@ -90,7 +90,7 @@ func (l *rowHistory) observe(next ledger.Row) {
 	case next.Have.Compare(prev.Have) < 0:
 		l.violatef("have went back from %s to %s", prev.Have.Order(), next.Have.Order())
 	case next.Have.Compare(next.Want) > 0:
-		l.violatef("have %s is more than want %s", next.Have.Order(), next.Want.Order())
+		l.violatef("have %s is greater than want %s", next.Have.Order(), next.Want.Order())
 	case next.Lease.Fence < prev.Lease.Fence:
 		l.violatef("the fence went back from %d to %d", prev.Lease.Fence, next.Lease.Fence)
 	}
@@ -100,9 +100,9 @@ func (l *rowHistory) observe(next ledger.Row) {
 	}
 	switch a := l.running(); {
 	case next.Held() != (a != nil):
-		l.violatef("held by %q, and the attempt under way is %+v", next.Lease.Owner, a)
+		l.violatef("held by %q, but the running attempt is %+v", next.Lease.Owner, a)
 	case a != nil && (a.fence != next.Lease.Fence || a.owner != next.Lease.Owner):
-		l.violatef("held by %q with fence %d, and claimed by %q with %d", next.Lease.Owner, next.Lease.Fence, a.owner, a.fence)
+		l.violatef("held by %q with fence %d, but claimed by %q with %d", next.Lease.Owner, next.Lease.Fence, a.owner, a.fence)
 	case next.Have.Compare(prev.Have) != 0 && !l.recentlyCommitted(next.Have):
 		l.violatef("have became %s without a completion", next.Have.Order())
 	}
@@ -164,27 +164,27 @@ func (l *rowHistory) applyEntry(e ledger.Entry, prev, next *ledger.Row) {
 		a.unknown = next.Doubt || next.Forced
 	case "raised", "suspected":
 	default:
-		l.violatef("%s, which nobody has asked for", e.What)
+		l.violatef("%s without a request", e.What)
 	}
 }
 
 func (l *rowHistory) observeClaim(e ledger.Entry, before *attempt, prev, next *ledger.Row) {
 	a := &attempt{at: e.At, want: next.Want, verifying: !next.VerifyAt.IsZero() && !next.VerifyAt.After(e.At)}
 	if _, err := fmt.Sscanf(e.Note, "fence %d by %s", &a.fence, &a.owner); err != nil {
-		l.violatef("%q says nothing of a fence", e.Note)
+		l.violatef("%q contains no fence", e.Note)
 	}
 	if n := len(l.attempts); n > 0 && a.fence <= l.attempts[n-1].fence {
 		l.violatef("fence %d was granted after %d", a.fence, l.attempts[n-1].fence)
 	}
 	switch over := e.What == "taken over"; {
 	case before == nil && over:
-		l.violatef("fence %d was taken over from nobody", a.fence)
+		l.violatef("fence %d was taken over without a holder", a.fence)
 	case before != nil && !over:
 		l.violatef("fence %d was granted while %d was held", a.fence, before.fence)
 	case next.Lease.Until.Sub(e.At) < leaseTime:
 		l.violatef("fence %d has a lease of %v", a.fence, next.Lease.Until.Sub(e.At))
 	case over && e.At.Before(prev.Lease.Until):
-		l.violatef("fence %d was taken over %v before its lease was over", before.fence, prev.Lease.Until.Sub(e.At))
+		l.violatef("fence %d was taken over %v before its lease expired", before.fence, prev.Lease.Until.Sub(e.At))
 	}
 	if before != nil {
 		before.outcome, before.unknown = "taken over", true
@@ -201,7 +201,7 @@ func (l *rowHistory) observeCompletion(e ledger.Entry, a *attempt, next *ledger.
 	a.outcome, a.have = e.What, next.Have
 	a.unsure = !next.VerifyAt.Before(e.At.Add(horizon))
 	if !strings.HasSuffix(e.Note, " "+next.Have.Order()) || a.have.Compare(a.want) != 0 {
-		l.violatef("fence %d was claimed for %s, and committed %s (%s)", a.fence, a.want.Order(), a.have.Order(), e.Note)
+		l.violatef("fence %d was claimed for %s, but committed %s (%s)", a.fence, a.want.Order(), a.have.Order(), e.Note)
 	}
 	before := l.attempts[:len(l.attempts)-1]
 	for _, b := range slices.Backward(before) {

@@ -82,14 +82,14 @@ func runScenario(t *testing.T, start func(testing.TB, servertest.Options) *serve
 			w.put(t, key(i), fmt.Sprintf("again %d", i))
 		}
 	}
-	t.Logf("%d objects; %s cannot hold %q", len(w.want), srv.Name, w.unsupported)
+	t.Logf("%d objects; %s does not support %q", len(w.want), srv.Name, w.unsupported)
 	if len(w.want) < 180+12 {
-		t.Errorf("only %d objects could be put: the scenario shows too little", len(w.want))
+		t.Errorf("the store accepted only %d objects: the test shows too little", len(w.want))
 	}
 	waitUntilQuiet(t, led)
 	lost := w.notifyMismatched(t, led, hook.Addr().String(), auth)
 	if lost > 0 && !srv.Garbles {
-		t.Errorf("%d objects had to be looked at again", lost)
+		t.Errorf("%d objects needed another notification", lost)
 	}
 	eventually(t, 20*time.Second, func(ctx context.Context) ([]string, error) {
 		return w.outputDiffs(ctx, led, "up/", strings.ToUpper)

@@ -27,7 +27,7 @@ import (
 
 // shortage is the duration of a shortage. It exceeds the webhook's answer timeout of 30 seconds, so
 // that the timeout would show.
-var shortage = flag.Duration("shortage", 35*time.Second, "how long a disk is full, and descriptors are taken")
+var shortage = flag.Duration("shortage", 35*time.Second, "duration of a shortage")
 
 const shortageConfig = `
 ledger: sqlite:%s/pawl.db
@@ -140,10 +140,10 @@ func (s *shortageTest) run(t *testing.T) (end func()) {
 		_ = s.cmd.Process.Kill() // it has exited, unless the test failed
 		ended <- <-ended
 		if t.Failed() {
-			t.Logf("it logged:\n%s", s.log.String())
+			t.Logf("log:\n%s", s.log.String())
 		}
 	})
-	s.wait(t, "it does not listen", func() bool {
+	s.wait(t, "the process does not listen", func() bool {
 		c, err := net.Dial("tcp", s.address)
 		if err == nil {
 			_ = c.Close()
@@ -157,7 +157,7 @@ func (s *shortageTest) run(t *testing.T) (end func()) {
 		err := <-ended
 		ended <- err
 		if err != nil {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("exit: %v", err)
 		}
 	}
 }
@@ -274,7 +274,7 @@ func (s *shortageTest) exhaustDescriptors(ctx context.Context) error {
 func (s *shortageTest) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	done := 0
-	s.wait(t, "not all objects are settled", func() bool {
+	s.wait(t, "some objects are not settled", func() bool {
 		for ; done < s.bursts*burst; done++ {
 			o := event.Object{Bucket: s.out, Key: fmt.Sprintf("up/k%04d", done)}
 			if _, err := s.store.Head(t.Context(), o); err != nil {
@@ -299,10 +299,10 @@ func (s *shortageTest) check(t *testing.T, says string, code int) {
 	}
 	t.Logf("answers %v, the slowest after %v; %d warnings", s.codes, s.slowest.Round(time.Millisecond), about)
 	if !strings.Contains(s.log.String(), says) || s.codes[code] == 0 {
-		t.Errorf("it was not short: nothing says %q, and %v were answered", says, s.codes)
+		t.Errorf("no shortage: the log does not contain %q, answers %v", says, s.codes)
 	}
 	if about >= 30 || dead > 0 {
-		t.Errorf("%d warnings and %d errors are logged", about, dead)
+		t.Errorf("%d warnings and %d errors in the log", about, dead)
 	}
 	if s.slowest > 35*time.Second {
 		t.Errorf("a post hung for %v", s.slowest)

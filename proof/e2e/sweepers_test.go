@@ -91,12 +91,12 @@ func TestSweepers(t *testing.T) {
 	for _, c := range all {
 		swaps, refused = swaps+c.swaps.Load(), refused+c.refused.Load()
 	}
-	t.Logf("%d rows in %v: %d swaps, %.1f %% refused", *dueRows, time.Since(began).Round(time.Millisecond), swaps, 100*float64(refused)/float64(swaps))
+	t.Logf("%d rows in %v: %d swaps, %.1f %% rejected", *dueRows, time.Since(began).Round(time.Millisecond), swaps, 100*float64(refused)/float64(swaps))
 	if refused*10 > swaps {
-		t.Errorf("%d of %d swaps were refused", refused, swaps)
+		t.Errorf("%d of %d swaps were rejected", refused, swaps)
 	}
 	if n := handled.Load(); n != int64(*dueRows) {
-		t.Errorf("%d rows were handled, of %d", n, *dueRows)
+		t.Errorf("%d rows were handled, want %d", n, *dueRows)
 	}
 }
 

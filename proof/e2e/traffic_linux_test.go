@@ -32,7 +32,7 @@ import (
 )
 
 var (
-	trafficShare = flag.Int("share", 50, "TestTraffic plays a part in so many of the published traffic; 1: all of it")
+	trafficShare = flag.Int("share", 50, "TestTraffic uses one part in this many of the published traffic; 1 means all")
 	trafficSeed  = flag.Uint64("traffic-seed", 1, "seed of TestTraffic")
 )
 
@@ -135,7 +135,7 @@ func (a auditor) wants(t *testing.T, want audit.Counts, flags ...string) {
 	if report.Total != want {
 		t.Errorf("pawl audit %q: %+v, want %+v", flags, report.Total, want)
 	}
-	t.Logf("pawl audit %q: %.0f objects/s, %d looked at", flags, float64(want.Listed)/time.Since(start).Seconds(), report.Total.Inspected)
+	t.Logf("pawl audit %q: %.0f objects/s, %d HEAD requests", flags, float64(want.Listed)/time.Since(start).Seconds(), report.Total.Inspected)
 }
 
 // writeInventory writes an inventory of a bucket, and returns its folder.
@@ -239,11 +239,11 @@ func (s *effectCounter) check(t *testing.T, tr *traffic.Traffic, want func(traff
 	wrong := s.malformed
 	for o := range tr.Objects() {
 		if got := s.effects[o.Number]; got != want(o) {
-			wrong = append(wrong, fmt.Sprintf("%s, notified %d times, has %d effects, and not %d", o.Key(), o.Copies, got, want(o)))
+			wrong = append(wrong, fmt.Sprintf("%s, notified %d times, has %d effects, want %d", o.Key(), o.Copies, got, want(o)))
 		}
 	}
 	if len(wrong) > 0 {
-		t.Fatalf("%d objects went wrong: %s", len(wrong), strings.Join(wrong[:min(5, len(wrong))], "\n"))
+		t.Fatalf("%d objects are wrong: %s", len(wrong), strings.Join(wrong[:min(5, len(wrong))], "\n"))
 	}
 }
 
