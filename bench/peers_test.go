@@ -21,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/store/postgres"
 )
 
-var objects = flag.Int("objects", 20_000, "objects in each round of BenchmarkPeers")
+var objects = flag.Int("objects", 20_000, "objects per round of BenchmarkPeers")
 
 // BenchmarkPeers calls an empty handler once per object and records the completion, alternating
 // between three systems: River, which inserts and works one job per object; Pawl, with a full cycle

@@ -30,7 +30,7 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-var messages = flag.Int("messages", 10_000, "messages in each queue of BenchmarkSQS")
+var messages = flag.Int("messages", 10_000, "messages per queue of BenchmarkSQS")
 
 // BenchmarkSQS empties queues of notifications of new objects on one ElasticMQ, alternating
 // between: a loop that only receives and deletes; Bento's aws_s3 input, which reads each object and
@@ -126,7 +126,7 @@ func (s *sqsBench) fill(b *testing.B) (url string) {
 				in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: &body})
 			}
 			if out, err := s.client.SendMessageBatch(ctx, in); err != nil || len(out.Failed) > 0 {
-				return fmt.Errorf("filling the queue: %w", err)
+				return fmt.Errorf("fill the queue: %w", err)
 			}
 		}
 	})

@@ -89,7 +89,7 @@ func read(in io.Reader, out io.Writer) (got map[string]metrics, failed bool, err
 		for i := 2; i+1 < len(f); i += 2 {
 			v, err := strconv.ParseFloat(f[i], 64)
 			if err != nil {
-				return nil, failed, fmt.Errorf("reading %q: %w", lines.Text(), err)
+				return nil, failed, fmt.Errorf("parse %q: %w", lines.Text(), err)
 			}
 			got[name][f[i+1]] = append(got[name][f[i+1]], v)
 		}

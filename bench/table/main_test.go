@@ -36,6 +36,6 @@ func TestTable(t *testing.T) {
 		}
 	}
 	if _, failed, _ := read(strings.NewReader("FAIL\tgithub.com/pawlhq/pawl/bench [build failed]\n"), io.Discard); !failed {
-		t.Error("a build that failed is taken for none")
+		t.Error("a failed build is not reported")
 	}
 }

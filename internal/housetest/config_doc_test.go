@@ -42,12 +42,12 @@ func TestConfigurationReference(t *testing.T) {
 		}
 		want := strings.ReplaceAll(fields[path], `"`, "")
 		if want != "" && !strings.Contains(row, want) {
-			t.Errorf("docs/CONFIGURATION.md gives %q as the default of %s: its comment says %q", row, path, want)
+			t.Errorf("docs/CONFIGURATION.md gives %q as the default of %s, but its comment %q", row, path, want)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(rows)) {
 		if _, ok := fields[path]; !ok {
-			t.Errorf("docs/CONFIGURATION.md has a row for %s, which is no field", path)
+			t.Errorf("docs/CONFIGURATION.md has a row for %s, which is not a field", path)
 		}
 	}
 }

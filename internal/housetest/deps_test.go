@@ -11,19 +11,18 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// layers lists the packages of the module that each package imports outside of tests,
-// with one sentence for each that says what the importer uses it for. "." is the root,
-// package pawl. Imports run one way, from the bottom of this table to its top;
-// ARCHITECTURE.md says why.
+// layers lists the packages of this module that each package imports outside of tests, with a
+// sentence about the use of each. "." is the root, package pawl. Packages may only import
+// packages above them in this table; ARCHITECTURE.md has the reasons.
 //
-// The table is exact. A new line in it is a decision: make it in review.
+// The table is exact. A new line is a decision that needs a review.
 var layers = map[string]map[string]string{
-	// How a warning is logged that comes again and again.
+	// Throttled logging of repeated warnings.
 	"internal/logthrottle": {},
-	// How to wait, where nonces come from, and the name of a process.
+	// Waiting, nonces, and the name of a process.
 	"internal/process": {},
 
-	// What a conditional write and an event are, and a row, a bucket and a source.
+	// Conditional writes, events, rows, buckets and sources.
 	"cell":  {},
 	"event": {},
 	"store": {},
@@ -41,7 +40,7 @@ var layers = map[string]map[string]string{
 		"event": "A delivery carries events, and a source declares their dialect.",
 	},
 
-	// Deciding, and doing.
+	// Decisions, and their execution.
 	"engine": {
 		"event":  "Each input of the engine is an event about an object.",
 		"ledger": "The engine applies the pure transitions of rows and asks for swaps of them.",
@@ -103,7 +102,7 @@ var layers = map[string]map[string]string{
 		"worker": "Pawl runs one worker for all pipelines.",
 	},
 
-	// Drivers. They know their own interface and nothing of each other.
+	// Drivers. They depend on their own interface, not on each other.
 	"store/memory": {
 		"store": "It implements the record store.",
 	},
@@ -196,7 +195,7 @@ var layers = map[string]map[string]string{
 		"internal/process": "The reader waits between two reads of a shard.",
 	},
 
-	// What there is in a bucket, for an audit.
+	// Listings of buckets, for audits.
 	"audit/inventory": {
 		"bucket": "It reads the files of an inventory from a bucket, and yields what a listing would.",
 		"event":  "Bucket and key name the objects of an inventory.",
@@ -355,7 +354,7 @@ var layers = map[string]map[string]string{
 		"cmd/pawl/root":        "The program is the tree of commands.",
 	},
 
-	// What users write.
+	// Examples of user code.
 	"examples/exec": {},
 	"examples/files": {
 		"bucket/s3bucket":      "The example keeps its files on S3.",
@@ -461,8 +460,8 @@ var layers = map[string]map[string]string{
 	},
 }
 
-// modules says which packages use which modules of others, tests aside. Every
-// module here ends up in the go.sum of whoever uses Pawl as a library.
+// modules lists the packages that use each external module outside of tests. Every module here
+// ends up in the go.sum of users of the library.
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json":            {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files", "files/filesapi", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "files/filesapi", "ledger", "source/sqssource", "store/sqlite"},
@@ -512,7 +511,7 @@ var modules = map[string][]string{
 	"pgregory.net/rapid":                {"store/storetest"},
 }
 
-// testModules are used by _test.go files and by nothing else.
+// testModules are used by _test.go files only.
 var testModules = []string{
 	"github.com/cockroachdb/datadriven",
 	"github.com/invopop/jsonschema",
@@ -533,7 +532,7 @@ func TestImportsRunOneWay(t *testing.T) {
 		found[p.dir] = true
 		want, known := layers[p.dir]
 		if !known {
-			t.Errorf("package %s is not in the table of layers: add it, with what it may import", p.dir)
+			t.Errorf("package %s is not in the table of layers: add it and its imports", p.dir)
 			continue
 		}
 		var got []string
@@ -543,22 +542,22 @@ func TestImportsRunOneWay(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("package %s imports other packages than the table of layers says (-table +source):\n%s", p.dir, diff)
+			t.Errorf("package %s has imports that differ from the table of layers (-table +source):\n%s", p.dir, diff)
 		}
 	}
 	for dir, imports := range layers {
 		if !found[dir] {
-			t.Errorf("the table of layers has %s, which is no package: remove it", dir)
+			t.Errorf("the table of layers has %s, which is not a package: remove it", dir)
 		}
 		for imported, use := range imports {
 			if !strings.Contains(use, " ") || !strings.HasSuffix(use, ".") {
-				t.Errorf("the table of layers says %q of the import of %s by %s: want a sentence that says what it is used for", use, imported, dir)
+				t.Errorf("the table of layers has %q for the import of %s by %s: want a sentence about its use", use, imported, dir)
 			}
 		}
 	}
 }
 
-// TestOnlyUsersImportDrivers holds what the table of layers itself must obey.
+// TestOnlyUsersImportDrivers checks the table of layers: only users of drivers import drivers.
 func TestOnlyUsersImportDrivers(t *testing.T) {
 	t.Chdir("../..")
 	users := []string{"awslambda", "cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/doctorcmd", "cmd/pawl/filescmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "files/internal/world", "cmd/pawl/demo", "cmd/pawl/parts", "files/server", "examples/files", "examples/lambda", "examples/library", "examples/mutex", "examples/once", "examples/update"}
@@ -571,8 +570,8 @@ func TestOnlyUsersImportDrivers(t *testing.T) {
 	}
 }
 
-// isDriver reports that a package is one of several behind an interface, as its
-// place or its name says: store/sqlite, bucket/s3bucket.
+// isDriver reports whether a package implements a driver, according to its path or name:
+// store/sqlite, bucket/s3bucket.
 func isDriver(dir string) bool {
 	parent := path.Dir(dir)
 	return parent == "store" && !strings.HasSuffix(dir, "test") || parent != "." && strings.HasSuffix(path.Base(dir), path.Base(parent))
@@ -593,7 +592,7 @@ func TestInternalImportsOnlyInternal(t *testing.T) {
 	}
 }
 
-// TestOnlyTestsImportTesting keeps package testing, and its flags, out of the programs.
+// TestOnlyTestsImportTesting checks that programs do not import package testing and its flags.
 func TestOnlyTestsImportTesting(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
@@ -603,7 +602,7 @@ func TestOnlyTestsImportTesting(t *testing.T) {
 		for _, path := range importsOf(p.nonTestFiles()) {
 			dir, internal := inModule(path)
 			if path == "testing" || strings.HasPrefix(path, "testing/") || internal && testOnly(dir) {
-				t.Errorf("package %s imports %s, which is for tests alone", p.dir, path)
+				t.Errorf("package %s imports %s, which is for tests only", p.dir, path)
 			}
 		}
 	}
@@ -623,7 +622,7 @@ func TestDirectDependencies(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(modules, used, cmpopts.SortSlices(strings.Compare)); diff != "" {
-		t.Errorf("other modules are used than the table says, or by other packages (-table +source):\n%s", diff)
+		t.Errorf("the used modules differ from the table (-table +source):\n%s", diff)
 	}
 	onlyTested := []string{}
 	for path := range tested {
@@ -633,12 +632,12 @@ func TestDirectDependencies(t *testing.T) {
 	}
 	slices.Sort(onlyTested)
 	if diff := cmp.Diff(testModules, onlyTested); diff != "" {
-		t.Errorf("tests use other modules than the list says (-list +source):\n%s", diff)
+		t.Errorf("the modules of tests differ from the list (-list +source):\n%s", diff)
 	}
 }
 
-// external returns the known modules that files import, sorted. A module that
-// is in neither table is reported by its import path.
+// external returns the external modules that files import, sorted. For a module that is in
+// neither table, it returns the import path.
 func external(files []*sourceFile) []string {
 	found := make(map[string]bool)
 	for _, path := range importsOf(files) {
@@ -652,7 +651,7 @@ func external(files []*sourceFile) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// moduleOf returns the longest known module that holds a package.
+// moduleOf returns the known module with the longest path that contains a package.
 func moduleOf(path string) (module string) {
 	for _, m := range slices.Concat(slices.Collect(maps.Keys(modules)), testModules) {
 		if (path == m || strings.HasPrefix(path, m+"/")) && len(m) > len(module) {

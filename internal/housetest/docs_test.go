@@ -129,7 +129,7 @@ func checkCommand(t *testing.T, guide string, words []string) {
 	}
 	// For an unknown command, --help prints the help of pawl itself.
 	if words[0][0] != '-' && !strings.Contains(help.String(), "pawl "+words[0]) {
-		t.Errorf("%s: there is no command pawl %s", guide, words[0])
+		t.Errorf("%s: unknown command pawl %s", guide, words[0])
 		return
 	}
 	for _, w := range words[1:] {
@@ -158,7 +158,7 @@ func TestReadmeGo(t *testing.T) {
 	for _, g := range guides(t) {
 		for _, text := range g.blocks("go") {
 			if !strings.Contains(withoutIndent(string(example)), withoutIndent(text)) {
-				t.Errorf("%s shows Go that is in no example_test.go:\n%s", g.name, text)
+				t.Errorf("%s shows Go code that is in no example:\n%s", g.name, text)
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func TestGuidesTargets(t *testing.T) {
 			}
 			for _, m := range testSelector.FindAllStringSubmatch(text, -1) {
 				if !slices.ContainsFunc(funcs, func(f string) bool { return strings.Contains(f, m[1]) }) {
-					t.Errorf("%s: there is no test, benchmark or fuzz target %s", g.name, m[1])
+					t.Errorf("%s: unknown test, benchmark or fuzz target %s", g.name, m[1])
 				}
 			}
 		}
@@ -263,7 +263,7 @@ func TestGuidesLinksAndFiles(t *testing.T) {
 		}
 		for _, m := range sourceName.FindAllStringSubmatch(g.prose(), -1) {
 			if found, err := filepath.Glob(m[1]); err != nil || len(found) == 0 {
-				t.Errorf("%s names %s, which is not there (%v)", g.name, m[1], err)
+				t.Errorf("%s names %s, which does not exist (%v)", g.name, m[1], err)
 			}
 		}
 	}
@@ -296,7 +296,7 @@ func TestActionsFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
-		t.Errorf("the documented body is not what is sent (-documented +sent):\n%s", diff)
+		t.Errorf("the documented body differs from the sent one (-documented +sent):\n%s", diff)
 	}
 	for _, entry := range facts.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); !strings.Contains(g.text, "| `"+name+"` |") {

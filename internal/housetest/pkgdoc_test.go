@@ -34,9 +34,9 @@ func TestPackageDoc(t *testing.T) {
 		case len(comments) != 1:
 			t.Errorf("package %s has %d package comments: want one", p.dir, len(comments))
 		case !strings.HasPrefix(comments[0], begin):
-			t.Errorf("the comment of package %s begins %.30q: want %q", p.dir, comments[0], begin)
+			t.Errorf("the comment of package %s starts with %.30q: want %q", p.dir, comments[0], begin)
 		case len(comments[0]) < minDocLength:
-			t.Errorf("the comment of package %s says nothing: %q", p.dir, comments[0])
+			t.Errorf("the comment of package %s is too short: %q", p.dir, comments[0])
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestSizes(t *testing.T) {
 	for _, p := range modulePackages(t) {
 		for _, f := range p.nonTestFiles() {
 			if f.lines > maxFileLines {
-				t.Errorf("%s has %d lines: a file answers one question in at most %d", f.name, f.lines, maxFileLines)
+				t.Errorf("%s has %d lines, want at most %d: split the file", f.name, f.lines, maxFileLines)
 			}
 			for _, d := range f.Decls {
 				fn, ok := d.(*ast.FuncDecl)
@@ -30,7 +30,7 @@ func TestSizes(t *testing.T) {
 				}
 				lines := sourceFiles.Position(fn.End()).Line - sourceFiles.Position(fn.Pos()).Line + 1
 				if lines > maxFuncLines {
-					t.Errorf("%s: %s has %d lines: more than %d do not fit a screen", positionOf(fn), fn.Name.Name, lines, maxFuncLines)
+					t.Errorf("%s: %s has %d lines, want at most %d: split the function", positionOf(fn), fn.Name.Name, lines, maxFuncLines)
 				}
 			}
 		}
@@ -47,7 +47,7 @@ func TestNoTodoComments(t *testing.T) {
 			for _, group := range f.Comments {
 				for _, c := range group.List {
 					if mark := todoMark.FindString(c.Text); mark != "" {
-						t.Errorf("%s: a comment says %s: do it, or open an issue", positionOf(c), mark)
+						t.Errorf("%s: comment with %s: finish the work, or open an issue", positionOf(c), mark)
 					}
 				}
 			}
@@ -73,7 +73,7 @@ func TestNoReferencesToTheDesignDocument(t *testing.T) {
 		}
 		text, err := os.ReadFile(name)
 		if err == nil && utf8.Valid(text) && designReference.Match(text) {
-			t.Errorf("%s refers to a design paper: state the rule, or point to ARCHITECTURE.md", name)
+			t.Errorf("%s refers to the design document: state the rule, or refer to ARCHITECTURE.md", name)
 		}
 		return err
 	})

@@ -26,13 +26,13 @@ func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, er
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	fmt.Fprintf(log, "building %s once, into %s; this takes %s\n", t.Name, path, t.BuildTime)
+	fmt.Fprintf(log, "building %s once, into %s, which takes %s\n", t.Name, path, t.BuildTime)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", fmt.Errorf("making the folder for %s: %w", t.Name, err)
+		return "", fmt.Errorf("create the folder for %s: %w", t.Name, err)
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), "building-")
 	if err != nil {
-		return "", fmt.Errorf("making a folder to build %s in: %w", t.Name, err)
+		return "", fmt.Errorf("create a folder to build %s in: %w", t.Name, err)
 	}
 	defer os.RemoveAll(dir)
 	built := filepath.Join(dir, t.Name)
@@ -41,7 +41,7 @@ func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, er
 		return "", err
 	}
 	if err := os.Rename(built, path); err != nil {
-		return "", fmt.Errorf("putting %s in its place: %w", t.Name, err)
+		return "", fmt.Errorf("move %s to its folder: %w", t.Name, err)
 	}
 	fmt.Fprintf(log, "built %s in %s\n", t.Name, time.Since(start).Round(time.Second))
 	return path, nil
@@ -55,7 +55,7 @@ func (t Tool) fetchJars(ctx context.Context, root, out string) error {
 	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", copyJarsGoal, "-DincludeScope=runtime", "-DoutputDirectory="+out)
 	cmd.Dir = t.dir(root)
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("fetching %s with Maven from %s: %w\n%s", t.Name, cmd.Dir, err, said)
+		return fmt.Errorf("fetch %s with Maven in %s: %w\n%s", t.Name, cmd.Dir, err, said)
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (t Tool) fetchJars(ctx context.Context, root, out string) error {
 // scripts, and unpacks them if necessary.
 func (t Tool) installNode(ctx context.Context, root, out string) error {
 	if err := os.Mkdir(out, 0o755); err != nil {
-		return fmt.Errorf("making a folder for %s: %w", t.Name, err)
+		return fmt.Errorf("create a folder for %s: %w", t.Name, err)
 	}
 	for _, name := range nodePins {
 		pin, err := os.ReadFile(filepath.Join(t.dir(root), name))
@@ -72,13 +72,13 @@ func (t Tool) installNode(ctx context.Context, root, out string) error {
 			err = os.WriteFile(filepath.Join(out, name), pin, 0o600)
 		}
 		if err != nil {
-			return fmt.Errorf("copying what pins %s: %w", t.Name, err)
+			return fmt.Errorf("copy the pins of %s: %w", t.Name, err)
 		}
 	}
 	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	cmd.Dir = out
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("fetching %s with npm: %w\n%s", t.Package, err, said)
+		return fmt.Errorf("fetch %s with npm: %w\n%s", t.Package, err, said)
 	}
 	if t.Unpack == "" {
 		return nil
@@ -86,7 +86,7 @@ func (t Tool) installNode(ctx context.Context, root, out string) error {
 	cmd = exec.CommandContext(ctx, "node", "--input-type=module", "--eval", t.Unpack)
 	cmd.Dir = out
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("unpacking %s: %w\n%s", t.Package, err, said)
+		return fmt.Errorf("unpack %s: %w\n%s", t.Package, err, said)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (t Tool) createVenv(ctx context.Context, root, out string) error {
 		{filepath.Join(out, "bin", "python"), "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", filepath.Join(t.dir(root), pythonPins)},
 	} {
 		if said, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("fetching %s for Python: %w\n%s", t.Name, err, said)
+			return fmt.Errorf("fetch %s for Python: %w\n%s", t.Name, err, said)
 		}
 	}
 	return nil
@@ -121,10 +121,10 @@ func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) erro
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
-		return fmt.Errorf("building %s: %w", t.Name, err)
+		return fmt.Errorf("build %s: %w", t.Name, err)
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("building %s: is Go installed? %w", t.Name, err)
+		return fmt.Errorf("build %s, is Go installed: %w", t.Name, err)
 	}
 	p := progress{name: t.Name, log: log, start: time.Now()}
 	stop := p.report()
@@ -132,7 +132,7 @@ func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) erro
 	err = cmd.Wait()
 	stop()
 	if err != nil {
-		return fmt.Errorf("building %s from %s: %w\n%s", t.Name, cmd.Dir, err, said)
+		return fmt.Errorf("build %s in %s: %w\n%s", t.Name, cmd.Dir, err, said)
 	}
 	return nil
 }

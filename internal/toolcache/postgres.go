@@ -30,7 +30,7 @@ func FindPostgres() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errors.New("PostgreSQL is not there: install it (Debian: apt-get install postgresql), or run `go run ./tools/test -build` in Pawl's repository once")
+	return "", errors.New("PostgreSQL is not installed: install it (Debian: apt-get install postgresql), or run `go run ./tools/test -build` in Pawl's repository once")
 }
 
 func hasPostgres(dir string) bool {
@@ -59,25 +59,25 @@ func BuildPostgres(ctx context.Context, root string, log io.Writer) error {
 	dir := postgresDir()
 	fmt.Fprintf(log, "downloading PostgreSQL once, into %s\n", dir)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return fmt.Errorf("making a folder for PostgreSQL: %w", err)
+		return fmt.Errorf("create a folder for PostgreSQL: %w", err)
 	}
 	part, err := os.MkdirTemp(filepath.Dir(dir), "unpacking-")
 	if err != nil {
-		return fmt.Errorf("making a folder for PostgreSQL: %w", err)
+		return fmt.Errorf("create a folder for PostgreSQL: %w", err)
 	}
 	defer os.RemoveAll(part)
 	if err := os.Chmod(part, 0o755); err != nil {
-		return fmt.Errorf("making a folder for PostgreSQL: %w", err)
+		return fmt.Errorf("create a folder for PostgreSQL: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "go", "run", ".", part)
 	cmd.Dir = filepath.Join(root, "tools", "postgres")
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("downloading PostgreSQL: %w", err)
+		return fmt.Errorf("download PostgreSQL: %w", err)
 	}
 	if err := os.Rename(part, dir); err != nil && !hasPostgres(filepath.Join(dir, "bin")) {
-		return fmt.Errorf("putting PostgreSQL in its place: %w", err)
+		return fmt.Errorf("move PostgreSQL to its folder: %w", err)
 	}
 	return nil
 }

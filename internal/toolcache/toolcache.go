@@ -104,13 +104,13 @@ var Restate = Tool{
 }
 
 // ErrNoJava is returned when java or mvn is not installed.
-var ErrNoJava = errors.New("java and mvn are not both installed (Debian: apt-get install default-jre-headless maven)")
+var ErrNoJava = errors.New("java or mvn is not installed (Debian: apt-get install default-jre-headless maven)")
 
 // ErrNoNode is returned when node or npm is not installed.
-var ErrNoNode = errors.New("node and npm are not both installed (Debian: apt-get install nodejs npm)")
+var ErrNoNode = errors.New("node or npm is not installed (Debian: apt-get install nodejs npm)")
 
 // ErrNoChromium is returned on systems without a pinned browser.
-var ErrNoChromium = errors.New("the pinned browser is there for Linux on x86-64 alone")
+var ErrNoChromium = errors.New("the pinned browser is available for Linux on x86-64 only")
 
 // ErrNoPython is returned when Python, or its module venv, is not installed.
 var ErrNoPython = errors.New("python3 with venv is not installed (Debian: apt-get install python3-venv)")
@@ -143,7 +143,7 @@ const rootModule = "module github.com/pawlhq/pawl"
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("finding the repository: %w", err)
+		return "", fmt.Errorf("find the repository: %w", err)
 	}
 	for {
 		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
@@ -152,7 +152,7 @@ func Root() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("not inside Pawl's repository: change into it")
+			return "", errors.New("the working directory is outside Pawl's repository: change into the repository")
 		}
 		dir = parent
 	}
@@ -185,7 +185,7 @@ func (t Tool) Path(root string) (string, error) {
 	for _, name := range pins {
 		b, err := os.ReadFile(filepath.Join(t.dir(root), name))
 		if err != nil {
-			return "", fmt.Errorf("what pins %s is missing: %w", t.Name, err)
+			return "", fmt.Errorf("read the pins of %s: %w", t.Name, err)
 		}
 		h.Write(b)
 	}

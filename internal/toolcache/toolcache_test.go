@@ -16,7 +16,7 @@ func TestRootIsTheRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "internal", "toolcache", "toolcache.go")); err != nil {
-		t.Errorf("Root() = %s, which is not it: %v", root, err)
+		t.Errorf("Root() = %s, which is not the repository: %v", root, err)
 	}
 }
 
@@ -97,16 +97,16 @@ func TestBuildOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), "building hello once") {
-		t.Errorf("log = %q, want it to say what is built", &log)
+		t.Errorf("log = %q, want the name of the tool", &log)
 	}
 	log.Reset()
 	again, err := tool.Build(t.Context(), root, &log)
 	if err != nil || again != path || log.Len() != 0 {
-		t.Errorf("second Build = %s, %v, saying %q; want %s and silence", again, err, &log, path)
+		t.Errorf("second Build = %s, %v, logging %q; want %s and no log", again, err, &log, path)
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
 	if err != nil || len(left) != 1 {
-		t.Errorf("the cache holds %v (%v), want the binary alone", left, err)
+		t.Errorf("the cache holds %v (%v), want only the binary", left, err)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestBuildFails(t *testing.T) {
 	root, tool := hello(t, "package main\n\nfunc main() { nonsense }\n")
 	var log bytes.Buffer
 	if _, err := tool.Build(t.Context(), root, &log); err == nil || !strings.Contains(err.Error(), "undefined: nonsense") {
-		t.Errorf("Build of what does not compile = %v, want the compiler's words", err)
+		t.Errorf("Build of invalid source = %v, want the compiler's output", err)
 	}
 	path, err := tool.Path(root)
 	if err != nil {

@@ -68,7 +68,7 @@ func TestMutants(t *testing.T) {
 		t.Parallel()
 		none := Mutant{Name: "none", Budget: most}
 		if r := none.run(t); r.killed() {
-			t.Errorf("the protocol itself: %v", r.violated)
+			t.Errorf("the unchanged protocol violates %v", r.violated)
 		}
 	})
 	if *whole {

@@ -17,7 +17,7 @@ func OnDisk(ctx context.Context, t testing.TB, dir, size string, command ...stri
 		return exec.CommandContext(ctx, "unshare", append([]string{"--map-root-user", "--mount", "sh", "-c", script, dir}, command...)...)
 	}
 	if out, err := wrap("true").CombinedOutput(); err != nil {
-		require(t, fmt.Errorf("a command cannot have a disk of its own here: %w: %s", err, out))
+		require(t, fmt.Errorf("this machine cannot give a command its own disk: %w: %s", err, out))
 	}
 	return wrap(command...)
 }

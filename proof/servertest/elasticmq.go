@@ -72,7 +72,7 @@ func (q *Queues) NewQueue(t testing.TB, attributes map[string]string) string {
 		QueueName: aws.String("t-" + rand.Text()), Attributes: attributes,
 	})
 	if err != nil {
-		t.Fatalf("creating a queue: %v", err)
+		t.Fatalf("create a queue: %v", err)
 	}
 	return *made.QueueUrl
 }

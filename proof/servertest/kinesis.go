@@ -107,13 +107,13 @@ func (s *Streams) NewStream(t testing.TB, shards int32) string {
 	t.Helper()
 	name := "t-" + strings.ToLower(rand.Text())
 	if _, err := s.Client().CreateStream(t.Context(), &kinesis.CreateStreamInput{StreamName: &name, ShardCount: &shards}); err != nil {
-		t.Fatalf("creating a stream on %s: %v", s.Name, err)
+		t.Fatalf("create a stream on %s: %v", s.Name, err)
 	}
 	s.WaitActive(t, name)
 	return name
 }
 
-var errNotActive = errors.New("it is not active yet")
+var errNotActive = errors.New("not active yet")
 
 // WaitActive waits until the stream is active.
 func (s *Streams) WaitActive(t testing.TB, stream string) {
@@ -126,6 +126,6 @@ func (s *Streams) WaitActive(t testing.TB, stream string) {
 		return err
 	})
 	if err != nil {
-		t.Fatalf("waiting for stream %s on %s: %v", stream, s.Name, err)
+		t.Fatalf("wait for stream %s on %s: %v", stream, s.Name, err)
 	}
 }

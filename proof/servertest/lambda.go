@@ -181,7 +181,7 @@ func (e *Environment) thaw(ctx context.Context) error {
 		return nil
 	case err := <-e.ended:
 		e.cmd = nil
-		return fmt.Errorf("the process ended before it asked for an invocation: %v", err)
+		return fmt.Errorf("the process ended before it requested an invocation: %v", err)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

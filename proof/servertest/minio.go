@@ -58,7 +58,7 @@ func MinIO(t testing.TB, o Options) *Server {
 	// A new server answers before it has loaded the configuration of its buckets, and would
 	// overwrite newer settings.
 	if err := poll(t.Context(), nil, s.minioLoaded); err != nil {
-		t.Fatalf("starting MinIO: %v", err)
+		t.Fatalf("start MinIO: %v", err)
 	}
 	return s
 }
@@ -79,7 +79,7 @@ func (s *Server) notifyMinIO(t testing.TB, bucket string) {
 		return err
 	})
 	if err != nil {
-		t.Fatalf("asking MinIO for notifications of %s: %v", bucket, err)
+		t.Fatalf("configure notifications of %s on MinIO: %v", bucket, err)
 	}
 }
 

@@ -51,7 +51,7 @@ func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Cleanup(func() {
 		s.Stop()
 		if err := os.RemoveAll(dir); err != nil {
-			t.Errorf("removing the data of PostgreSQL: %v", err)
+			t.Errorf("remove the data of PostgreSQL: %v", err)
 		}
 	})
 	password := secret()
@@ -114,7 +114,7 @@ func (s *PostgresServer) Start() {
 	p := &pgProcess{cmd: s.command(filepath.Join(s.bin, "postgres"), args...), exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	if err := p.cmd.Start(); err != nil {
-		s.t.Fatalf("starting PostgreSQL: %v", err)
+		s.t.Fatalf("start PostgreSQL: %v", err)
 	}
 	go func() {
 		_ = p.cmd.Wait() // its output is logged
@@ -130,7 +130,7 @@ func (s *PostgresServer) Start() {
 		return conn.Close(ctx)
 	})
 	if err != nil {
-		s.t.Fatalf("starting PostgreSQL: %v; it said:\n%s", err, p.out.String())
+		s.t.Fatalf("start PostgreSQL: %v; output:\n%s", err, p.out.String())
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *PostgresServer) Stop() {
 	select {
 	case <-p.exited:
 	case <-time.After(startTimeout):
-		s.t.Errorf("PostgreSQL does not stop; it said:\n%s", p.out.String())
+		s.t.Errorf("PostgreSQL does not stop; output:\n%s", p.out.String())
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}
@@ -188,7 +188,7 @@ func (s *PostgresServer) Exec(sql string) {
 func (s *PostgresServer) URLWith(edit func(u *url.URL, parameters url.Values)) string {
 	u, err := url.Parse(s.URL)
 	if err != nil {
-		panic(fmt.Sprintf("a URL of our own making: %v", err))
+		panic(fmt.Sprintf("parse our own URL: %v", err))
 	}
 	parameters := u.Query()
 	edit(u, parameters)

@@ -50,7 +50,7 @@ func start(t testing.TB, name string, command func(addr string) *exec.Cmd, ready
 	for range startTries {
 		addr, perr := freePort()
 		if perr != nil {
-			t.Fatalf("no port for %s: %v", name, perr)
+			t.Fatalf("find a port for %s: %v", name, perr)
 		}
 		if err = startOnce(t, name, command(addr), ready); err == nil {
 			return
@@ -59,10 +59,10 @@ func start(t testing.TB, name string, command func(addr string) *exec.Cmd, ready
 			break
 		}
 	}
-	t.Fatalf("starting %s: %v", name, err)
+	t.Fatalf("start %s: %v", name, err)
 }
 
-var errExited = errors.New("it ended at once")
+var errExited = errors.New("the process exited at once")
 
 func startOnce(t testing.TB, name string, cmd *exec.Cmd, ready func(context.Context) error) error {
 	p := &process{exited: make(chan struct{})}
@@ -81,12 +81,12 @@ func startOnce(t testing.TB, name string, cmd *exec.Cmd, ready func(context.Cont
 	}
 	if err := poll(t.Context(), p.exited, ready); err != nil {
 		end()
-		return fmt.Errorf("%w; it said:\n%s", err, p.out.String())
+		return fmt.Errorf("%w; output:\n%s", err, p.out.String())
 	}
 	t.Cleanup(func() {
 		end()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", name, p.out.String())
+			t.Logf("output of %s:\n%s", name, p.out.String())
 		}
 	})
 	return nil

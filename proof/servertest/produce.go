@@ -78,7 +78,7 @@ func (s *Streams) Produce(ctx context.Context, stream string, l Load) error {
 				continue // a reshard is in progress
 			}
 			if err != nil {
-				return fmt.Errorf("producing for %s: %w", stream, err)
+				return fmt.Errorf("put records into %s: %w", stream, err)
 			}
 			var refused []types.PutRecordsRequestEntry
 			for i, answer := range out.Records {

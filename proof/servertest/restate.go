@@ -38,7 +38,7 @@ func Restate(t testing.TB, folder string) *RestateServer {
 	// npm installs only the program for this machine.
 	programs, err := filepath.Glob(filepath.Join(folder, "node_modules", "@restatedev", "restate-server-*", "bin", "restate-server"))
 	if err != nil || len(programs) != 1 {
-		t.Fatalf("%s holds %d programs of Restate, %v: want one; is there a Restate for this machine?", folder, len(programs), err)
+		t.Fatalf("%s holds %d programs of Restate, %v: want one: Restate may not support this machine", folder, len(programs), err)
 	}
 	start(t, "restate", func(string) *exec.Cmd {
 		cmd := exec.Command(programs[0],
@@ -60,7 +60,7 @@ func (s *RestateServer) ready(ctx context.Context) error {
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("its health is %s", resp.Status)
+		return fmt.Errorf("health check: %s", resp.Status)
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func (s *Server) NewBucket(t testing.TB) string {
 	name := "t-" + strings.ToLower(rand.Text())
 	_, err := s.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name})
 	if err != nil {
-		t.Fatalf("creating a bucket on %s: %v", s.Name, err)
+		t.Fatalf("create a bucket on %s: %v", s.Name, err)
 	}
 	return name
 }
@@ -115,7 +115,7 @@ func (s *Server) NewBucket(t testing.TB) string {
 func (s *Server) Notify(t testing.TB, bucket string) {
 	t.Helper()
 	if s.notify == nil {
-		t.Fatalf("%s was started without a webhook, or has none", s.Name)
+		t.Fatalf("%s has no webhook", s.Name)
 	}
 	s.notify(t, bucket)
 }
@@ -124,7 +124,7 @@ func (s *Server) Notify(t testing.TB, bucket string) {
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("left out by -short: `go run ./tools/test -ci` runs it")
+		t.Skip("skipped by -short: `go run ./tools/test -ci` runs it")
 	}
 }
 

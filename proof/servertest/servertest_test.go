@@ -60,7 +60,7 @@ func TestNotifications(t *testing.T) {
 					delete(missing, r.EventName)
 				}
 			case <-deadline:
-				t.Fatalf("never heard of %v", missing)
+				t.Fatalf("no notification about %v", missing)
 			}
 		}
 	})
@@ -85,7 +85,7 @@ func TestServerThatEnds(t *testing.T) {
 	s := &Server{Name: "none", Endpoint: "http://127.0.0.1:1", Region: "us-east-1"}
 	err = startOnce(t, s.Name, exec.Command(sh, "-c", "echo port is taken; exit 3"), s.ready)
 	if !errors.Is(err, errExited) || !strings.Contains(err.Error(), "port is taken") {
-		t.Errorf("try = %v, want errExited and the program's own words", err)
+		t.Errorf("startOnce = %v, want errExited and the program's output", err)
 	}
 }
 

@@ -66,7 +66,7 @@ func withBasic(hook, authorization string) (string, error) {
 	}
 	encoded, ok := strings.CutPrefix(authorization, "Basic ")
 	if !ok {
-		return "", errors.New("versitygw sends no Authorization but Basic")
+		return "", errors.New("versitygw supports Basic authorization only")
 	}
 	pair, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {

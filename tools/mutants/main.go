@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string) int {
 			fmt.Fprintln(os.Stderr, "tools/mutants:", err)
 			return 1
 		case conflicts > 0:
-			fmt.Fprintf(os.Stderr, "tools/mutants: %d patches need an edit by hand\n", conflicts)
+			fmt.Fprintf(os.Stderr, "tools/mutants: %d patches need a manual edit\n", conflicts)
 			return 3
 		}
 		return 0
@@ -69,7 +69,7 @@ func list(w io.Writer, all []mutants.Mutant) {
 		if m.Test != nil {
 			check = "go test " + strings.Join(m.Test.Args, " ")
 		}
-		fmt.Fprintf(w, "%s\n  if missing: %s\n  noticed by: %s\n", m.Name, m.Why, check)
+		fmt.Fprintf(w, "%s\n  if missing: %s\n  detected by: %s\n", m.Name, m.Why, check)
 		if m.From != "" {
 			fmt.Fprintf(w, "  known from: %s\n", m.From)
 		}

@@ -54,7 +54,7 @@ func (p *patch) update(ctx context.Context, diffs []*gitdiff.File) (rewritten bo
 			return false, conflict{err}
 		}
 		if err != nil {
-			return false, fmt.Errorf("read what the patch changes: %w", err)
+			return false, fmt.Errorf("read the file that the patch changes: %w", err)
 		}
 		changed, err := mutants.Apply(string(current), d)
 		if err != nil {
@@ -95,7 +95,7 @@ func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (str
 	}
 	id := strings.TrimSpace(string(commit))
 	if id == "" {
-		return "", conflict{errors.New("the patch does not apply, and was never committed: make it again")}
+		return "", conflict{errors.New("the patch does not apply, and was never committed: create it again")}
 	}
 	base, err := git(ctx, p.root, "show", id+":"+d.OldName)
 	if err != nil {
@@ -114,11 +114,11 @@ func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (str
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() > 0 && exit.ExitCode() < 128:
-		return "", conflict{fmt.Errorf("%s has changed where the patch changes it:\n%s", d.OldName, conflictParts(string(merged)))}
+		return "", conflict{fmt.Errorf("%s and the patch change the same lines:\n%s", d.OldName, conflictParts(string(merged)))}
 	case err != nil:
 		return "", err
 	case string(merged) == current:
-		return "", conflict{fmt.Errorf("%s has the change already: is the rule gone?", d.OldName)}
+		return "", conflict{fmt.Errorf("%s already contains the change: check whether the rule still exists", d.OldName)}
 	}
 	return string(merged), nil
 }

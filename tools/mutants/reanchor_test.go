@@ -97,8 +97,8 @@ func TestPatchesAreMerged(t *testing.T) {
 
 func TestConflictsKeepThePatch(t *testing.T) {
 	for name, tc := range map[string]struct{ source, want string }{
-		"the line has changed":  {strings.Replace(source, "m", "m!", 1), "late.patch: x.go has changed where the patch changes it:\n<<<<<<< current\nm!"},
-		"the mutation is there": {strings.Replace(source, "m", "M", 1), "late.patch: x.go has the change already"},
+		"the line has changed":  {strings.Replace(source, "m", "m!", 1), "late.patch: x.go and the patch change the same lines:\n<<<<<<< current\nm!"},
+		"the mutation is there": {strings.Replace(source, "m", "M", 1), "late.patch: x.go already contains the change"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRepo(t)

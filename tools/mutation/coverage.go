@@ -29,14 +29,14 @@ func (p position) compare(q position) int {
 func widen(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return fmt.Errorf("reading the coverage: %w", err)
+		return fmt.Errorf("read the coverage: %w", err)
 	}
 	wide, err := widened(string(text))
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(name, []byte(wide), 0o600); err != nil {
-		return fmt.Errorf("writing the coverage: %w", err)
+		return fmt.Errorf("write the coverage: %w", err)
 	}
 	return nil
 }

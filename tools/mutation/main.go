@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	dir, err := os.MkdirTemp("", "pawl-mutation-")
 	if err != nil {
-		return fmt.Errorf("making a folder for the go command: %w", err)
+		return fmt.Errorf("create a folder for the go command: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	env, err := environment(dir)
@@ -105,14 +105,14 @@ func parse(args []string) (flags, packages []string) {
 func environment(dir string) ([]string, error) {
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
-		return nil, fmt.Errorf("is Go installed? %w", err)
+		return nil, fmt.Errorf("find the go command, is Go installed: %w", err)
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("finding this program: %w", err)
+		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	if err := os.Symlink(self, filepath.Join(dir, filepath.Base(goCommand))); err != nil {
-		return nil, fmt.Errorf("standing in for the go command: %w", err)
+		return nil, fmt.Errorf("replace the go command: %w", err)
 	}
 	return append(os.Environ(), realGo+"="+goCommand,
 		"PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"),

@@ -38,6 +38,6 @@ func TestCoverageBlocksAreWidened(t *testing.T) {
 		t.Errorf("widened: %v (-want +got):\n%s", err, diff)
 	}
 	if _, err := widened("mode: set\nnonsense\n"); err == nil {
-		t.Error("widened takes nonsense")
+		t.Error("widened accepts an invalid profile")
 	}
 }

@@ -54,7 +54,7 @@ func printChosen(w io.Writer, what string, chosen, left []candidate) {
 		fmt.Fprintf(w, "  %s: %s\n", why, strings.Join(reasons[why], ", "))
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(w, "  left to make nightly: %s\n", strings.Join(names(left), ", "))
+		fmt.Fprintf(w, "  skipped until make nightly: %s\n", strings.Join(names(left), ", "))
 	}
 }
 

@@ -60,14 +60,14 @@ func (c *changes) findBase(ctx context.Context) (commit, why string) {
 	}
 	at, err := c.git(ctx, "show", "-s", "--format=%ct", "HEAD")
 	if err != nil {
-		return "", "there is no history"
+		return "", "no history"
 	}
 	seconds, _ := strconv.ParseInt(at, 10, 64)
 	commit, err = c.git(ctx, "rev-list", "-1", "--first-parent", fmt.Sprintf("--min-age=%d", seconds-lookBackSeconds), "HEAD")
 	if err != nil || commit == "" {
-		return "", "there is no tag, and no commit that is a day older"
+		return "", "no tag, and no commit that is a day older"
 	}
-	return commit, "a day older on the same branch, as there is no tag"
+	return commit, "a day older on the same branch, because there is no tag"
 }
 
 // git returns git's output. The folder may belong to another user.

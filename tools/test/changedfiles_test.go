@@ -131,7 +131,7 @@ func TestMergeTargetsExist(t *testing.T) {
 	}
 	for _, want := range mergeTargets {
 		if !slices.ContainsFunc(targets, func(t target) bool { return t.String() == want }) {
-			t.Errorf("there is no target %s", want)
+			t.Errorf("no target %s", want)
 		}
 	}
 }

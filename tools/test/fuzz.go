@@ -56,7 +56,7 @@ func (t target) fuzz(ctx context.Context, root string, each time.Duration) error
 	if err == nil || isDeadlineRace(said.String()) {
 		return nil
 	}
-	return fmt.Errorf("%s; repeat it with: %s", t.name, t.repeat(said.String()))
+	return fmt.Errorf("%s: repeat with: %s", t.name, t.repeat(said.String()))
 }
 
 // failingInput matches the file of a failing input.
@@ -92,7 +92,7 @@ var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
 func fuzzTargets(ctx context.Context, root string, packages []string) ([]target, error) {
 	targets, err := findTests(ctx, root, packages, fuzzTest)
 	if err == nil && len(targets) == 0 {
-		err = fmt.Errorf("there is no fuzz target in %s", strings.Join(packages, " "))
+		err = fmt.Errorf("no fuzz target in %s", strings.Join(packages, " "))
 	}
 	return targets, err
 }
@@ -104,7 +104,7 @@ func findTests(ctx context.Context, root string, packages []string, declared *re
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking go for the test files: %w", err)
+		return nil, fmt.Errorf("list the test files: %w", err)
 	}
 	var targets []target
 	for line := range strings.Lines(string(out)) {
@@ -114,7 +114,7 @@ func findTests(ctx context.Context, root string, packages []string, declared *re
 		}
 		text, err := os.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("looking for tests: %w", err)
+			return nil, fmt.Errorf("find tests: %w", err)
 		}
 		for _, m := range declared.FindAllSubmatch(text, -1) {
 			targets = append(targets, target{pkg, string(m[1])})

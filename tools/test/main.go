@@ -113,7 +113,7 @@ func build(ctx context.Context, root string, o options) error {
 		_, err := tool.Build(ctx, root, os.Stdout)
 		switch {
 		case toolcache.IsMissingRuntime(err) && os.Getenv("CI") == "":
-			fmt.Printf("left out: tests on %v\n", err)
+			fmt.Printf("skipped: tests that need %v\n", err)
 		case err != nil:
 			return err
 		}

@@ -27,9 +27,9 @@ func (n *nightly) steps(ctx context.Context) []step {
 	seed := strconv.FormatUint(n.seed, 10)
 	worlds, lockWorlds := n.count(1, 10_000_000), n.count(1, 1_000_000)
 	add("worlds", worlds+" worlds", "run", "./cmd/pawl", "simulate", "--histories", worlds, "--seed", seed)
-	add("lock's worlds", lockWorlds+" worlds", "test", "./lock", "-run", "^TestWorlds$", "-count=1", "-timeout", "6h", "-v", "-histories", lockWorlds, "-seed", seed)
-	add("archive's worlds", lockWorlds+" worlds", "test", "./archive", "-run", "^TestWorlds$", "-count=1", "-timeout", "12h", "-v", "-histories", lockWorlds, "-seed", seed)
-	add("files' worlds", lockWorlds+" worlds", "test", "./files/internal/world", "-run", "^TestWorlds$", "-count=1", "-timeout", "12h", "-v", "-histories", lockWorlds, "-seed", seed)
+	add("lock worlds", lockWorlds+" worlds", "test", "./lock", "-run", "^TestWorlds$", "-count=1", "-timeout", "6h", "-v", "-histories", lockWorlds, "-seed", seed)
+	add("archive worlds", lockWorlds+" worlds", "test", "./archive", "-run", "^TestWorlds$", "-count=1", "-timeout", "12h", "-v", "-histories", lockWorlds, "-seed", seed)
+	add("files worlds", lockWorlds+" worlds", "test", "./files/internal/world", "-run", "^TestWorlds$", "-count=1", "-timeout", "12h", "-v", "-histories", lockWorlds, "-seed", seed)
 	scopes, explore := "small scopes", []string{"test", "./proof/sim", "-run", "^TestExplore$", "-count=1", "-timeout", "12h", "-v"}
 	if n.scale >= 1 {
 		scopes, explore = "all scopes", append(explore, "-whole")
@@ -43,7 +43,7 @@ func (n *nightly) steps(ctx context.Context) []step {
 	add("kills", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./proof/e2e", "-run", "^TestKills$", "-count=1", "-timeout", "6h", "-v",
 		"-rounds", rounds, "-kills", kills, "-stops", stops)
 	rounds = n.count(1, 3)
-	add("kills, with queues", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./proof/e2e", "-run", "^TestQueueKills$", "-count=1", "-timeout", "6h", "-v",
+	add("kills with queues", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./proof/e2e", "-run", "^TestQueueKills$", "-count=1", "-timeout", "6h", "-v",
 		"-rounds", rounds, "-kills", kills, "-stops", stops)
 	increments := n.count(1, 2000)
 	add("counter", increments+" updates", "test", "./proof/e2e", "-run", "^TestCounter$", "-count=1", "-timeout", "1h", "-v", "-increments", increments)
@@ -55,10 +55,10 @@ func (n *nightly) steps(ctx context.Context) []step {
 	add("files", uploads+" uploads, "+uploadKills+" kills, "+uploadStops+" stops", "test", "./proof/e2e", "-run", "^TestFiles$", "-count=1", "-timeout", "2h", "-v",
 		"-uploads", uploads, "-uploadkills", uploadKills, "-uploadstops", uploadStops)
 	begins, beginKills := n.count(2000, 100_000), n.count(10, 200)
-	add("begins of files", begins+" uploads, "+beginKills+" kills", "test", "./proof/e2e", "-run", "^TestFilesBegins$", "-count=1", "-timeout", "2h", "-v",
+	add("begun files", begins+" uploads, "+beginKills+" kills", "test", "./proof/e2e", "-run", "^TestFilesBegins$", "-count=1", "-timeout", "2h", "-v",
 		"-begins", begins, "-beginkills", beginKills)
 	examples := n.count(10, 2000)
-	add("requests to files", examples+" for each operation", "test", "./files/filesapi", "-run", "^TestSchemathesis$", "-count=1", "-timeout", "2h", "-v", "-examples", examples)
+	add("requests to the files API", examples+" for each operation", "test", "./files/filesapi", "-run", "^TestSchemathesis$", "-count=1", "-timeout", "2h", "-v", "-examples", examples)
 	records, archiveKills, archiveStops := n.count(20_000, 200_000), n.count(5, 50), n.count(1, 10)
 	add("archive", records+" records, "+archiveKills+" kills, "+archiveStops+" stops", "test", "./proof/e2e", "-run", "^TestArchive$", "-count=1", "-timeout", "2h", "-v",
 		"-archiverecords", records, "-archivekills", archiveKills, "-archivestops", archiveStops)
@@ -66,7 +66,7 @@ func (n *nightly) steps(ctx context.Context) []step {
 	add("many workers", objects+" objects, "+strikes+" kills of two", "test", "./proof/e2e", "-run", "^TestManyWorkers$", "-count=1", "-timeout", "2h", "-v",
 		"-objects", objects, "-strikes", strikes)
 	share := strconv.Itoa(max(1, 50-int(n.scale*49)))
-	add("published traffic", "a part in "+share, "test", "./proof/e2e", "-run", "^TestTraffic$", "-count=1", "-timeout", "6h", "-v", "-share", share)
+	add("published traffic", "one part in "+share, "test", "./proof/e2e", "-run", "^TestTraffic$", "-count=1", "-timeout", "6h", "-v", "-share", share)
 	due := n.count(10_000, 100_000)
 	add("sweepers", due+" rows", "test", "./proof/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
 

@@ -10,17 +10,17 @@ import (
 const usage = `usage: go run ./tools/test [-ci] [-fuzz 10s] [go test flags] [packages]
        go run ./tools/test -lint | -build | -nightly [-scale 0.01]
 
-Builds MinIO and versitygw once, vets, and tests everything but what takes long or needs
-Java, Node, Python, Terraform or a browser. The end of its output says what that is. Nothing
-is left out of the packages that are named, nor of what -run selects.
-  -ci          do what must pass before a change is merged: gofmt, staticcheck's checks, golangci-lint, the race
-               detector (except for simulated worlds and most repetitions of other tests of one thread), the
-               mutants of what has changed, and four fuzz targets for 10 seconds each. Nothing may be missing
-  -fuzz 10s    also fuzz each target of the packages for so long, one after the other
-  -lint        check formatting and run golangci-lint, and nothing else
-  -build       build all servers and tools, and nothing else
-  -nightly     play millions of worlds, all mutants, a thousand kills, and fuzz each target for a minute
-  -scale 0.01  with so much of a night's budgets
+Builds MinIO and versitygw once, vets, and runs all tests except long ones and those that need
+Java, Node, Python, Terraform or a browser. It lists the skipped tests at the end. It skips nothing
+if packages or -run are given.
+  -ci          run all checks for a merge: gofmt, staticcheck's checks, golangci-lint, the race detector (except
+               for simulated worlds and most repetitions of other single-threaded tests), the mutants of the
+               changed code, and four fuzz targets for 10 seconds each. Missing programs are an error
+  -fuzz 10s    also fuzz each target of the packages for this long, one at a time
+  -lint        only check formatting and run golangci-lint
+  -build       only build the servers and tools
+  -nightly     run millions of worlds, all mutants and a thousand kills, and fuzz each target for a minute
+  -scale 0.01  multiply the budgets of -nightly by this factor
 Everything else is passed to go test.
 `
 

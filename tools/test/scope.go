@@ -39,7 +39,7 @@ func (o options) findScope(ctx context.Context, root string) (*scope, error) {
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("listing packages: %w", err)
+		return nil, fmt.Errorf("list packages: %w", err)
 	}
 	s.packages = strings.Fields(string(out))
 	if s.known, err = mutants.Read(os.DirFS(root)); err != nil {
@@ -64,18 +64,18 @@ var longTest = regexp.MustCompile(`(?m)^func (Test\w*)\(t \*testing\.T\) \{\n\ts
 
 // leftOut describes the tests that a quick run skips.
 func (s *scope) leftOut() string {
-	list := []string{"whatever needs Java, Node, Python, Terraform or a browser", "most of TestExplore and TestKills"}
+	list := []string{"tests that need Java, Node, Python, Terraform or a browser", "most of TestExplore and TestKills"}
 	for _, t := range s.long {
 		list = append(list, t.name)
 	}
-	return "left out, but not by `go run ./tools/test -ci`: " + strings.Join(list, ", ") + "; -ci runs some mutants, and make nightly all"
+	return "skipped tests, which `go run ./tools/test -ci` runs: " + strings.Join(list, ", ") + "; -ci runs some mutants, make nightly runs all"
 }
 
 // reduce removes fuzz targets and mutants that other runs cover.
 func (s *scope) reduce(c *changes) {
-	fmt.Printf("== what is left out\n%s\n", c)
+	fmt.Printf("== selection\n%s\n", c)
 	s.targets = slices.DeleteFunc(s.targets, func(t target) bool { return !slices.Contains(mergeTargets, t.String()) })
-	fmt.Printf("fuzz targets: %v; the others are left to make nightly\n", s.targets)
+	fmt.Printf("fuzz targets: %v; make nightly runs the others\n", s.targets)
 	if slices.Contains(s.packages, mutantsPackage) {
 		chosen, left := choose(mutantCandidates(s.known, c), maxMutants)
 		printChosen(os.Stdout, "mutants", chosen, left)

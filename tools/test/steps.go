@@ -88,9 +88,9 @@ func (s *scope) testSteps(o options) []step {
 		add("go test", watched, append(parallelism(), o.args...)...)
 	default:
 		add("go test -race", watched, slices.Concat([]string{"-race"}, parallelism(), o.args)...)
-		add("go test, the worlds", worlds, o.args...)
+		add("go test, simulated worlds", worlds, o.args...)
 		if slices.Contains(watched, lockPackage) && !o.selectsTests() {
-			add("go test, what plays less with -race", reducedPackages, append([]string{"-run", reducedTests}, o.args...)...)
+			add("go test, reduced packages without -race", reducedPackages, append([]string{"-run", reducedTests}, o.args...)...)
 		}
 	}
 	if !o.isQuick() && slices.Contains(s.packages, "github.com/pawlhq/pawl/cmd/pawl/demo") {
@@ -100,7 +100,7 @@ func (s *scope) testSteps(o options) []step {
 	if len(s.mutants) == 0 {
 		which = []string{"-skip", "^TestMutants$"}
 	}
-	add("go test, the mutants", mutants, append(which, o.args...)...)
+	add("go test, mutants", mutants, append(which, o.args...)...)
 	return all
 }
 
@@ -193,7 +193,7 @@ func commandTo(ctx context.Context, out io.Writer, dir, name string, args ...str
 func format(ctx context.Context, root string) error {
 	goroot, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
-		return fmt.Errorf("asking go for its folder: %w", err)
+		return fmt.Errorf("find the Go installation: %w", err)
 	}
 	gofmt := filepath.Join(strings.TrimSpace(string(goroot)), "bin", "gofmt")
 	if _, err := os.Stat(gofmt); err != nil {
@@ -203,7 +203,7 @@ func format(ctx context.Context, root string) error {
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("running gofmt: %w", err)
+		return fmt.Errorf("run gofmt: %w", err)
 	}
 	if len(out) > 0 {
 		return fmt.Errorf("run `gofmt -w` on:\n%s", out)
@@ -215,13 +215,13 @@ func format(ctx context.Context, root string) error {
 func needCompiler(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED", "CC").Output()
 	if err != nil {
-		return fmt.Errorf("asking go for its C compiler: %w", err)
+		return fmt.Errorf("find the C compiler: %w", err)
 	}
 	// go env also reports CGO_ENABLED=0 if it finds no compiler.
 	enabled, cc, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	cc, _, _ = strings.Cut(cc, " ")
 	if _, err := exec.LookPath(cc); err != nil || enabled != "1" {
-		return errors.New("-race needs a C compiler: install gcc (Debian: apt-get install gcc libc6-dev), or unset CGO_ENABLED, or leave -ci out")
+		return errors.New("-race needs a C compiler: install gcc (Debian: apt-get install gcc libc6-dev), or unset CGO_ENABLED, or remove -ci")
 	}
 	return nil
 }
