@@ -1,4 +1,4 @@
-// Command bento is Bento with the components that BenchmarkSQS needs.
+// Command bento is Bento with what BenchmarkSQS needs of it.
 package main
 
 import (

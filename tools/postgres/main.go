@@ -1,5 +1,5 @@
-// Command postgres unpacks the programs of PostgreSQL into a folder, for tests on machines without an
-// installed PostgreSQL:
+// Command postgres unpacks the programs of PostgreSQL into a folder, for tests on
+// machines that have none installed:
 //
 //	go run . FOLDER
 package main
@@ -24,8 +24,8 @@ func main() {
 	}
 }
 
-// unpack starts a server once, because that makes the library unpack it. The start fails for root,
-// but the programs are unpacked anyway.
+// unpack starts a server once, which is how the library unpacks it. That root may
+// not start it matters to nobody: the programs are there.
 func unpack(dir string) error {
 	scratch, err := os.MkdirTemp("", "pawl-postgres-")
 	if err != nil {
