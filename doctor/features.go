@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Safety is whether a feature of Pawl is safe with a store.
+// Safety is the degree of safety of a feature with a store.
 type Safety string
 
 // The degrees of safety.
@@ -90,7 +90,7 @@ var needs = []struct {
 // limit is the limit of a feature if a check is not OK.
 type limit struct{ check, detail string }
 
-// ignoredParts are what a store ignores if the verdict of a check is Ignored.
+// ignoredParts names the ignored part of a request for checks with the verdict Ignored.
 var ignoredParts = map[string]string{
 	createOnce:   "If-None-Match",
 	replaceMatch: "If-Match",

@@ -71,7 +71,8 @@ func coverageError(err error) string {
 	return err.Error()
 }
 
-// deaf reports that a pipeline is told nothing of created or of removed objects.
+// uncovered reports whether no notification covers the created or the removed objects of a
+// pipeline.
 func uncovered(all []coverage) bool {
 	return slices.ContainsFunc(all, func(h coverage) bool { return h.Created == levelNone || h.Removed == levelNone })
 }

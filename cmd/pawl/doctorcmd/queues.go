@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
-// queue is whether a queue accepts the longest notification.
+// queue is the result of the examination of a queue.
 type queue struct {
 	Queue      string `json:"queue"`
 	MaxMessage int64  `json:"max_message_bytes,omitempty"`
