@@ -79,8 +79,8 @@ var fieldEncodings = map[string]encoding{
 	"engine.Engine.out":        omitted, // emptied by every step
 	"engine.Engine.lastBatch":  omitted, // name of the next batch
 	"engine.Engine.Stats":      omitted,
-	"engine.Engine.own":        omitted, // used for loads of parked rows only, and there are none
-	"engine.entry.own":         omitted,
+	"engine.Engine.tracker":    omitted, // used for loads of parked rows only, and there are none
+	"engine.entry.tracked":     omitted,
 	"engine.entry.since":       omitted, // reported only
 	"engine.entry.began":       omitted,
 	"engine.delivery.came":     omitted,
