@@ -16,7 +16,7 @@ func TestSimulationInterrupted(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := Main(ctx, []string{"simulate", "--seed", "7"}, app.Streams{Out: &out, Err: &errs})
 	if code != app.ExitFailed || !strings.HasPrefix(out.String(), "seeds 7 to 7: 0 worlds, 0 steps each") ||
-		!strings.HasPrefix(errs.String(), "pawl: the simulation was interrupted after 0 of 50000 worlds\nhint: go on with --seed 7\n") {
+		!strings.HasPrefix(errs.String(), "pawl: the simulation was interrupted after 0 of 50000 worlds\nhint: continue with --seed 7\n") {
 		t.Errorf("exit code %d\n%s\n%s", code, &out, &errs)
 	}
 }

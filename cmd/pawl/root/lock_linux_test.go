@@ -208,7 +208,7 @@ func TestUpdateInterruptedDuringWrite(t *testing.T) {
 	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	h.exits(74, "not known")
+	h.exits(74, "unknown whether the update was applied")
 }
 
 // TestUpdateEndsItsFilter checks that update kills its filter and the filter's processes.

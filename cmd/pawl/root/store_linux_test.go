@@ -142,7 +142,7 @@ func TestUpdateWithoutOutput(t *testing.T) {
 		filter string
 		code   int
 		says   string
-	}{{"echo 1", 74, "s3://state/object was written, and only the result is lost"}, {"cat", 1, "cannot print"}} {
+	}{{"echo 1", 74, "s3://state/object was written, but its result could not be printed"}, {"cat", 1, "print JSON"}} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestUpdateEndsFilterProcesses(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"output open":      {`echo set >&9; sleep 600 & echo 1`, 1, "left a process behind"},
+		"output open":      {`echo set >&9; sleep 600 & echo 1`, 1, "left a process that holds its output open"},
 		"output too large": {`echo set >&9; sleep 600 >/dev/null & yes`, 64, "printed more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
