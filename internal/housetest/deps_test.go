@@ -514,6 +514,7 @@ var modules = map[string][]string{
 // testModules are used by _test.go files only.
 var testModules = []string{
 	"github.com/cockroachdb/datadriven",
+	"github.com/dlclark/regexp2/v2", // patterns with lookarounds
 	"github.com/invopop/jsonschema",
 	"github.com/pb33f/libopenapi",
 	"github.com/pb33f/libopenapi-validator",
