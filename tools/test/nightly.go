@@ -15,15 +15,17 @@ type nightly struct {
 	seed  uint64  // of the first world
 }
 
-// steps returns the steps in order. Each is a command that can also be run manually.
-func (n *nightly) steps(ctx context.Context) []step {
-	var all []step
-	add := func(name, budget string, args ...string) {
-		all = append(all, step{name, budget, func(ctx context.Context) error {
-			fmt.Println("$ go " + shell(args))
-			return command(ctx, n.root, "go", args...)
-		}})
-	}
+// goStep returns a step that runs the go command, which can also be run manually.
+func (n *nightly) goStep(name, budget string, args ...string) step {
+	return step{name, budget, func(ctx context.Context) error {
+		fmt.Println("$ go " + shell(args))
+		return command(ctx, n.root, "go", args...)
+	}}
+}
+
+// simulations returns the steps that need no servers.
+func (n *nightly) simulations(ctx context.Context) (all []step) {
+	add := func(name, budget string, args ...string) { all = append(all, n.goStep(name, budget, args...)) }
 	seed := strconv.FormatUint(n.seed, 10)
 	worlds, lockWorlds := n.count(1, 10_000_000), n.count(1, 1_000_000)
 	add("worlds", worlds+" worlds", "run", "./cmd/pawl", "simulate", "--histories", worlds, "--seed", seed)
@@ -38,7 +40,13 @@ func (n *nightly) steps(ctx context.Context) []step {
 
 	mutants, budget := n.mutantArgs(ctx)
 	add("mutants", budget, mutants...)
+	return all
+}
 
+// steps returns the steps in order.
+func (n *nightly) steps(ctx context.Context) []step {
+	all := n.simulations(ctx)
+	add := func(name, budget string, args ...string) { all = append(all, n.goStep(name, budget, args...)) }
 	rounds, kills, stops := n.count(1, 10), n.count(20, 50), n.count(5, 10) // smaller numbers show too little
 	add("kills", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./proof/e2e", "-run", "^TestKills$", "-count=1", "-timeout", "6h", "-v",
 		"-rounds", rounds, "-kills", kills, "-stops", stops)
