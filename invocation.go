@@ -17,8 +17,8 @@ const (
 	// minInvocation leaves 3.7 s for handlers. Lambda's default timeout of 3 s is too
 	// short.
 	minInvocation = 5 * time.Second
-	// storeReserve is reserved before the deadline to store results and to answer. If a
-	// quarter of the time is less, that is reserved instead.
+	// storeReserve is the time reserved before the deadline to store results and to answer,
+	// but at most a quarter of the time until the deadline.
 	storeReserve = 2 * time.Second
 )
 

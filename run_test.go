@@ -214,7 +214,7 @@ func TestAck(t *testing.T) {
 	}
 }
 
-// Without sweeps, Run returns messages that are not settled at once, and ends.
+// Without sweeps, Run immediately returns unsettled messages to their source, and then ends.
 func TestRunWithoutSweepsReturnsUnsettledMessages(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()

@@ -9,7 +9,7 @@ import (
 )
 
 // A void is an empty object of its format that blocks a key, so that no late PUT can land
-// there. It covers no range. Voids of earlier versions of Pawl have no bytes and no metadata.
+// there. The range in its key does not count as stored. Voids of earlier versions of Pawl have no bytes and no metadata.
 
 const metaVoid = "pawl-void"
 

@@ -28,7 +28,7 @@ const (
 const (
 	maxReports         = 30              // stored reports; fewer if they are large
 	checkpointInterval = 5 * time.Second // while there are no findings
-	maxCheckpointAge   = 24 * time.Hour  // older audits start over
+	maxCheckpointAge   = 24 * time.Hour  // an audit that started earlier is not resumed
 	shutdownTimeout    = 5 * time.Second // bounds the last checkpoint and the release of the lease
 )
 

@@ -116,8 +116,8 @@ func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Find
 	return again, err
 }
 
-// mayRaise reports whether this pass may raise n rows. If not, it counts them as
-// withheld.
+// mayRaise reports whether the brake permits this pass to change n more rows. If not, it
+// counts them as withheld.
 func (w *walk) mayRaise(n int) bool {
 	if w.Brake == nil || w.Brake.reserve(n) {
 		return true

@@ -112,8 +112,10 @@ func (s *Span) split(prefix string) *Span {
 }
 
 // keyBetween returns a key between pos and end, or "" if there is none. An empty end
-// means no bound. Without a step it halves the range of the first character that
-// differs. With a step it assumes that all keys share step more bytes with pos.
+// means no bound. If leap is positive, it assumes that all keys share leap more
+// bytes with pos, and returns a key just after those. If leap is 0, or that key is not between
+// pos and end, it replaces the first character in which pos and end differ with one halfway
+// between the two.
 func keyBetween(pos, end string, shared, leap int) string {
 	for end != "" && shared < min(len(pos), len(end)) && pos[shared] == end[shared] {
 		shared++

@@ -22,8 +22,8 @@ type spanQueue struct {
 	emptySplits atomic.Int64 // splits that have yielded no key so far
 }
 
-// freeSplits and pagesPerSplit bound the empty splits, each of which costs a request:
-// 24, and one more per 10 pages.
+// An empty split costs a request. Their number is limited to freeSplits, plus one for every
+// pagesPerSplit pages listed.
 const (
 	freeSplits    = 24
 	pagesPerSplit = 10

@@ -58,7 +58,7 @@ type Engine struct {
 	lastBatch  uint64
 	slots      slots
 	draining   bool
-	sweepOnce  bool // each pipeline is swept until one answer has all of its due rows
+	sweepOnce  bool // sweep each pipeline only until one query returns all of its due rows
 
 	sweeps   []sweep
 	tracker  tracker

@@ -24,7 +24,7 @@ type Notice struct {
 // Kind is the kind of a Notice.
 type Kind uint8
 
-// Kinds for the log.
+// Kinds of notices that a worker logs.
 const (
 	Died             Kind = iota + 1 // a row is dead and needs an operator. May be reported twice
 	TookOver                         // a claim took over an expired lease
@@ -40,7 +40,7 @@ const (
 	ReceiverUp                       // the outage ended with a success. Key: the pipeline. Took: the outage
 )
 
-// Kinds for metrics; see [Config.Counts].
+// Kinds of notices that only metrics need; see [Config.Counts].
 const (
 	Raised           Kind = ReceiverUp + 1 + iota // an event raised Want
 	Duplicate                                     // an event was seen before

@@ -18,4 +18,4 @@ func (o Object) CheckPath() error {
 	return nil
 }
 
-var errUncleanKey = errors.New(`between slashes, a part of the key is empty, "." or "..", and some stores list such a key under another one: choose another key`)
+var errUncleanKey = errors.New(`a part of the key between slashes is empty, "." or "..", and some stores list such a key under another name: choose another key`)

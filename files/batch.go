@@ -91,7 +91,7 @@ func (x *Index) handleRefusal(ctx context.Context, s *sender, batch []*item, out
 }
 
 // retryOrOutcome reports whether an item of a refused batch must be sent again. Otherwise err
-// is the answer to the item.
+// is the result to return to the item's caller.
 func (x *Index) retryOrOutcome(ctx context.Context, it *item, out []store.Outcome) (again bool, err error) {
 	for i := range out {
 		if out[i].Refused && (i != it.key || i == 0 || it.drops) {
@@ -105,7 +105,8 @@ func (x *Index) retryOrOutcome(ctx context.Context, it *item, out []store.Outcom
 }
 
 // mayTakeKey reports whether a new file may replace the owner of its idempotency key, which is
-// the case if that file does not exist or is Expired. Otherwise err is the answer to the item.
+// the case if that file does not exist or is Expired. Otherwise err is the result to return to the item's
+// caller.
 func (x *Index) mayTakeKey(ctx context.Context, it *item, current *store.Record) (again bool, err error) {
 	key := &it.changes[it.key]
 	if current == nil {

@@ -134,7 +134,8 @@ func (f *File) windowEnd(t *Times) time.Time {
 }
 
 // rescheduled returns the row of a file that could not be reconciled after a notification. Its
-// new nonce prevents an undelete that read the object before the notification from landing.
+// nonce is new, so an undelete that read the object before the notification fails with a
+// conflict and reads the object again.
 func (f File) rescheduled(now time.Time) File {
 	if at := now.Add(time.Minute); f.DueAt.IsZero() || f.DueAt.After(at) {
 		f.DueAt = at

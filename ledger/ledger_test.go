@@ -24,7 +24,7 @@ func aRow(n byte) *ledger.Row {
 	}
 }
 
-// faulty is a ledger that loses answers by a plan.
+// faulty is a ledger that loses the answers of the calls that a plan selects.
 type faulty struct {
 	*ledger.Rows
 	lossy *storetest.Faulty

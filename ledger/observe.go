@@ -14,7 +14,7 @@ const (
 	Raised     Verdict = iota + 1
 	Duplicate          // seen before
 	Stale              // older than Want
-	Disordered         // stale by its sequencer but newer by its time; only counted
+	Disordered         // its sequencer is older but its time is newer than Want; Want stays
 )
 
 // String returns the verdict's name.

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// appendText returns a change that appends a text.
+// appendText returns a change that appends text.
 func appendText(text string) func(context.Context, Content) (Content, error) {
 	return func(_ context.Context, c Content) (Content, error) {
 		c.Body = append(c.Body, text...)

@@ -45,7 +45,7 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// Verdicts counts the events by the ledger's decision.
 	Verdicts Verdicts
-	// Err is the reason for a delivery without Ack.
+	// Err is the reason why Ack is false.
 	Err error
 }
 

@@ -149,7 +149,7 @@ type Traits struct {
 	Swaps int // useful number of concurrent Swaps
 	Apply int // changes of one Apply; 0: no Apply
 	Body  int // bytes of a body
-	Name  int // bytes of a space and a name together
+	Name  int // bytes of Key.Space plus Key.Name
 }
 
 // Limits that every driver of this module supports, unless its Traits have lower ones.

@@ -31,7 +31,7 @@ type Config struct {
 	Outages          engine.Outages // state of an earlier worker; may be nil
 	ShutdownTimeout  time.Duration
 	LedgerTimeout    time.Duration // how long a shutdown waits for the ledger after ShutdownTimeout
-	FailAfter        time.Duration // see Attempt; 0: a shutdown releases every attempt
+	FailAfter        time.Duration // an attempt that a shutdown cancels after this time counts as failed; 0: never
 	AckSettled       bool
 	Logger           *slog.Logger
 	Observer         Observer // may be nil

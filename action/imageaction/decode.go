@@ -71,7 +71,7 @@ const decodeTimeout = time.Minute
 // errDecodeTimeout is permanent, because another attempt would take as long.
 var errDecodeTimeout = fmt.Errorf("the picture takes longer than %v to decode", decodeTimeout)
 
-// decode returns the decoded picture. All errors are permanent, except the end of ctx.
+// decode returns the decoded picture. All errors are permanent, unless ctx was canceled.
 func (f *file) decode(ctx context.Context) (image.Image, error) {
 	if err := f.checkScans(); err != nil {
 		return nil, err

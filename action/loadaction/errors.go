@@ -21,8 +21,9 @@ var copyPosition = regexp.MustCompile(`(?m)^COPY .*?, line (\d+)(?:, column (.*?
 var maybeFileErrors = map[string]bool{"0A": true, "21": true, "2F": true, "38": true, "39": true, "40": true, "44": true, "54": true, "P0": true}
 
 // explain distinguishes errors of the file, which it locates by line, column and value, from
-// errors of the database, which every file would meet: these are outages. If an error may be
-// either, the attempt counts. Otherwise Pawl would retry forever a file that can never be loaded.
+// errors of the database, which every file would meet: these are outages. If the cause may
+// be the file or the database, the attempt counts as failed. Otherwise Pawl would retry forever a
+// file that can never be loaded.
 func (l *loader) explain(err error, c *content) error {
 	var e *pgconn.PgError
 	switch {

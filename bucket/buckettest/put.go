@@ -106,7 +106,7 @@ func testWholeOrNothing(t *testing.T, h Harness) {
 		}
 	}
 	_, err := h.Store.Put(t.Context(), h.ref("zero"), bucket.Object{Body: strings.NewReader("x")}, bucket.Condition{})
-	wantError(t, "Put of a byte as none", err, bucket.ErrInvalid)
+	wantError(t, "Put of a one-byte body with Size 0", err, bucket.ErrInvalid)
 	h.wantAbsent(t, "zero")
 }
 

@@ -9,7 +9,7 @@ output "function_arn" {
 }
 
 output "role_name" {
-  description = "Name of the function's role, for more policies"
+  description = "Name of the function's role. Attach further policies to it"
   value       = aws_iam_role.this.name
 }
 

@@ -32,7 +32,8 @@ func Each(ctx context.Context, first, count uint64, threads int, work func(seeds
 	wg.Wait()
 }
 
-// Simulation is a kind of world.
+// Simulation runs simulated worlds of one kind. Threads returns the threads that a
+// goroutine's worlds share.
 type Simulation[P interface{ Close() }] struct {
 	Threads func() P
 	// RunWorld runs one world to its end, on threads that earlier worlds may have used.

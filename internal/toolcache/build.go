@@ -72,7 +72,7 @@ func (t Tool) installNode(ctx context.Context, root, out string) error {
 			err = os.WriteFile(filepath.Join(out, name), pin, 0o600)
 		}
 		if err != nil {
-			return fmt.Errorf("copy the pins of %s: %w", t.Name, err)
+			return fmt.Errorf("copy the npm package files of %s: %w", t.Name, err)
 		}
 	}
 	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")

@@ -15,8 +15,8 @@ import (
 // follow these rules:
 //
 //   - Want, Have and the fence never go back, and no row is deleted.
-//   - A lease is granted if there is none, with a fence higher than all earlier fences. Otherwise it is
-//     taken over, not before it expires.
+//   - A worker gets the lease if no worker holds it, or by a takeover after it has expired. Each lease
+//     has a higher fence than all earlier ones.
 //   - An attempt ends in the ledger only while it holds the lease. A completed attempt commits the Want
 //     of its claim.
 //   - A version is committed once, and again only to verify it.

@@ -137,8 +137,8 @@ func (w *World) auditOfEmptyBucket(t *oracle) {
 	})
 }
 
-// auditRow audits one row with its object. The audit may raise at most the given number of
-// removals.
+// auditRow audits one row with its object. It writes at most removals lost
+// removals to the ledger.
 func (w *World) auditRow(th *thread, t *oracle, objects *storeView, removals int64, dry bool) (found audit.Counts, err error) {
 	p := audit.Pass{
 		Pipeline: &audit.Pipeline{

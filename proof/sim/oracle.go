@@ -183,7 +183,7 @@ func (t *oracle) completionRecorded(e *ending, after *ledger.Row) {
 	} else if t.lastEffect.Kind != after.Have.Kind {
 		t.lastEffect = ledger.Version{} // the object was found unchanged
 	}
-	// A verification checks the output. External effects cannot be checked.
+	// A scheduled verification may repeat the effect. External effects cannot be verified.
 	verifies := !t.kind.elsewhere() && !after.VerifyAt.IsZero()
 	t.repeatable = fin.Ending.Unsure || verifies || after.Forced || t.verifyOutstanding()
 }

@@ -67,7 +67,7 @@ func testApplyNone(f *fixture) {
 			case i == j:
 				f.refused(o, by)
 			case o != store.Outcome{}:
-				f.Fatalf("change %d, which change %d stopped: %s", j, i, describe(&o))
+				f.Fatalf("change %d has the outcome %s, want none, because change %d was refused", j, describe(&o), i)
 			}
 		}
 		f.stored(before...)

@@ -55,7 +55,7 @@ func (c *changes) findBase(ctx context.Context) (commit, why string) {
 	}
 	for _, main := range []string{"origin/HEAD", "origin/main", "main"} {
 		if commit, err := c.git(ctx, "merge-base", "HEAD", main); err == nil && commit != c.head {
-			return commit, "where the branch left " + main
+			return commit, "the commit where the branch forked from " + main
 		}
 	}
 	at, err := c.git(ctx, "show", "-s", "--format=%ct", "HEAD")

@@ -55,8 +55,8 @@ func Misconfigured(err error) error { return &Failure{Code: ExitUsage, Err: err}
 // Failed returns an error with a hint.
 func Failed(err error, hint string) error { return &Failure{Code: ExitFailed, Err: err, Hint: hint} }
 
-// WhileRunning returns the error of work that had started. An unusable ledger is then
-// not an error in the configuration.
+// WhileRunning returns the error of work that had started. If the ledger became unusable
+// meanwhile, the exit code is ExitFailed, not ExitUsage.
 func WhileRunning(err error) error {
 	if errors.Is(err, ledger.ErrUnusable) {
 		return Failed(err, "")

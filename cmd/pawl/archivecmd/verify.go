@@ -119,7 +119,7 @@ func printVerified(a *app.App, one *archive.Archive, r *archive.Report) error {
 		lines = append(lines, fmt.Sprintf("%d objects are gaps whose records expired before they could be stored", r.Expired))
 	}
 	if r.PossiblyExpired > 0 {
-		lines = append(lines, fmt.Sprintf("%d objects are gaps that may have had records, which have expired", r.PossiblyExpired))
+		lines = append(lines, fmt.Sprintf("%d objects are gaps in which records may have expired before they could be stored", r.PossiblyExpired))
 	}
 	if r.Malformed > 0 {
 		lines = append(lines, fmt.Sprintf("%d malformed records are stored unchanged", r.Malformed))

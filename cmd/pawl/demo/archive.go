@@ -82,7 +82,7 @@ func (s *archiveScenario) open(ctx context.Context) (err error) {
 	}
 	second, err := s.startWorker()
 	if err == nil {
-		s.screen.done("%s and %s share the shards, and one ledger", first, second)
+		s.screen.done("%s and %s divide the shards and use one ledger", first, second)
 	}
 	return err
 }

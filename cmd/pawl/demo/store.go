@@ -32,7 +32,7 @@ type change struct {
 	etag        string
 	size        int64
 	at          time.Time
-	// order rises with every change, in the order in which they were applied.
+	// order is greater than that of every change applied before.
 	order uint64
 }
 

@@ -93,7 +93,7 @@ func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, lis
 	return b, err
 }
 
-// storeCheck is the key of the stored checks of a bucket. The user's cache folder has a
+// storeCheck identifies the saved check results of one bucket at one endpoint. The user's cache folder has a
 // file for each use, with the time of the check and the reason if the store is not safe.
 type storeCheck struct{ endpoint, bucket string } // an empty endpoint is Amazon S3
 

@@ -116,7 +116,8 @@ func lookUpProgram(name string) (path string, err error) {
 	return "", cannotRun(name, err)
 }
 
-// cannotRun returns the error of a command that cannot be run, with the exit code of shells.
+// cannotRun returns the error for a command that cannot be started. The exit code is that of a
+// shell: 127 if the command does not exist, otherwise 126.
 func cannotRun(name string, err error) error {
 	code := exitCannotRun
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {

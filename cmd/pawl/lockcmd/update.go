@@ -91,8 +91,8 @@ another writer's content for its own. Let every update write something new.
 const updateExitCodes = `   0  written, or unchanged
    N  the filter failed with N, or with 128+N by signal N: nothing was written
    1  nothing was written for another reason, for example a missing object
-  64  wrong usage or configuration, no permission, too large, or the store ignores
-      preconditions: nothing was written
+  64  wrong usage or configuration, no permission, an object that is too large, or a
+      store that ignores preconditions: nothing was written
   69  the object store is unavailable: nothing was written
   74  unknown whether the object was written: the answer was lost, and then others
       changed the object, the store became unavailable, or a signal arrived; or the
@@ -159,7 +159,7 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 	done, err := b.Update(ctx, object.Key, change, o.config)
 	switch {
 	case errors.Is(err, bucket.ErrNotFound) && !o.config.Create && sysexitCode(err) == 0:
-		return app.Failed(err, "--create creates it; the filter then reads nothing")
+		return app.Failed(err, "use --create to create it: the filter then gets empty input")
 	case err != nil:
 		return err
 	case a.JSON:
