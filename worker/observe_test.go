@@ -80,10 +80,10 @@ func TestLogAndObserverReceiveNotices(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", d)
 		}
 		if got := w.log.having("dead", "s3://in/a", "bad"); len(got) != 1 {
-			t.Errorf("logObserver %q", w.log.lines)
+			t.Errorf("logged %q", w.log.lines)
 		}
 		if len(w.log.lines) != 1 {
-			t.Errorf("facts for metrics alone are logObserver: %q", w.log.lines)
+			t.Errorf("notices for metrics only were logged: %q", w.log.lines)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func (d DynamoDB) CheckExists(context.Context) error { return nil }
 // Describe implements [Ledger]. The URL has no secrets.
 func (d DynamoDB) Describe() string { return d.URL }
 
-// Create implements [Created].
+// Create implements [Creator].
 func (d DynamoDB) Create(ctx context.Context) error { return dynamo.Create(ctx, d.URL) }
 
 // Check implements [Checker].

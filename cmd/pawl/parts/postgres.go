@@ -56,7 +56,7 @@ func (p Postgres) Check(ctx context.Context, skew time.Duration) ([]Finding, err
 	return postgres.Check(ctx, p.URL, skew)
 }
 
-// Script implements [Migrated].
+// Script implements [Migrator].
 func (p Postgres) Script() string {
 	name := postgres.DefaultSchema
 	if u, err := url.Parse(p.URL); err == nil && u.Query().Get("schema") != "" {

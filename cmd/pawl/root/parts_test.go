@@ -33,12 +33,12 @@ func (s testLedger) OpenReadOnly(context.Context) (store.Store, error) { return 
 
 func (s testLedger) CheckExists(context.Context) error {
 	if s.name == "lost" {
-		return errors.New("no such shelf: put one up")
+		return errors.New("no such ledger: create it")
 	}
 	return nil
 }
 
-func (s testLedger) Describe() string { return "the shelf " + s.name }
+func (s testLedger) Describe() string { return "the test ledger " + s.name }
 
 // testSource is a kind of source for tests.
 type testSource struct {
@@ -47,14 +47,14 @@ type testSource struct {
 
 func (s testSource) Build(_ context.Context, a *parts.Assembly) (pawl.Source, error) {
 	if s.File == "none" {
-		return nil, errors.New("no tap")
+		return nil, errors.New("no events")
 	}
 	return replaysource.New(replaysource.Config{
 		Paths: []string{filepath.Join(a.Dir, s.File)}, Dialect: event.AWS, ShutdownTimeout: a.ShutdownTimeout, Logger: a.Logger,
 	})
 }
 
-func (s testSource) Describe() string { return "water from " + s.File }
+func (s testSource) Describe() string { return "events from " + s.File }
 
 // testAction is a kind of action for tests.
 type testAction struct {
@@ -65,7 +65,7 @@ var rings atomic.Int64
 
 func (r testAction) Build(ctx context.Context, a *parts.Assembly, p *pawl.Pipeline) error {
 	if s, err := a.Ledger(ctx); err != nil || s == nil || a.Objects == nil {
-		return errors.New("the assembly is not whole")
+		return errors.New("the assembly is incomplete")
 	}
 	p.Handler = pawl.HandlerFunc(func(context.Context, *pawl.Task) error {
 		rings.Add(int64(r.Bell))
@@ -79,16 +79,16 @@ func otherParts() *config.Table {
 	rows := memory.New()
 	return &config.Table{
 		Ledgers: []config.LedgerKind{{
-			Name: "shelf", Form: "shelf:NAME", Parse: func(name, _ string) (any, error) { return testLedger{name, rows}, nil },
+			Name: "fake", Form: "fake:NAME", Parse: func(name, _ string) (any, error) { return testLedger{name, rows}, nil },
 		}},
-		Sources: []config.Kind{{Name: "tap", Config: testSource{}}, {Name: "hose", Config: testSource{}}},
+		Sources: []config.Kind{{Name: "queue", Config: testSource{}}, {Name: "stream", Config: testSource{}}},
 		Actions: []config.Kind{{Name: "ring", Config: testAction{}}},
 	}
 }
 
-const otherConfig = `ledger: shelf:top
+const otherConfig = `ledger: fake:top
 objects: {region: eu-west-1}
-sources: [{tap: {file: events.json}}]
+sources: [{queue: {file: events.json}}]
 pipelines: [{name: bells, match: {bucket: photos}, order: event, ring: {bell: 3B}}]
 `
 
@@ -106,7 +106,7 @@ func TestOtherParts(t *testing.T) {
 		want  []string
 		rings int64
 	}{
-		{"run", []string{`"ledger":"the shelf top"`, `"action":"ring"`, `"tap":"water from events.json"`, `"completed":1`}, 3},
+		{"run", []string{`"ledger":"the test ledger top"`, `"action":"ring"`, `"queue":"events from events.json"`, `"completed":1`}, 3},
 		{"ls", []string{"settled", "s3://photos/cat.jpg"}, 3},
 		{"explain s3://photos/cat.jpg", []string{"bells: settled"}, 3},
 		{"redrive --force s3://photos/cat.jpg", []string{"redrove 1 row"}, 3},
@@ -130,14 +130,14 @@ func TestOtherParts(t *testing.T) {
 func TestOtherPartsErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pawl.yaml")
 	for _, tc := range []struct{ command, old, new, want string }{
-		{"ls", "shelf:top", "shelf:lost", "line 1, column 1: ledger: no such shelf: put one up"},
-		{"ls", "shelf:top", "sqlite:x", "line 1, column 9: ledger: unknown kind: want shelf:NAME"},
-		{"ls", "ledger: shelf:top\n", "", "ledger: unknown kind: want shelf:NAME"},
-		{"run", "events.json", "none", "line 3, column 12: sources[0].tap: no tap"},
-		{"run", "tap:", "tab:", `line 3, column 12: sources[0]: unknown field "tab": did you mean "tap"?`},
-		{"run", "file:", "fill:", `line 3, column 18: sources[0].tap: unknown field "fill": did you mean "file"?`},
-		{"run", "{tap: {file: events.json}}", "{}", "line 3, column 11: sources[0]: no source: want one of tap, hose"},
-		{"run", "json}}", "json}, hose: {file: x}}", "line 3, column 11: sources[0]: more than one source (tap, hose): use a list entry for each"},
+		{"ls", "fake:top", "fake:lost", "line 1, column 1: ledger: no such ledger: create it"},
+		{"ls", "fake:top", "sqlite:x", "line 1, column 9: ledger: unknown kind: want fake:NAME"},
+		{"ls", "ledger: fake:top\n", "", "ledger: unknown kind: want fake:NAME"},
+		{"run", "events.json", "none", "line 3, column 12: sources[0].queue: no events"},
+		{"run", "queue:", "queu:", `line 3, column 12: sources[0]: unknown field "queu": did you mean "queue"?`},
+		{"run", "file:", "fill:", `line 3, column 20: sources[0].queue: unknown field "fill": did you mean "file"?`},
+		{"run", "{queue: {file: events.json}}", "{}", "line 3, column 11: sources[0]: no source: want one of queue, stream"},
+		{"run", "json}}", "json}, stream: {file: x}}", "line 3, column 11: sources[0]: more than one source (queue, stream): use a list entry for each"},
 		{"run", "bell: 3B", "bell: low", "line 4, column 79: pipelines[0].ring.bell: want a size above 0"},
 		{"run", ", ring: {bell: 3B}", "", "line 4, column 13: pipelines[0]: no action: want one of ring"},
 	} {
