@@ -102,11 +102,11 @@ func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body
 	w := cell.Replace(c, &version, body, func(b []byte) bool { return nonceOf(b) == nonce })
 	w.Pace = a.pace
 	for {
-		fate, err := w.Run(ctx)
+		outcome, err := w.Run(ctx)
 		switch {
 		case err == nil:
 			return version, nil
-		case fate == cell.Lost && errors.Is(err, cell.ErrPrecondition):
+		case outcome == cell.Lost && errors.Is(err, cell.ErrPrecondition):
 			return "", fmt.Errorf("%w: %s has changed", ErrStale, c)
 		case errors.Is(err, cell.ErrUnavailable) && ctx.Err() == nil && a.pace(ctx, 1, err) == nil:
 			continue // only the read after the write failed

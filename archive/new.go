@@ -15,21 +15,21 @@ import (
 
 // Defaults of a Config.
 const (
-	defaultFormat = "ndjson.gz"
-	defaultBytes  = 16 << 20
-	defaultAge    = time.Minute
-	defaultLease  = 30 * time.Second
-	defaultGrace  = 20 * time.Second
+	defaultFormat          = "ndjson.gz"
+	defaultFlushBytes      = 16 << 20
+	defaultFlushInterval   = time.Minute
+	defaultLease           = 30 * time.Second
+	defaultShutdownTimeout = 20 * time.Second
 )
 
 // New validates a configuration and returns its archive. It fills in the defaults and sends no
 // request.
 func New(c Config) (*Archive, error) {
 	c.Format = cmp.Or(c.Format, defaultFormat)
-	c.Limits.FlushBytes = cmp.Or(c.Limits.FlushBytes, defaultBytes)
-	c.Limits.FlushInterval = cmp.Or(c.Limits.FlushInterval, defaultAge)
+	c.Limits.FlushBytes = cmp.Or(c.Limits.FlushBytes, defaultFlushBytes)
+	c.Limits.FlushInterval = cmp.Or(c.Limits.FlushInterval, defaultFlushInterval)
 	c.Lease = cmp.Or(c.Lease, defaultLease)
-	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, defaultGrace)
+	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, defaultShutdownTimeout)
 	c.Owner = cmp.Or(c.Owner, process.Name())
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {

@@ -135,7 +135,7 @@ func (s *shard) encodeObject(o *Planned, records []Record) ([]byte, error) {
 // send uploads an object. After each response other than success it checks the key, because
 // another worker may have stored the same object or a void there. Every retry has a new
 // signature. expired is set if at least one signature expired.
-func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (fate cell.Outcome, expired bool, err error) {
+func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (outcome cell.Outcome, expired bool, err error) {
 	w := cell.Write{Shared: true}
 	w.Send = func(ctx context.Context) error {
 		answer := s.put(ctx, p, signed)
@@ -161,11 +161,11 @@ func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (f
 		}
 		return err
 	}
-	fate, err = w.Run(ctx)
+	outcome, err = w.Run(ctx)
 	if err == nil && !p.isVoid {
 		s.reportStored(p.Planned)
 	}
-	return fate, expired, err
+	return outcome, expired, err
 }
 
 func (s *shard) reportStored(o Planned) {

@@ -148,10 +148,10 @@ func rejectMalformed(e Record) Record {
 		return e
 	}
 	year := e.Arrival.UTC().Year()
-	odd := slices.IndexFunc(e.UserRecords, func(r UserRecord) bool { return !utf8.ValidString(r.PartitionKey) || !utf8.ValidString(r.HashKey) })
+	invalid := slices.IndexFunc(e.UserRecords, func(r UserRecord) bool { return !utf8.ValidString(r.PartitionKey) || !utf8.ValidString(r.HashKey) })
 	switch {
-	case odd >= 0:
-		e.Malformed = fmt.Errorf("the keys %q and %q of user record %d are not UTF-8", e.UserRecords[odd].PartitionKey, e.UserRecords[odd].HashKey, odd)
+	case invalid >= 0:
+		e.Malformed = fmt.Errorf("the keys %q and %q of user record %d are not UTF-8", e.UserRecords[invalid].PartitionKey, e.UserRecords[invalid].HashKey, invalid)
 	case year < 0 || year > 9999:
 		e.Malformed = fmt.Errorf("the arrival year %d is out of range", year)
 	case len(e.UserRecords) == 0:

@@ -73,6 +73,6 @@ func (s *shard) void(ctx context.Context, o *Planned) (stored bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	fate, _, err := s.send(ctx, &encodedObject{Planned: *o, body: body, isVoid: true}, signed)
-	return fate == cell.Lost, err
+	outcome, _, err := s.send(ctx, &encodedObject{Planned: *o, body: body, isVoid: true}, signed)
+	return outcome == cell.Lost, err
 }

@@ -129,7 +129,7 @@ func pace(ctx context.Context, try int, answer error) error {
 	return unclear(answer)
 }
 
-// look decides the fate of a change from a HEAD request. The returned error matches only one
+// look decides the outcome of a change from a HEAD request. The returned error matches only one
 // kind. It contains only the text of other errors.
 func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool) bool) (cell.Outcome, error) {
 	now, err := o.store.Head(ctx, o.ref)

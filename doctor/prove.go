@@ -134,8 +134,8 @@ func (s *session) checkConditions(ctx context.Context, ref event.Object) error {
 // not read the object afterwards.
 func (s *session) expectRejected(ctx context.Context, ref event.Object, c bucket.Condition, precondition string) (text string, err error) {
 	text = content()
-	fate, _, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})
-	if err == nil && fate == cell.Landed {
+	outcome, _, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})
+	if err == nil && outcome == cell.Landed {
 		err = ignored("it ignores %s", precondition)
 	}
 	return text, err

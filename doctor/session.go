@@ -145,12 +145,12 @@ func (s *session) list(ctx context.Context) (map[string]string, error) {
 
 // write sends a write until its outcome is known. It reads the object if the response is
 // ambiguous. The error matches ErrUnclear or ErrConflict if the outcome stays unknown.
-func (s *session) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (fate cell.Outcome, etag string, err error) {
+func (s *session) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (outcome cell.Outcome, etag string, err error) {
 	return s.writeWith(ctx, ref, text, trust, func(ctx context.Context, o bucket.Object) (string, error) { return s.put(ctx, ref, o, c) })
 }
 
 // writeWith is write with a different request.
-func (s *session) writeWith(ctx context.Context, ref event.Object, text string, trust cell.Trust, send func(context.Context, bucket.Object) (string, error)) (fate cell.Outcome, etag string, err error) {
+func (s *session) writeWith(ctx context.Context, ref event.Object, text string, trust cell.Trust, send func(context.Context, bucket.Object) (string, error)) (outcome cell.Outcome, etag string, err error) {
 	w := cell.Write{
 		Send: func(ctx context.Context) (err error) {
 			etag, err = send(ctx, object(text))
@@ -173,9 +173,9 @@ func (s *session) writeWith(ctx context.Context, ref event.Object, text string, 
 		Pace:  backOff,
 		Trust: trust, Resolves: 1,
 	}
-	fate, err = w.Run(ctx)
+	outcome, err = w.Run(ctx)
 	s.noteUnanswered(w.Unanswered > 0)
-	return fate, etag, err
+	return outcome, etag, err
 }
 
 // backOff waits before a retry. It returns an error if there is no further retry.
@@ -191,8 +191,8 @@ func backOff(ctx context.Context, try int, answer error) error {
 
 // expectAccepted sends a write whose condition holds.
 func (s *session) expectAccepted(ctx context.Context, ref event.Object, text string, c bucket.Condition) (etag string, err error) {
-	fate, etag, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true})
-	if err == nil && fate != cell.Landed {
+	outcome, etag, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true})
+	if err == nil && outcome != cell.Landed {
 		err = broken("a write with %s was rejected, although the condition held", header(c))
 	}
 	return etag, err
@@ -205,11 +205,11 @@ func (s *session) expectUnchanged(ctx context.Context, ref event.Object, c bucke
 		return bucket.ErrNoETag
 	}
 	text := content()
-	fate, _, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})
+	outcome, _, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})
 	if err != nil {
 		return err
 	}
-	if fate == cell.Landed {
+	if outcome == cell.Landed {
 		return ignored("a write with %s was accepted, although the condition did not hold", header(c))
 	}
 	now, err := s.read(ctx, ref)

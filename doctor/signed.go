@@ -19,7 +19,7 @@ func checkExpiredSignature(ctx context.Context, s *session) (string, error) {
 	}
 	send := func(key string, ago time.Duration) (cell.Outcome, error) {
 		ref := s.ref(key)
-		fate, _, err := s.writeWith(ctx, ref, content(), cell.Trust{Refusal: true}, func(ctx context.Context, o bucket.Object) (string, error) {
+		outcome, _, err := s.writeWith(ctx, ref, content(), cell.Trust{Refusal: true}, func(ctx context.Context, o bucket.Object) (string, error) {
 			etag, err := store.PutSigned(ctx, ref, o, bucket.Condition{}, store.StoreTime(time.Now()).Add(-ago), time.Minute)
 			s.noteWrite(ref, err)
 			if errors.Is(err, bucket.ErrExpired) {
@@ -27,7 +27,7 @@ func checkExpiredSignature(ctx context.Context, s *session) (string, error) {
 			}
 			return etag, err
 		})
-		return fate, err
+		return outcome, err
 	}
 	_, err := send(expiredSignature, 0)
 	if errors.Is(err, cell.ErrRefused) {
@@ -37,9 +37,9 @@ func checkExpiredSignature(ctx context.Context, s *session) (string, error) {
 		return "", err
 	}
 	late := expiredSignature + "-late"
-	fate, err := send(late, time.Hour)
+	outcome, err := send(late, time.Hour)
 	switch {
-	case fate == cell.Landed:
+	case outcome == cell.Landed:
 		return "", ignored("a presigned write was accepted an hour after its signature expired")
 	case !errors.Is(err, cell.ErrRefused):
 		return "", err
