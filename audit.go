@@ -72,9 +72,9 @@ func (p *Pawl) schedule() audit.Schedule {
 // Purge deletes the rows of removed objects that settled longer ago than the configured
 // RowRetention, in the given pipelines or in all of them. With PurgeSettled it also
 // deletes settled rows of existing objects. It never deletes a row that is leased, failed,
-// dead or scheduled for verification. With dryRun it only counts. tell, unless it is nil,
-// is called with the progress.
-func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, tell func(Purged)) (all Purged, err error) {
+// dead or scheduled for verification. With dryRun it only counts. Purge calls progress, if it is
+// set, with the counts so far.
+func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, progress func(Purged)) (all Purged, err error) {
 	policy := p.cfg.policy()
 	for i := range p.cfg.Pipelines {
 		name := p.cfg.Pipelines[i].Name
@@ -83,8 +83,8 @@ func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, tell 
 		}
 		before := all
 		watch := func(one Purged) {
-			if all = before.Plus(one); tell != nil {
-				tell(all)
+			if all = before.Plus(one); progress != nil {
+				progress(all)
 			}
 		}
 		one, err := audit.Purge(ctx, ledger.NewRows(p.cfg.Ledger), name, &policy, dryRun, watch)

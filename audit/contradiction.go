@@ -16,13 +16,13 @@ const (
 // findContradictions counts the candidates for which listing and HEAD disagree, also
 // after both are repeated. Objects that were created or removed between the two
 // requests do not count. Inventory reports and listings of versions are not compared.
-func (w *walk) findContradictions(ctx context.Context, open []candidate, looks []headResult) error {
+func (w *walk) findContradictions(ctx context.Context, open []candidate, heads []headResult) error {
 	if !w.AsOf.IsZero() || w.Pipeline.EachVersion {
 		return nil
 	}
 	var doubtful []candidate
 	for i := range open {
-		if !looks[i].inaccessible && looks[i].Exists != open[i].listed {
+		if !heads[i].inaccessible && heads[i].Exists != open[i].listed {
 			doubtful = append(doubtful, open[i])
 		}
 	}

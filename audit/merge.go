@@ -102,11 +102,11 @@ func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[buck
 		last, version := after, ""
 		for info, err := range listing {
 			again := info.Key == last && (info.VersionID == version || !p.Pipeline.EachVersion)
-			goesOn := err == nil || info.Unlistable(err)
-			if goesOn && (info.Key < last || again || !strings.HasPrefix(info.Key, prefix)) {
-				err, goesOn = p.orderError(info.Key, last, prefix), false
+			more := err == nil || info.Unlistable(err)
+			if more && (info.Key < last || again || !strings.HasPrefix(info.Key, prefix)) {
+				err, more = p.orderError(info.Key, last, prefix), false
 			}
-			if !yield(info, err) || !goesOn {
+			if !yield(info, err) || !more {
 				return
 			}
 			last, version = info.Key, info.VersionID

@@ -25,7 +25,7 @@ func (p Purged) Plus(q Purged) Purged {
 // purgePage is the number of rows in one swap.
 const purgePage = 500
 
-// Purge drops the rows of a pipeline that [ledger.Row.Forget] permits under p. Workers
+// Purge drops the rows of a pipeline that [ledger.Row.Purgeable] permits under p. Workers
 // may run meanwhile: Purge skips rows that change. An event that arrives after its row
 // was dropped counts as new, so p.RowRetention must exceed the largest delay of a
 // notification.
@@ -33,8 +33,8 @@ const purgePage = 500
 // Before it drops rows of existing objects, Purge raises the purge watermark, which
 // requires a ledger with registers.
 //
-// Purge calls tell, if it is set, after each page. With dryRun it only counts.
-func Purge(ctx context.Context, s ledger.Store, pipeline string, p *ledger.Policy, dryRun bool, tell func(Purged)) (done Purged, err error) {
+// Purge calls progress, if it is set, after each page. With dryRun it only counts.
+func Purge(ctx context.Context, s ledger.Store, pipeline string, p *ledger.Policy, dryRun bool, progress func(Purged)) (done Purged, err error) {
 	l, now := ledger.New(s), time.Now().UTC()
 	raised := false
 	for after := (ledger.RowKey{}); ; {
@@ -60,8 +60,8 @@ func Purge(ctx context.Context, s ledger.Store, pipeline string, p *ledger.Polic
 		} else {
 			done.Dropped += len(changes)
 		}
-		if tell != nil {
-			tell(done)
+		if progress != nil {
+			progress(done)
 		}
 		if last {
 			return done, nil

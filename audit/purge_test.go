@@ -65,7 +65,7 @@ func TestPurge(t *testing.T) {
 	s := store(t, rows...)
 	p := ledger.DefaultPolicy()
 	told := 0
-	tell := func(audit.Purged) { told++ }
+	progress := func(audit.Purged) { told++ }
 
 	done, err := audit.Purge(t.Context(), s, "p", &p, true, nil)
 	if want := (audit.Purged{Examined: n + 6, Dropped: n}); err != nil || done != want {
@@ -74,9 +74,9 @@ func TestPurge(t *testing.T) {
 	if got := len(keys(t, s)); got != n+6 {
 		t.Fatalf("a dry run left %d rows", got)
 	}
-	done, err = audit.Purge(t.Context(), s, "p", &p, false, tell)
+	done, err = audit.Purge(t.Context(), s, "p", &p, false, progress)
 	if want := (audit.Purged{Examined: n + 6, Dropped: n}); err != nil || done != want || told != 3 {
-		t.Errorf("%+v, %v, %d calls of tell", done, err, told)
+		t.Errorf("%+v, %v, %d calls of progress", done, err, told)
 	}
 	if diff := cmp.Diff([]string{"dead", "exists", "leased", "pending", "to verify", "young"}, keys(t, s)); diff != "" {
 		t.Error(diff)

@@ -42,7 +42,7 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	if err != nil {
 		return nil, err
 	}
-	looks, err := w.headAll(ctx, open)
+	heads, err := w.headAll(ctx, open)
 	if err != nil {
 		return nil, err
 	}
@@ -52,12 +52,12 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	var changes []ledger.Change
 	var losses []Finding
 	now := w.Now()
-	for i := range looks {
-		if looks[i].inaccessible {
+	for i := range heads {
+		if heads[i].inaccessible {
 			w.counts.Inaccessible++
 			continue
 		}
-		next, loss := w.decide(&rows[i], looks[i].Observation, now)
+		next, loss := w.decide(&rows[i], heads[i].Observation, now)
 		if next == nil {
 			continue
 		}
@@ -68,7 +68,7 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	if again, err = w.write(ctx, changes, losses); err != nil {
 		return nil, err
 	}
-	return again, w.findContradictions(ctx, open, looks)
+	return again, w.findContradictions(ctx, open, heads)
 }
 
 // decide returns the row that this pass writes, or nil.
@@ -212,14 +212,14 @@ func (w *walk) resolveVersions(ctx context.Context, open []candidate) (named []c
 	if len(nameless) == 0 {
 		return open, nil
 	}
-	looks, err := w.headAll(ctx, nameless)
-	for i := range looks {
+	heads, err := w.headAll(ctx, nameless)
+	for i := range heads {
 		switch {
-		case looks[i].inaccessible:
+		case heads[i].inaccessible:
 			w.counts.Inaccessible++
-		case looks[i].Exists:
+		case heads[i].Exists:
 			key := nameless[i].key
-			key.VersionID = looks[i].Identity.VersionID
+			key.VersionID = heads[i].Identity.VersionID
 			named = append(named, candidate{key: key})
 		}
 	}

@@ -69,15 +69,15 @@ func TestLead(t *testing.T) {
 		if third.name == second.name || third.token <= second.token {
 			b.Errorf("after %s under %d, %s under %d", second.name, second.token, third.name, third.token)
 		}
-		ended, goesOn := ann, bob
+		ended, remaining := ann, bob
 		if second.name == "bob" {
-			ended, goesOn = bob, ann
+			ended, remaining = bob, ann
 		}
 		if err := <-ended; err != why {
 			b.Errorf("it returns %v, want %v", err, why)
 		}
 		stop()
-		third.finish(b, goesOn)
+		third.finish(b, remaining)
 	})
 }
 

@@ -213,15 +213,15 @@ func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOption
 	if err != nil {
 		return nil, err
 	}
-	tell := true
+	tryFirst := true
 	err = a.Retry(ctx, o.wait, unavailable, func() (err error) {
-		if o.wait == 0 || tell {
+		if o.wait == 0 || tryFirst {
 			lease, err = try(ctx)
 			if o.wait == 0 || !errors.Is(err, lock.ErrHeld) {
 				return err
 			}
 			fmt.Fprintf(a.Err, "pawl: waiting: %v\n", err)
-			tell = false
+			tryFirst = false
 		}
 		lease, err = wait(ctx)
 		return err
