@@ -250,9 +250,12 @@ var (
 	link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 	// sourceName matches names of files and folders in prose.
 	sourceName = regexp.MustCompile("`([a-z.][\\w./{},*-]*(?:\\.go|/))`")
+	// nameInFile matches an identifier and the file that has it.
+	nameInFile = regexp.MustCompile("`(?:\\w+\\.)?(\\w+)` in\\s+`([\\w/]+\\.go)`")
 )
 
-// TestGuidesLinksAndFiles checks that the links, files and folders in guides exist.
+// TestGuidesLinksAndFiles checks that the links, files and folders in guides exist, and that a
+// file has the identifier that a guide places there.
 func TestGuidesLinksAndFiles(t *testing.T) {
 	t.Chdir("../..")
 	for _, g := range guides(t) {
@@ -264,6 +267,12 @@ func TestGuidesLinksAndFiles(t *testing.T) {
 		for _, m := range sourceName.FindAllStringSubmatch(g.prose(), -1) {
 			if found, err := filepath.Glob(m[1]); err != nil || len(found) == 0 {
 				t.Errorf("%s names %s, which does not exist (%v)", g.name, m[1], err)
+			}
+		}
+		for _, m := range nameInFile.FindAllStringSubmatch(g.prose(), -1) {
+			text, err := os.ReadFile(m[2])
+			if err != nil || !regexp.MustCompile(`\b`+m[1]+`\b`).Match(text) {
+				t.Errorf("%s places %s in %s, which does not have it (%v)", g.name, m[1], m[2], err)
 			}
 		}
 	}
