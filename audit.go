@@ -15,9 +15,10 @@ import (
 )
 
 // Audit compares the objects with the ledger once, and schedules attempts for objects
-// whose notifications were lost. [AuditOptions] has further options; a SettleWindow of 0
-// means that of the configuration. The report is valid even if there is an error. Audit
-// may be called while Pawl runs. Otherwise the next Run processes what the audit found.
+// whose notifications were lost. [AuditOptions] has further options; if its SettleWindow
+// is 0, Audit uses the SettleWindow of the configuration. The report is valid even if
+// there is an error. Audit may be called during Run. If it is called at another time, the
+// next Run processes the losses that the audit found.
 func (p *Pawl) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	if p.auditor == nil {
 		return AuditReport{}, fmt.Errorf("%w: an audit needs an object store", ErrConfig)
@@ -38,8 +39,9 @@ func (p *Pawl) Audits(ctx context.Context) ([]AuditReport, error) {
 }
 
 // AuditIfDue runs the scheduled audit and the purge after it, if the last audit began
-// longer than Audit.Every ago and no other process runs one. It continues an interrupted
-// audit. With a Deadline, it stops in time and returns nil; the next call continues.
+// longer than Audit.Every ago and no other process is auditing. It continues an
+// interrupted audit. If Config.Deadline is set, AuditIfDue stops before the deadline and
+// returns nil, and the next call continues the audit.
 func (p *Pawl) AuditIfDue(ctx context.Context) error {
 	if p.auditor == nil {
 		return fmt.Errorf("%w: an audit needs an object store", ErrConfig)
@@ -72,8 +74,8 @@ func (p *Pawl) schedule() audit.Schedule {
 // Purge deletes the rows of removed objects that settled longer ago than the configured
 // RowRetention, in the given pipelines or in all of them. With PurgeSettled it also
 // deletes settled rows of existing objects. It never deletes a row that is leased, failed,
-// dead or scheduled for verification. With dryRun it only counts. Purge calls progress, if it is
-// set, with the counts so far.
+// dead or scheduled for verification. With dryRun it only counts the rows. If progress is
+// not nil, Purge calls it with the counts so far.
 func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, progress func(Purged)) (all Purged, err error) {
 	policy := p.cfg.policy()
 	for i := range p.cfg.Pipelines {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// invocation divides the time until Config.Deadline.
+// invocation has the limits that divide the time until Config.Deadline.
 type invocation struct {
 	claimBy       time.Time     // no handler starts later; zero: no deadline
 	ledgerTimeout time.Duration // how long Run waits for the ledger after it has cancelled handlers
@@ -14,11 +14,11 @@ type invocation struct {
 }
 
 const (
-	// minInvocation leaves 3.7 s for handlers. Lambda's default timeout of 3 s is too
-	// short.
+	// minInvocation is the minimum time from New to the deadline. It leaves 3.7 s for
+	// handlers. Lambda's default timeout of 3 s is too short.
 	minInvocation = 5 * time.Second
-	// storeReserve is the time reserved before the deadline to store results and to answer,
-	// but at most a quarter of the time until the deadline.
+	// storeReserve is the time before the deadline in which Pawl stores results and answers
+	// deliveries. Pawl reserves at most a quarter of the time until the deadline.
 	storeReserve = 2 * time.Second
 )
 
@@ -43,9 +43,9 @@ func (p *Pawl) untilDeadline(ctx context.Context) (context.Context, context.Canc
 // Sweep processes the objects that are due without a notification: retries, verifications,
 // expired leases, and losses that an audit found. It returns true after it has processed
 // every due row, and false if ctx or the time before Config.Deadline ends first. Call
-// Sweep on a Pawl without sources, instead of Run, for example every minute. read, unless
-// it is nil, is called from any goroutine after each successful query for due rows of a
-// pipeline.
+// Sweep on a Pawl without sources, instead of Run, for example every minute. If read is
+// not nil, Sweep calls it, from any goroutine, after each successful query for due rows of
+// a pipeline.
 func (p *Pawl) Sweep(ctx context.Context, read func(pipeline string)) (complete bool, err error) {
 	if p.cfg.NoSweep {
 		return false, fmt.Errorf("%w: Sweep needs a Pawl without NoSweep", ErrConfig)

@@ -10,10 +10,11 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// Memory passes knowledge from one Pawl to the next in the same process: receivers that
-// are down, missing permissions, and pipelines with a pipeline record. A program that
-// creates a Pawl for each batch of messages gives all of them the same Memory, Ledger and
-// Objects. The zero Memory is empty. It is safe for concurrent use.
+// Memory passes what one Pawl has learned to the next one in the same process: the
+// receivers that are down, the permissions that are missing, and the pipelines that have a
+// pipeline record. A program that creates a Pawl for each batch of messages gives all of
+// them the same Memory, Ledger and Objects. The zero Memory is empty. It is safe for
+// concurrent use.
 type Memory struct {
 	mu      sync.Mutex
 	rows    *ledger.Rows

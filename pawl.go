@@ -11,7 +11,7 @@
 //		Pipelines: []pawl.Pipeline{{Name: "load", Match: pawl.Match{Bucket: "exports"}, Handler: load}},
 //	})
 //
-// The promises depend on the effect; the README has them in a table.
+// The guarantees depend on the kind of effect. The README lists them in a table.
 package pawl
 
 import (
@@ -54,22 +54,23 @@ var (
 	ErrShutdown  = worker.ErrShutdown
 )
 
-// Permanent marks an error that every attempt at the same content would repeat. The object
-// is dead at once, until it changes or an operator redrives it.
+// Permanent marks an error that every attempt at the same content would return. The object becomes
+// dead at once, and stays dead until it changes or an operator redrives it.
 func Permanent(err error) error { return worker.Permanent(err) }
 
 // RetryAfter marks an error that must not be retried before d has passed.
 func RetryAfter(err error, d time.Duration) error { return worker.RetryAfter(err, d) }
 
-// Outage marks an error that does not depend on the object, for example if a service that
-// all objects need is down. The object is retried with back-off until it succeeds, and
-// attempts are not counted.
+// Outage marks an error that does not depend on the object, for example if a service that all
+// objects need is down. Pawl retries the object with back-off until it succeeds, and does not count
+// the attempts.
 func Outage(err error) error { return worker.Outage(err) }
 
-// OutageIfShared marks an error, for example a refused connection, that is an outage of
-// the receiver if the given number of objects fail with the same cause without a success
-// in between. The first failures count. Then the pipeline backs off, one object at a time
-// probes the receiver, and attempts are not counted until Retry.Outage has passed.
+// OutageIfShared marks an error, for example a refused connection, that may be an outage of the
+// receiver. It is an outage when the given number of objects have failed with the same cause and no
+// object has succeeded in between. The attempts that failed before that count. During the outage,
+// the pipeline backs off, one object at a time probes the receiver, and attempts do not count until
+// Retry.Outage has passed.
 func OutageIfShared(err error, cause string, objects int) error {
 	return worker.OutageIfShared(err, cause, objects)
 }
@@ -84,8 +85,8 @@ type Config struct {
 	Lease Lease
 	Retry Retry
 	// Concurrency is the number of concurrent handlers of all pipelines without their own
-	// Concurrency; default 16. Half of these slots are guaranteed to the pipelines in
-	// equal parts, at least one each. The others go to the pipeline that needs them first.
+	// Concurrency; default 16. Half of these slots are guaranteed to the pipelines in equal parts,
+	// and each pipeline has at least one. Any pipeline may use the other slots.
 	Concurrency      int
 	MaxBacklogEvents int           // maximum number of unfinished events; default 1000
 	MaxBytes         int64         // total size of the objects in progress; default 1 GiB
@@ -110,9 +111,9 @@ type Config struct {
 	Deadline time.Time
 	// Memory passes knowledge to the next Pawl of the process; optional.
 	Memory *Memory
-	// Check is called before any object is processed, after the sources have started and
-	// those with a Ready method are ready; optional. Its error ends Run. Some stores start
-	// only after a webhook answers.
+	// Check, if set, is called after the sources have started and every source with a Ready method is
+	// ready, and before any object is processed. If Check fails, Run returns its error. The sources
+	// start first, because some stores start only after a webhook answers.
 	Check func(ctx context.Context) error
 	// Ack determines when a message is acknowledged; default [AckStored]. With a volatile
 	// ledger it is always [AckSettled].
@@ -132,15 +133,14 @@ type Audit struct {
 	// notification may still arrive; default 12 h. With a pipeline in event order it must
 	// exceed MaxDelay, and its default is MaxDelay plus 1 h.
 	SettleWindow time.Duration
-	// RowRetention is the retention time for rows of removed objects; default 30 days. It
-	// must exceed SettleWindow and MaxDelay. Otherwise a late event would look like a new
-	// one.
+	// RowRetention is the retention time for rows of removed objects; default 30 days. It must exceed
+	// SettleWindow and MaxDelay, because a late event looks like a new one after its row is purged.
 	RowRetention time.Duration
 	// MaxDelay is the maximum delay of a notification; default 24 h.
 	MaxDelay time.Duration
-	// PurgeSettled also purges rows of existing objects, RowRetention after they settled,
-	// to keep the ledger small. Audits then ignore existing objects without a row that are
-	// older than the purge, so later losses about them are not found. The ledger must have
+	// PurgeSettled also purges rows of existing objects, RowRetention after they settled, to keep the
+	// ledger small. Audits then ignore existing objects that have no row and are older than the
+	// purge, so they do not find later losses of events about these objects. The ledger must have
 	// registers.
 	PurgeSettled bool
 }
@@ -151,7 +151,7 @@ type (
 	AuditOptions = audit.Options
 	// AuditReport is the result of an audit.
 	AuditReport = audit.Report
-	// Purged counts the rows of a purge.
+	// Purged counts the rows that a purge deleted.
 	Purged = audit.Purged
 )
 
@@ -175,7 +175,7 @@ type Observer = worker.Observer
 // Notice reports one event; package engine lists the kinds.
 type Notice = engine.Notice
 
-// Lease configures leases and the times around them.
+// Lease configures leases, the permitted clock difference, and the time for late writes.
 type Lease struct {
 	TTL             time.Duration // time without a renewal until a lease expires; default 30 s, at least 1 s
 	Skew            time.Duration // maximum clock difference between machines; default 5 s
@@ -184,7 +184,7 @@ type Lease struct {
 
 // Retry configures retries of failed attempts.
 type Retry struct {
-	Attempts int           // attempts until an object is dead, without outages of the store; default 8
+	Attempts int           // attempts until an object is dead, not counting failures in an outage; default 8
 	Base     time.Duration // first back-off, which doubles each time; default 1 s
 	Max      time.Duration // maximum back-off; default 5 min
 	// Outage is the time from the start of a receiver's outage during which attempts are
@@ -200,25 +200,24 @@ type Pipeline struct {
 	// To is the location of outputs. Nil: the pipeline has no output, and the handler also
 	// gets removals.
 	To *Output
-	// Order determines which information decides about an object; default [StoreOrder].
+	// Order determines whether the object in the store or the event decides; default [StoreOrder].
 	Order Order
-	// EachVersion processes each version of an object separately, once, without an order
-	// of versions.
+	// EachVersion makes Pawl process each version of an object once, separately and in any order.
 	EachVersion bool
 	// Transactional declares that the handler commits its effect and its task's completion
 	// in one transaction of the ledger's database, with ledger.Complete. The effect then
 	// happens exactly once. Such a pipeline has no output.
 	Transactional bool
-	// Concurrency is the number of concurrent handlers in slots that only this pipeline
-	// uses. 0: the limit of a [Limited] handler, otherwise the common slots of
-	// Config.Concurrency.
+	// Concurrency is the number of concurrent handlers in slots that only this pipeline uses. If it
+	// is 0, the pipeline uses the limit of a [Limited] handler. If the handler has no limit, the
+	// pipeline uses the common slots of Config.Concurrency.
 	Concurrency int
 	// EventuallyConsistent declares that the store may hide a new object for a while. Pawl
 	// then rechecks "not found" before it treats the object as removed.
 	EventuallyConsistent bool
 }
 
-// Order determines which information decides about an object.
+// Order determines whether the object in the store or the event decides.
 type Order = worker.Order
 
 // Orders.

@@ -48,15 +48,15 @@ func New(cfg Config) (*Pawl, error) {
 	})}, nil
 }
 
-// Run works until ctx ends, or until every source has ended and every object in its
-// messages is settled or dead, by any worker. It does not wait for other objects of the
-// ledger. With NoSweep, it does not wait for returned messages either. Without sources, it
-// sweeps until ctx ends. At the end, running handlers may finish within ShutdownTimeout,
-// and other attempts are released.
+// Run works until ctx ends, or until every source has ended and every object in the
+// messages is settled or dead. This or another worker may have settled them. Run does not
+// wait for other objects of the ledger. With NoSweep, it does not wait for returned
+// messages either. Without sources, it sweeps until ctx ends. When Run ends, it lets
+// running handlers finish within ShutdownTimeout, and releases the other attempts.
 //
 // Run returns the error of the first source that failed, of Config.Check, or of a ledger
-// that became unusable, otherwise nil. It must be called only once. The caller closes the
-// ledger and the object store.
+// that became unusable, or nil if there was none. It must be called only once. The caller
+// closes the ledger and the object store.
 func (p *Pawl) Run(ctx context.Context) error {
 	ctx, end := p.untilDeadline(ctx)
 	defer end()

@@ -83,8 +83,8 @@ func fillLedger(t *testing.T, l ledger.Store, rows int) {
 	}
 }
 
-// makeUnreadable changes every n-th row to one that only a newer Pawl could have written, in each
-// field with named values, and makes it due before all others.
+// makeUnreadable gives every n-th row unknown values in each field with named values, as a newer
+// Pawl might, and makes these rows due before all others.
 func makeUnreadable(t *testing.T, path string, every int) {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path)

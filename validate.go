@@ -179,8 +179,8 @@ func sharedTargets(ps []Pipeline) (errs []error) {
 	return errs
 }
 
-// overlaps reports whether both can match the same object. If so, its key begins with the
-// longer prefix and ends with the longer suffix.
+// overlaps reports whether m and o can match the same object. The key of such an object
+// begins with the longer prefix and ends with the longer suffix.
 func (m *Match) overlaps(o *Match) bool {
 	return m.Bucket == o.Bucket && nested(m.Prefix, o.Prefix) && (len(m.Suffix) == 0 || len(o.Suffix) == 0 ||
 		slices.ContainsFunc(m.Suffix, func(a string) bool {
@@ -196,8 +196,7 @@ func feeds(a, b *Pipeline) bool {
 	return a.To != nil && a.To.Bucket == b.Match.Bucket && nested(a.To.Prefix, b.Match.Prefix)
 }
 
-// findCycle returns the pipelines along which an output returns to its own pipeline, or
-// nil.
+// findCycle returns pipelines whose outputs form a cycle, or nil if there is no cycle.
 func findCycle(ps []Pipeline) []string {
 	for start := range ps {
 		if path := pathTo(ps, start, start, make([]bool, len(ps))); path != nil {

@@ -29,7 +29,8 @@ type Handler struct {
 	// Config is the configuration of each invocation. The Handler sets Sources, Ack, NoSweep,
 	// Deadline and Memory. The Ledger must be one that several machines can share.
 	Config pawl.Config
-	// Dialect of the notifications; default [event.Detect]. Pipelines in event order require it.
+	// Dialect is the dialect of the notifications; default [event.Detect]. Pipelines in event order
+	// require an explicit dialect.
 	Dialect        event.Dialect
 	TrustSequencer bool // see [pawl.Source]
 	// Scheduled reports that an invocation with {"pawl":"sweep"} runs every minute. The Handler
@@ -86,7 +87,6 @@ func (h *Handler) prepare() {
 	h.rows = ledger.NewRows(h.Config.Ledger)
 }
 
-// runMessages processes the notifications in a payload.
 func (h *Handler) runMessages(ctx context.Context, payload []byte, deadline time.Time) ([]byte, error) {
 	cfg := h.Config
 	src, err := lambdasource.New(payload, lambdasource.Config{Dialect: h.Dialect, TrustSequencer: h.TrustSequencer, Logger: cfg.Logger})
@@ -109,7 +109,6 @@ func (h *Handler) runMessages(ctx context.Context, payload []byte, deadline time
 	return src.Response(ctx)
 }
 
-// runSchedule runs a scheduled sweep or audit.
 func (h *Handler) runSchedule(ctx context.Context, what string, deadline time.Time) ([]byte, error) {
 	cfg := h.Config
 	cfg.Deadline, cfg.NoSweep = deadline, false

@@ -50,16 +50,16 @@ func (f Outcome) String() string { return [...]string{"unclear", "landed", "supe
 //	any other                  Unclear                  sent again, if Pace allows it
 //	any                        an error                 as Look returns it, with that error
 //
-// If Pace ends the write, or a permanent refusal does, the write is Lost if no request is in doubt,
-// and otherwise Unclear.
+// If Pace or a permanent refusal ends the write, its outcome is Lost if no request is in doubt, and
+// Unclear otherwise.
 //
 // # Unanswered requests
 //
 // A request without an answer may land after all later requests. Unanswered counts these requests.
-// If the answer is lost and Look then finds the write, that request is the one that landed, so
-// Resolves requests count as answered. A refusal does not show which copy had landed, so finding
-// the write after a refusal resolves no request. If Look fails after a failed precondition, the
-// request counts as unanswered, provided that finding it could have resolved it.
+// If Look finds the write after a request without an answer, that request has landed, so Run
+// subtracts Resolves from Unanswered. A refusal does not show which copy has landed, so finding the
+// write after a refusal resolves no request. If Look fails after a failed precondition, Run adds
+// Resolves to Unanswered, because it cannot know whether an earlier request has landed.
 type Write struct {
 	// Send sends the request once.
 	Send func(ctx context.Context) error

@@ -62,8 +62,8 @@ var (
 	errUnreadable    = errors.New("the object's row cannot be read")
 )
 
-// returnWaiting returns the deliveries that wait for an object, because this worker will
-// not settle it now.
+// returnWaiting returns the deliveries that wait for an object to their source, because
+// this worker will not settle the object now.
 func (e *Engine) returnWaiting(en *entry) {
 	for _, o := range en.waiting {
 		after, err := time.Duration(0), errStopping

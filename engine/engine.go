@@ -14,17 +14,17 @@ type Config struct {
 	Owner     string // this worker's name in leases; unique among all workers that ever ran
 	Pipelines []string
 	Policy    ledger.Policy
-	Tasks     int            // concurrent attempts of all pipelines without reserved slots
+	Tasks     int            // maximum number of concurrent attempts of all pipelines without reserved slots
 	Reserved  map[string]int // reserved slots by pipeline; 0: the pipeline uses the common slots
 	// Waiting bounds the objects of one pipeline that wait for a slot in memory. Sweeps
 	// load the others from the ledger later. 0: no bound.
 	Waiting       int
-	Bytes         int64         // total size of the objects in running attempts
-	Swaps         int           // concurrent swaps
-	Batch         int           // changes in one swap
-	Cache         int           // rows that the engine caches without an entry
+	Bytes         int64         // maximum total size of the objects in running attempts
+	Swaps         int           // maximum number of concurrent swaps
+	Batch         int           // maximum number of changes in one swap
+	Cache         int           // maximum number of cached rows of objects without an entry
 	SweepInterval time.Duration // average interval of the query for due rows of a pipeline; 0: never
-	Outage        time.Duration // how long attempts are not counted while a receiver is down
+	Outage        time.Duration // time for which attempts do not count while a receiver is down
 	Outages       Outages       // state of an earlier engine; may be nil
 	// AckSettled acknowledges a delivery when all its objects are settled or dead, instead
 	// of when its events are in the ledger. Workers need it if no other worker sweeps, or
@@ -50,7 +50,7 @@ type Engine struct {
 	dirty   queue            // entries with intents, in order of arrival
 	lanes   map[string]*lane // by pipeline
 	order   []*lane
-	turn    int // index in order of the pipeline that is next for a slot
+	turn    int // index in order of the pipeline that may use the next free slot
 	running []*entry
 
 	deliveries map[uint64]*delivery
@@ -131,7 +131,8 @@ func (e *Engine) Pending() int { return len(e.entries) }
 // Idle reports whether the engine has no active object and no unanswered delivery.
 func (e *Engine) Idle() bool { return len(e.entries) == 0 && len(e.deliveries) == 0 }
 
-// Next returns the time by which Step must be called again. Zero: no such time.
+// Next returns the time by which Step must be called again, or the zero time if no call is
+// needed.
 func (e *Engine) Next() time.Time {
 	next := e.nextScan
 	for i := range e.sweeps {

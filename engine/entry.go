@@ -9,7 +9,7 @@ import (
 // entry is the state of one active object.
 type entry struct {
 	key ledger.RowKey
-	row ledger.Row // as last known; without a nonce: assumed absent
+	row ledger.Row // last known state of the row; without a nonce, the engine assumes that there is no row
 
 	// Intents.
 	observe []observation
@@ -27,7 +27,7 @@ type entry struct {
 	began   time.Time // when the running attempt was granted, for notices
 
 	pending *pendingSwap
-	waiting []observation // AckSettled: raised, and not settled yet
+	waiting []observation // with AckSettled: events that raised Want and whose version is not settled yet
 	queued  [queues]bool
 }
 
@@ -38,8 +38,9 @@ type observation struct {
 	verdict  ledger.Verdict
 }
 
-// entry returns the entry of an object, and creates it if needed. The cached row, or none,
-// is a guess that the swap checks.
+// entry returns the entry of an object, and creates it if needed. A new entry starts from
+// the cached row, or assumes that there is no row. If this guess is wrong, the ledger
+// refuses the swap.
 func (e *Engine) entry(key ledger.RowKey) *entry {
 	en := e.entries[key]
 	if en == nil {

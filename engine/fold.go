@@ -126,9 +126,9 @@ func (e *Engine) foldClaim(en *entry, p *pendingSwap) (changed bool) {
 	return changed
 }
 
-// canClaim reports whether the next row is claimable and has a slot. foldReady has
-// acquired the slot; otherwise canClaim acquires one if no other object of the pipeline
-// waits.
+// canClaim reports whether the next row is claimable and the entry has a slot. If
+// foldReady has not acquired the slot, canClaim acquires one, unless another object of the
+// pipeline waits for a slot.
 func (e *Engine) canClaim(en *entry, p *pendingSwap) bool {
 	return claimable(&p.next, e.now) && (en.slot.held() || e.lane(en.key).ready.empty() && e.acquireSlot(en, &p.next))
 }
@@ -176,7 +176,7 @@ func (e *Engine) refused(en *entry, p *pendingSwap, current *ledger.Row) {
 	}
 	en.row = row
 	if p.retired && row.Dead {
-		e.noteDeath(en, 0) // this write may have caused it; a second notice is better than none
+		e.noteDeath(en, 0) // this write may have made the row dead; a second notice is better than none
 	}
 	e.restoreIntents(en, p)
 }
@@ -185,7 +185,7 @@ func (e *Engine) refused(en *entry, p *pendingSwap, current *ledger.Row) {
 // row.
 func (e *Engine) restoreIntents(en *entry, p *pendingSwap) {
 	en.observe = append(p.observed, en.observe...)
-	if p.finish != nil { // otherwise keep a result that has arrived since
+	if p.finish != nil { // if p has no result, keep a result that has arrived since
 		en.finish = p.finish
 	}
 	if p.renewed && en.finish == nil {

@@ -36,16 +36,16 @@ type Finished struct {
 	Key    ledger.RowKey
 	Fence  int64
 	Result Result
-	Acted  bool // for Completed: the effect was needed
+	Acted  bool // reports whether the effect was needed, if Result is Completed
 	Ending ledger.Ending
 	// Transactional: the handler commits its effect and the row in one transaction. The
 	// row shows whether it did.
 	Transactional bool
 	// Row is the row after the handler's transaction, if it was loaded.
 	Row *ledger.Row
-	// Failure is the reason, for Failed.
+	// Failure is the reason if Result is Failed.
 	Failure ledger.Failure
-	// Shared relates the failure to those of other objects, for Failed.
+	// Shared relates the failure to those of other objects if Result is Failed.
 	Shared Shared
 }
 
@@ -80,8 +80,9 @@ type Tick struct{}
 // unsettled objects regularly, until [Engine.AllSettled].
 type SourcesEnded struct{}
 
-// SweepOnce requests sweeps of each pipeline until one answer has all due rows. No
-// delivery follows. [Engine.AllSettled] reports when all of those rows are processed.
+// SweepOnce makes the engine sweep each pipeline until one query returns all of its due
+// rows. No delivery follows. [Engine.AllSettled] reports when all of those rows are
+// processed.
 type SweepOnce struct{}
 
 // Drain stops new claims, so that running attempts can end.
@@ -107,8 +108,8 @@ type Swap struct {
 }
 
 // Start requests an attempt whose claim is committed. Always answer it with Finished. The
-// caller must cancel the task's context by Deadline, in the worker's own time, because
-// another worker may hold the lease afterwards.
+// caller must cancel the task's context by Deadline, according to the worker's own clock,
+// because another worker may hold the lease afterwards.
 type Start struct {
 	Claim    ledger.Claim
 	Deadline time.Time

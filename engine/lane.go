@@ -69,7 +69,6 @@ func (e *Engine) acquireFirst(en *entry) bool {
 	return false
 }
 
-// fits reports whether a slot is free for an attempt at row.
 func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 	switch {
 	case !l.permitsAttempt(e.now):
@@ -91,10 +90,10 @@ func (e *Engine) quarantined(row *ledger.Row) bool {
 	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
 }
 
-// quarantineWaits reports whether a quarantined object is first in its lane and can start,
-// apart from slots. Other lanes then start nothing until it has started alone. The object
-// does not delay other lanes while its own lane is busy or another quarantined object
-// runs.
+// quarantineWaits reports whether a quarantined object is first in its lane and needs only
+// a free slot to start. Other lanes then start nothing until it has started alone. The
+// object does not delay other lanes while its own lane is busy or another quarantined
+// object runs.
 func (e *Engine) quarantineWaits() bool {
 	if e.slots.quarantine {
 		return false

@@ -28,16 +28,16 @@ type Kind uint8
 const (
 	Died             Kind = iota + 1 // a row is dead and needs an operator. May be reported twice
 	TookOver                         // a claim took over an expired lease
-	LostLease                        // an attempt ended without its lease. Took: the attempt
-	AttemptFailed                    // an attempt failed, and will be retried. Took: the attempt
-	AttemptUncounted                 // an attempt failed because of an outage, and is not counted. Took: the attempt
+	LostLease                        // an attempt ended without its lease. Took: duration of the attempt
+	AttemptFailed                    // an attempt failed, and will be retried. Took: duration of the attempt
+	AttemptUncounted                 // an attempt failed because of an outage, and is not counted. Took: duration of the attempt
 	ShapeChanged                     // a sequencer has another format than the one before
-	Committed                        // an effect was committed. Took: the attempt
-	NothingToDo                      // an attempt found its effect already committed. Took: the attempt
+	Committed                        // an effect was committed. Took: duration of the attempt
+	NothingToDo                      // an attempt found its effect already committed. Took: duration of the attempt
 	Unreadable                       // a row cannot be read, so its object waits
 	Disordered                       // an event was ignored as stale, although its time is newer
 	ReceiverDown                     // an outage of a pipeline's receiver began. Key: the pipeline
-	ReceiverUp                       // the outage ended with a success. Key: the pipeline. Took: the outage
+	ReceiverUp                       // the outage ended with a success. Key: the pipeline. Took: duration of the outage
 )
 
 // Kinds of notices that only metrics need; see [Config.Counts].
@@ -46,16 +46,16 @@ const (
 	Duplicate                                     // an event was seen before
 	Stale                                         // an event is older than Want
 	Unmatched                                     // events match no pipeline
-	Acknowledged                                  // a delivery was acknowledged. Took: since its arrival
-	Returned                                      // a delivery was returned to its source. Took: since its arrival
-	Claimed                                       // an attempt begins. Took: since the object needed one, if known
-	AttemptReleased                               // an attempt was released at shutdown. Took: the attempt
-	RowsWritten                                   // the ledger answered a swap. Took: the request
+	Acknowledged                                  // a delivery was acknowledged. Took: time since its arrival
+	Returned                                      // a delivery was returned to its source. Took: time since its arrival
+	Claimed                                       // an attempt begins. Took: time since the object needed one, if known
+	AttemptReleased                               // an attempt was released at shutdown. Took: duration of the attempt
+	RowsWritten                                   // the ledger answered a swap. Took: duration of the request
 	RowsRefused                                   // rows of that swap were refused
 	LossFound                                     // an audit found a loss. Detail: its kind
 	LossRepaired                                  // the audit repaired the loss
-	Audited                                       // an audit of this process ended. N: its losses. Took: the audit
-	LastAudit                                     // age of the last audit by any process. Took: the age
+	Audited                                       // an audit of this process ended. N: its losses. Took: duration of the audit
+	LastAudit                                     // age of the last audit by any process. Took: that age
 	RemovalsWithheld                              // an audit withheld removals because there were too many. Key: the pipeline. N: the removals
 )
 

@@ -55,9 +55,9 @@ func (l *lane) permitsAttempt(now time.Time) bool {
 }
 
 // noteReceiver updates the receiver's state after an attempt. During an outage, failures
-// are not counted until it has lasted for Config.Outage. Otherwise two objects that always
-// fail could prolong it forever. A failed attempt that began before the last outage ended
-// is not counted and starts no new outage.
+// are not counted until the outage has lasted for Config.Outage. Without this limit, two
+// objects that always fail could prolong the outage forever. A failed attempt that began
+// before the last outage ended is not counted and starts no new outage.
 func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 	l := e.lane(in.Key)
 	o := &l.outage

@@ -26,7 +26,8 @@ func (p *pendingSwap) observe(o *observation, now time.Time) bool {
 }
 
 // applyResult applies the result of an attempt, and reports whether the row changes. If
-// the attempt has lost its lease after it sent a write, the row gets a verification.
+// the attempt lost its lease after it had sent a write, applyResult schedules a
+// verification.
 func (p *pendingSwap) applyResult(standing *ledger.Row, attempt *ledger.Claim, cfg *Config, now time.Time) bool {
 	in, ok := p.finish, false
 	switch in.Result {
@@ -69,10 +70,10 @@ func (p *pendingSwap) applyClaim(cfg *Config, now time.Time) bool {
 }
 
 // supersededBy reports whether a refused swap had landed before another worker changed the
-// row. The row proves it by the fence that the swap granted, or by the lease that it
-// ended. If another worker ended the lease by retiring the row, Have is behind or the row
-// is dead. If both wrote a dead row, this swap came first only if its verification is
-// present.
+// row. A claim had landed if the row has the fence that the swap granted. A result had
+// landed if the lease has ended and Have is as the swap left it. If another worker ended
+// the lease instead, by retiring the row, Have is behind or only that worker's row is
+// dead. If both rows are dead, this swap came first only if the row has its verification.
 func (p *pendingSwap) supersededBy(row *ledger.Row, owner string, was *ledger.Claim) bool {
 	switch {
 	case p.claim != nil:

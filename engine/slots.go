@@ -5,9 +5,9 @@ import "time"
 // slots limits the concurrent attempts and the total size of their objects.
 type slots struct {
 	common  int   // slots of the pipelines without reserved slots
-	bytes   int64 // of all attempts, including those in reserved slots
+	bytes   int64 // maximum total size of the objects in all attempts, including those in reserved slots
 	shares  []*share
-	sharers int // number of shares without reserved slots
+	sharers int // number of pipelines without reserved slots
 
 	used      int
 	usedBytes int64

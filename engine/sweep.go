@@ -97,7 +97,7 @@ func (e *Engine) adopt(row *ledger.Row) bool {
 	return e.entries[row.RowKey] == en
 }
 
-// jittered returns the time of the next sweep or load, random so that workers which
+// jittered returns the time of the next sweep or load. It is random, so that workers that
 // started together spread their queries.
 func (e *Engine) jittered() time.Time {
 	return e.now.Add(e.cfg.SweepInterval/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.SweepInterval)))

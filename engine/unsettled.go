@@ -7,9 +7,8 @@ import "github.com/pawlhq/pawl/ledger"
 func (e *Engine) Unsettled() int { return e.tracker.unsettled() }
 
 // AllSettled reports whether every delivery is answered and every delivered object is
-// settled or dead. It ignores objects that came from
-// sweeps and not from a delivery. After [SweepOnce] it
-// reports whether every due row was read and processed.
+// settled or dead. It ignores objects that came from sweeps and not from a delivery. After
+// [SweepOnce] it reports whether every due row was read and processed.
 func (e *Engine) AllSettled() bool {
 	if e.sweepOnce {
 		return e.sweptOnce()

@@ -78,7 +78,7 @@ func (p *parser) parseGCS(payload []byte) error {
 //	write N < archive N < delete N < write N+1
 //
 // also in the canonical form, which drops trailing zeros. An overwrite archives or deletes the
-// previous generation, so that event is older than the write.
+// previous generation, so the event of that change is older than the event of the write.
 func gcsSequencer(generation string, rank byte) (Sequencer, error) {
 	n, err := strconv.ParseUint(generation, 10, 64)
 	if err != nil {

@@ -43,7 +43,7 @@ func ParseSequencer(raw string) (Sequencer, error) {
 	}
 	canon = strings.TrimRight(canon, "0")
 	if canon == "" && raw != "" {
-		canon = "0" // all zeros differ from no sequencer
+		canon = "0" // a sequencer of zeros only differs from a missing one
 	}
 	return Sequencer{canon: canon, raw: raw}, nil
 }
@@ -63,10 +63,10 @@ func (s Sequencer) Raw() string { return s.raw }
 // same object key; otherwise the result is meaningless. The zero Sequencer is before all others.
 func (s Sequencer) CompareSameKey(t Sequencer) int { return strings.Compare(s.canon, t.canon) }
 
-// SameShape reports whether s and t have the same form: equal length or equally many leading
-// zeros, and not one in lower case and the other in upper case. A store that changes the form for
-// one key can cause a wrong order, because sequencers are aligned on the left, so it deserves a
-// warning. The number of trailing digits may vary.
+// SameShape reports whether s and t have the same form: they have equal length or equally many
+// leading zeros, and their letters do not differ in case. A store that changes the form for one key
+// can cause a wrong order, because sequencers are aligned on the left, so it deserves a warning.
+// The number of trailing digits may vary.
 func (s Sequencer) SameShape(t Sequencer) bool {
 	if s.IsZero() || t.IsZero() {
 		return true

@@ -36,8 +36,8 @@ func (c *registerCell) Write(ctx context.Context, version string, body []byte) (
 	return next, nil
 }
 
-// failed wraps an error with its cell error. Errors without a special meaning become
-// otherwise.
+// failed wraps an error with the corresponding error of package cell. If there is none, it
+// uses otherwise.
 func (c *registerCell) failed(err, otherwise error) error {
 	kind := otherwise
 	switch {

@@ -13,9 +13,9 @@ type Claim struct {
 	Number      int     // 1 for the first attempt at this Want
 	Want        Version // at the claim; a completion sets Have to it
 	Have        Version
-	Doubt       bool      // of the row, before the claim
-	Forced      bool      // of the row
-	CreatedTime time.Time // of the row
+	Doubt       bool      // the row's Doubt before the claim
+	Forced      bool      // the row's Forced
+	CreatedTime time.Time // the row's CreatedTime
 	// Verifying: VerifyAt had passed. The attempt compares the output with its source,
 	// even if the row looks settled.
 	Verifying bool
@@ -86,8 +86,8 @@ func (r *Row) claimable(now time.Time) bool {
 
 func (r *Row) verifyDue(now time.Time) bool { return !r.VerifyAt.IsZero() && !r.VerifyAt.After(now) }
 
-// raiseVerifyAt schedules a verification no earlier than at. A later one that is already
-// scheduled suffices.
+// raiseVerifyAt schedules a verification no earlier than at. It keeps a later verification
+// that is already scheduled.
 func (r *Row) raiseVerifyAt(at time.Time) {
 	if at.After(r.VerifyAt) {
 		r.VerifyAt = at

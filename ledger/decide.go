@@ -15,7 +15,7 @@ type Pinned struct {
 	ModTime time.Time
 }
 
-// Source returns the source identity that an output made from r records in its metadata.
+// Source returns the source identity for the metadata of an output that was made from r.
 func (a *Claim) Source(r *Read) string {
 	if r.ByEvent {
 		return "order=" + a.Want.Order()
@@ -28,9 +28,9 @@ func (a *Claim) Source(r *Read) string {
 //
 // A forced attempt always acts. Without doubt, MustAct compares the identity that was read
 // with Have. With doubt, or when verifying, it compares the source in the output's
-// metadata with what was read. With doubt, an attempt without an output acts, and so does
-// an attempt in event order: there, the output names its event and not the content that
-// was read.
+// metadata with the identity that was read. With doubt, an attempt without an output
+// always acts. An attempt in event order does as well, because its output names the event
+// and not the content that was read.
 func (a *Claim) MustAct(r *Read, out *Pinned) bool {
 	switch {
 	case a.Forced:
@@ -63,10 +63,11 @@ func (a *Claim) isCommitted(r *Read) bool {
 // object.
 const consistencyWindow = time.Minute
 
-// NotFoundDelay returns how long an answer "not found" must not be treated as a removal,
-// on an eventually consistent store. The delay lasts until the newest created event, Have
-// and the pinned output are a minute old. Zero or less: no delay. A store clock ahead of
-// ours adds at most a minute.
+// NotFoundDelay returns the time for which an attempt must not treat "not found" as a
+// removal, because an eventually consistent store may hide the object. The delay lasts
+// until the newest created event, Have and the pinned output are a minute old. There is no
+// delay if the result is zero or less. If the store's clock is ahead of ours, the delay
+// grows by at most a minute.
 func (a *Claim) NotFoundDelay(out *Pinned, now time.Time) time.Duration {
 	newest := a.CreatedTime
 	if a.Have.Kind == event.Created && a.Have.Identity.ModTime.After(newest) {

@@ -17,10 +17,10 @@ type Read struct {
 // Ending has what an attempt knows about its effects when it ends.
 type Ending struct {
 	Read Read
-	// Sent: there may be an effect, because a publish was sent, or a handler without a
-	// fenced output began.
+	// Sent: the attempt may have had an effect, because it sent a publish request, or called
+	// a handler without a fenced output.
 	Sent bool
-	// Unsure: a publish had no definite answer, and may still land.
+	// Unsure: the store gave no definite answer to a publish request, which may still land.
 	Unsure bool
 }
 
@@ -54,8 +54,8 @@ type Failure struct {
 	Message   string
 	Permanent bool          // a retry with the same content is useless
 	After     time.Duration // minimum back-off
-	// Uncounted: the object is not the cause, but an outage of the store, for example. The
-	// attempt does not count, so that an outage leaves no dead objects.
+	// Uncounted: the attempt does not count, because the object is not the cause of the
+	// failure. Therefore an outage, for example of the store, leaves no dead objects.
 	Uncounted bool
 }
 
@@ -96,8 +96,9 @@ func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, no
 	return r, true
 }
 
-// uncountedBackoff is the number of failures for the back-off of an uncounted one: by
-// default at most half a minute, to spare a store that recovers.
+// uncountedBackoff is the number of failures that determines the back-off after an
+// uncounted failure. With the default policy, the back-off is at most half a minute, to
+// spare a store that recovers.
 const uncountedBackoff = 6
 
 // OutageBackoff returns the back-off after the given number of failed probes.

@@ -42,9 +42,10 @@ func (l *Ledger) Traits() Traits {
 // the refusing row has the caller's own fence, the change had landed before another worker
 // changed the row.
 //
-// A request whose answer was lost may land even later. The nonce then refuses it, except
-// for the first row of an object if that row was deleted meanwhile. In this case the old
-// row comes back with an expired lease, and another attempt processes it again.
+// A request whose answer was lost may land even later. The store then refuses it because
+// of its nonce. It does not refuse the request for the first row of an object if that row
+// was deleted meanwhile. In this case the old row comes back with an expired lease, and
+// another attempt processes it again.
 //
 // Swap splits batches that are too large for the store. It resends throttled changes
 // without loading rows. A change that matches [ErrRejected] never lands; its Outcome has

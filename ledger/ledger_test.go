@@ -89,7 +89,7 @@ func (m *mute) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 	return out, err
 }
 
-// An answer with too few outcomes is no answer.
+// The ledger treats an answer with too few outcomes as no answer.
 func TestSwapRejectsMissingOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New(&mute{Store: ledger.NewRows(memory.New())})

@@ -24,11 +24,11 @@ func (v Verdict) String() string {
 
 // Observe records an event. The row of a new object has only its key.
 //
-// A trusted sequencer decides alone. A newer one raises Want and resets the attempts;
-// otherwise nothing changes. An untrusted or missing sequencer always raises Want, by
-// Generation, because the event may be new. In this case the attempts reset only if the
-// event is newer than any seen before. Otherwise two redelivered copies of one poison
-// event would revive each other forever.
+// A trusted sequencer decides alone. If it is newer than Want, Observe raises Want and
+// resets the attempts; if not, Want stays. An untrusted or missing sequencer always raises
+// Want, by Generation, because the event may be new. In this case the attempts reset only
+// if the event is newer than any seen before. Otherwise two redelivered copies of one
+// poison event would revive each other forever.
 func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict) {
 	fresh, at := true, plausibleTime(e.Time, now)
 	newest := !at.Before(r.EventTime)
@@ -70,9 +70,9 @@ func (r *Row) noteEventTimes(e *event.Event, at time.Time) {
 	}
 }
 
-// disorderThreshold returns how much newer a stale event must be, by its time, to count as
-// disordered. The first time this allows for clock differences; after that, any newer
-// event counts.
+// disorderThreshold returns the time by which a stale event must be newer to count as
+// disordered. For the first such event of a row, the threshold allows for clock
+// differences. After that, any newer event counts.
 func (r *Row) disorderThreshold() time.Duration {
 	if r.Disorder > 0 {
 		return 0
@@ -80,9 +80,9 @@ func (r *Row) disorderThreshold() time.Duration {
 	return 15 * time.Second
 }
 
-// isVersionRemoval reports whether the event is about the removal of one version. Some
-// stores give the removal of an old version that version's place in the order, however
-// late it happens.
+// isVersionRemoval reports whether the event is about the removal of one version. In some
+// stores, the event has the sequencer position of the removed version, even if the removal
+// happens much later.
 func isVersionRemoval(e *event.Event) bool {
 	return e.Kind == event.Removed && e.Object.VersionID != ""
 }
@@ -101,9 +101,10 @@ func (r Row) disordered(e *event.Event, at, now time.Time) Row {
 // its key.
 //
 // Raise raises Want by Generation, so that a later event still outranks it, and resets the
-// attempts. The loop ends, because a row that dies names the content that it died of.
-// EventTime stays, because there was no event. The caller must check that no worker holds
-// the row. Otherwise the end of its attempt would clear Doubt.
+// attempts. Audits do not revive a poison object forever, because a dead row names the
+// content that it died of. EventTime stays unchanged, because there was no event. The
+// caller must check that no worker holds the row, because the end of its attempt would
+// clear Doubt.
 func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 	r.Want.Generation++
 	r.Want.Kind, r.Want.Identity = kind, id

@@ -39,9 +39,10 @@ func (r Row) ResetOrder(now time.Time) Row {
 	return r
 }
 
-// Purgeable reports whether the row may be deleted. It must be the row of a removal, or
-// PurgeSettled is set; it must have settled longer ago than the retention, with no lease
-// and no verification. Its fence must be so old that any later fence is larger.
+// Purgeable reports whether the row may be deleted. It must be the row of a removal,
+// unless PurgeSettled is set. It must have been settled for longer than the retention
+// time, and must have no lease and no scheduled verification. Its fence must be so old
+// that any later fence is larger.
 func (r *Row) Purgeable(p *Policy, now time.Time) bool {
 	return r.Settled() && (r.Have.Kind == event.Removed || p.PurgeSettled) && r.Unreadable == nil && !r.Dead && !r.Held() && r.VerifyAt.IsZero() &&
 		r.UpdatedAt.Before(now.Add(-p.RowRetention)) && r.Lease.Fence < now.Add(-p.Skew).UnixMilli()

@@ -15,7 +15,7 @@ type Policy struct {
 	Base            time.Duration // first back-off; it doubles with each attempt
 	Max             time.Duration // maximum back-off
 	LateWriteWindow time.Duration // how late a write may land after its attempt
-	RowRetention    time.Duration // retention of settled removals
+	RowRetention    time.Duration // retention time of rows of settled removals
 
 	// PurgeSettled makes settled rows of existing objects purgeable too. Losses about such
 	// objects are not found afterwards.

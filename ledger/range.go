@@ -5,8 +5,8 @@ import "strings"
 // Range selects rows for Scan. The zero Range selects all rows.
 type Range struct {
 	Pipeline string // empty: all
-	Bucket   string // empty: all; needs Pipeline
-	Prefix   string // of Key; needs Bucket
+	Bucket   string // empty: all; if set, requires Pipeline
+	Prefix   string // prefix of Key; requires Bucket
 	After    RowKey // exclusive lower bound; the zero RowKey is none
 }
 

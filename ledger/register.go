@@ -119,7 +119,7 @@ func (s *Rows) changeRegister(ctx context.Context, c *store.Change, version stri
 	if version != "" {
 		b, err := hex.DecodeString(version)
 		if err != nil || len(b) != len(c.Expect) {
-			return ErrRegisterChanged // no register has had it
+			return ErrRegisterChanged // no register ever had this version
 		}
 		c.Expect = store.Nonce(b)
 	}

@@ -111,8 +111,9 @@ func (r *Row) Held() bool { return r.Lease.Owner != "" }
 // Live reports whether a worker has a lease that has not expired.
 func (r *Row) Live(now time.Time) bool { return r.Held() && now.Before(r.Lease.Until) }
 
-// Due returns when a worker should process the row: at a retry, a lease's expiry or a
-// verification, rounded up to a millisecond. Zero: not before Want is raised.
+// Due returns the time at which a worker should process the row: the time of a retry, of
+// the lease's expiry or of a verification, rounded up to a millisecond. It returns zero if
+// the row is not due before Want is raised.
 func (r *Row) Due() time.Time {
 	due := r.dueTime()
 	if ms := due.Truncate(time.Millisecond); !ms.Equal(due) {
@@ -140,7 +141,7 @@ func (r *Row) dueTime() time.Time {
 // State summarizes a row for people.
 type State string
 
-// States of a row. All but the dead and unreadable ones end in settled without an
+// States of a row. Rows in all states except dead and unreadable become settled without an
 // operator.
 const (
 	StateSettled    State = "settled"

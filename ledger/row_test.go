@@ -149,7 +149,6 @@ func TestHistoryNotesAreTruncated(t *testing.T) {
 	}
 }
 
-// The back-off stays within its bounds for any number of attempts.
 func TestBackoffBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := ledger.DefaultPolicy()

@@ -70,7 +70,7 @@ func ParseKey(k store.Key) (RowKey, error) {
 	return row, nil
 }
 
-// dueNever is the due time of dead rows, so that dead and failed rows are found without a
+// dueNever is the due time of dead rows. It lets Due find dead and failed rows without a
 // scan.
 var dueNever = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
@@ -179,8 +179,8 @@ func (s *Rows) Load(ctx context.Context, keys []RowKey) ([]Row, error) {
 	return rowsOf(found)
 }
 
-// dueRuns is the number of limit-sized runs among which workers choose, so that concurrent
-// sweeps rarely get the same rows.
+// dueRuns is the number of runs, each of limit rows, among which a worker chooses at
+// random. Concurrent sweeps therefore rarely get the same rows.
 const dueRuns = 100
 
 // Due implements [Store]. If more rows are due than the limit, it returns a random run of

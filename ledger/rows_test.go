@@ -120,7 +120,8 @@ func TestDueRowsAreShared(t *testing.T) {
 	}
 }
 
-// A row is never due early, in a store that knows milliseconds. A dead row is not due.
+// A row is never due early, even in a store that keeps whole milliseconds. A dead row is
+// not due.
 func TestDueIsNeverEarly(t *testing.T) {
 	s := ledger.NewRows(memory.New())
 	due := epoch.Add(1500 * time.Microsecond)

@@ -14,8 +14,8 @@ type Change struct {
 	// Expect is the nonce that the stored row must have. The zero Nonce requires that
 	// there is no row.
 	Expect Nonce
-	// Row is the next row, with a fresh nonce; nil deletes. The store does not keep or
-	// modify it.
+	// Row is the next row, with a fresh nonce; nil deletes the row. The store does not keep
+	// or modify it.
 	Row *Row
 }
 
@@ -43,9 +43,9 @@ type Store interface {
 	// Due returns rows of a pipeline that are due at or before the given time. If more
 	// than limit are due, it returns limit of the oldest ones, so that workers share them.
 	Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]Row, error)
-	// Scan yields the rows of a range, ordered by pipeline, bucket, key and version ID,
-	// each byte by byte. It yields a row that exists throughout once, and a row that is
-	// created or deleted meanwhile at most once. An error ends the scan.
+	// Scan yields the rows of a range, ordered by pipeline, bucket, key and version ID, each
+	// byte by byte. It yields a row once if the row exists during the whole scan, and at
+	// most once if the row is created or deleted meanwhile. An error ends the scan.
 	Scan(ctx context.Context, r Range) iter.Seq2[Row, error]
 	// Close releases the store's resources. No call may follow or be in progress.
 	Close() error

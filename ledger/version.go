@@ -49,9 +49,10 @@ func (i Identity) Same(j Identity) bool {
 	return i.ETag == j.ETag && i.ModTime.Equal(j.ModTime) && i.Meta == j.Meta && i.Size == j.Size
 }
 
-// CompatibleWith reports whether seen, which was read, may be the content of i. An i from
-// an event lacks the modification time and the metadata, and perhaps more, so only members
-// that i has are compared. If both have a version ID, only the IDs are compared.
+// CompatibleWith reports whether seen, the identity of content that was read, may be the
+// identity of the same content as i. If i comes from an event, it lacks the modification
+// time and the metadata, and perhaps more, so CompatibleWith compares only the members
+// that i has. If both have a version ID, it compares only the IDs.
 func (i Identity) CompatibleWith(seen Identity) bool {
 	if i.VersionID != "" && seen.VersionID != "" {
 		return i.VersionID == seen.VersionID

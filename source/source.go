@@ -11,8 +11,9 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Source receives messages until ctx ends or, if it is finite, until it has no more. Run returns
-// after all its goroutines have returned. It returns nil after an orderly shutdown.
+// Source receives messages until ctx ends or, if the source is finite, until it has no more
+// messages. Run returns after all its goroutines have returned. It returns nil after an orderly
+// shutdown.
 type Source interface {
 	Run(ctx context.Context, sink Sink) error
 }
@@ -59,8 +60,8 @@ type Verdicts struct {
 
 // Sink accepts deliveries.
 type Sink interface {
-	// Deliver accepts d, and blocks while the sink is full. On an error (ctx's, ErrClosed or
-	// ErrUntrusted) the sink has not accepted d and does not call Done.
+	// Deliver accepts d, and blocks while the sink is full. If it returns an error (the error of ctx,
+	// ErrClosed or ErrUntrusted), the sink has not accepted d and does not call Done.
 	Deliver(ctx context.Context, d Delivery) error
 	// TryDeliver is Deliver without blocking: it returns ErrFull if the sink is full.
 	TryDeliver(d Delivery) error

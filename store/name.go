@@ -42,8 +42,8 @@ func Split(name string) ([]string, error) {
 	return parts, nil
 }
 
-// End returns the first name after all names that begin with prefix, for the Before of a
-// [Range]. It returns "" (no bound) if there is no such name.
+// End returns the first name after all names that begin with prefix, for use as Before in
+// a [Range]. It returns "" (no bound) if there is no such name.
 func End(prefix string) string {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] < 0xff {

@@ -47,16 +47,16 @@ type Change struct {
 	// Expect is the nonce that the record must have. The zero Nonce requires that
 	// there is no record.
 	Expect Nonce
-	// Next is the record to write, with the Key of the change and a fresh nonce; nil
-	// deletes.
+	// Next is the record to write, with the Key of the change and a fresh nonce; nil deletes
+	// the record.
 	Next *Record
 }
 
 // Outcome is the answer to one Change.
 type Outcome struct {
 	Applied bool
-	// Refused: the record did not have the expected nonce. If another change stops an
-	// Apply, a change is neither applied nor refused.
+	// Refused: the record did not have the expected nonce. If another change stops an Apply,
+	// this change is neither applied nor refused.
 	Refused bool
 	// Current is the record that refused the change. If Refused is true and Current is
 	// nil, there is no record. If Current has the expected nonce, the record changed
@@ -111,9 +111,9 @@ type Store interface {
 	// Due returns due records in the order of (Due, Name). A result with fewer records
 	// than the limit is the last one.
 	Due(ctx context.Context, r DueRange) ([]Record, error)
-	// Scan yields the records of a range in the order of names. It yields a record that
-	// exists throughout once, and a record that is written meanwhile at most once. The
-	// loop's body may call the store. An error ends the scan.
+	// Scan yields the records of a range in the order of names. It yields a record once if
+	// the record exists during the whole scan, and at most once if the record is written
+	// meanwhile. The loop's body may call the store. An error ends the scan.
 	Scan(ctx context.Context, r Range) iter.Seq2[Record, error]
 	// Close releases the store's resources. No call may follow or be in progress.
 	Close() error
@@ -131,14 +131,14 @@ type Tx interface {
 
 // Traits declare the properties and limits of a store. Package storetest checks them.
 type Traits struct {
-	// Volatile: the store may lose its content when its process ends. A message must not
-	// be acknowledged because of its answers.
+	// Volatile: the store may lose its content when its process ends. Therefore a worker
+	// must not acknowledge a message because the store has its events.
 	Volatile bool
 	// Local: the store is in this process or in a file, so processes on other machines
 	// cannot share it.
 	Local bool
-	// Partial: an Outcome of Swap may have an Err other than ErrRejected. Otherwise an
-	// answer without an error answers all changes of the batch.
+	// Partial: an Outcome of Swap may have an Err other than ErrRejected. If Partial is
+	// false, a Swap that returns no error has answered all changes of the batch.
 	Partial bool
 	// DueLag and ScanLag are the maximum staleness of Due and Scan.
 	DueLag, ScanLag time.Duration

@@ -8,7 +8,8 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// admission limits the items and objects in progress, and makes sources wait.
+// admission limits the items and objects in progress. Sources wait while the limits are
+// reached.
 type admission struct {
 	mu      sync.Mutex
 	max     int

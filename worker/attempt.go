@@ -20,12 +20,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Attempt performs one claim: pin the output, read the input, act, publish. The order of
-// these steps is essential. If the pin followed the read, a worker that slept in between
-// would replace a newer result with an older one.
+// Attempt performs one claim in four steps: it records the output's state (it pins the
+// output), reads the input, calls the handler, and publishes the output. The order of
+// these steps is essential. If the attempt pinned the output after it had read the input,
+// a worker that slept in between would replace a newer result with an older one.
 //
-// An Attempt runs in its caller's goroutine and starts none. It gets time and nonces only
-// from its fields, so that a simulator can run it. All fields except FailAfter are
+// An Attempt runs in its caller's goroutine and starts no other. It gets time and nonces
+// only from its fields, so that a simulator can run it. All fields except FailAfter are
 // required.
 type Attempt struct {
 	Ledger   *ledger.Ledger
@@ -34,8 +35,9 @@ type Attempt struct {
 	Claim    ledger.Claim
 	Nonce    func() string // must never repeat
 	Now      func() time.Time
-	// FailAfter is the minimum duration of an attempt that counts as failed, instead of
-	// released, if a shutdown cancels it. 0: every such attempt is released.
+	// FailAfter is the running time after which an attempt that a shutdown cancels counts as
+	// failed. A shorter attempt is released. If FailAfter is 0, every cancelled attempt is
+	// released.
 	FailAfter time.Duration
 
 	ending          ledger.Ending
@@ -46,8 +48,8 @@ type Attempt struct {
 	info            bucket.Info
 }
 
-// maxMoves is how often an attempt starts over because the input or the output changed.
-// After that it fails and backs off.
+// maxMoves is the maximum number of tries of an attempt, which starts over if the input or
+// the output has changed.
 const maxMoves = 5
 
 // recheckDelay is the maximum delay before an object is read again that an eventually
@@ -61,7 +63,7 @@ const unmatched = "the pipeline no longer matches this object: Pawl checks again
 // unmatchedRetry is the interval of the checks whether the object matches again.
 const unmatchedRetry = time.Hour
 
-// errMayBeHidden is returned if "not found" may still be wrong.
+// errMayBeHidden is returned if the store may still hide an existing object.
 var errMayBeHidden = errors.New("not found, but it changed too recently to count as removed")
 
 var errMoved = errors.New("the object changed during the attempt")
@@ -102,7 +104,8 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	return fin
 }
 
-// run reports whether there was anything to do.
+// run repeats the attempt if the input or the output has changed. It reports whether there
+// was anything to do.
 func (x *Attempt) run(ctx context.Context) (acted bool, err error) {
 	for range maxMoves {
 		acted, err = x.try(ctx)
@@ -138,8 +141,9 @@ func (x *Attempt) try(ctx context.Context) (acted bool, err error) {
 	return true, x.act(ctx, &read)
 }
 
-// mustAct reports whether the handler must run. If the attempt has already acted and
-// started over, Have says nothing about that effect.
+// mustAct reports whether the handler must run. An attempt without an output that has
+// called the handler and started over must call it again, because Have does not record
+// that effect.
 func (x *Attempt) mustAct(read *ledger.Read, out *ledger.Pinned) bool {
 	if x.Pipeline.Transactional {
 		return x.Claim.MustCommit(read)
@@ -197,9 +201,9 @@ func (x *Attempt) read(ctx context.Context) (ledger.Read, error) {
 	return ledger.Read{Kind: event.Created, Identity: Identify(&info)}, nil
 }
 
-// readEvent returns the event's data. Without a read to compare, it must check after the
-// pin that the attempt still has its lease, because a worker with a later lease pins
-// later. A pipeline without an output needs no check.
+// readEvent returns the event's data. In event order, no read shows that a worker with a
+// later lease has already written the output. Therefore readEvent checks after the pin that
+// this attempt still has its lease. A pipeline without an output needs no check.
 func (x *Attempt) readEvent(ctx context.Context) (ledger.Read, error) {
 	if x.pinned != nil {
 		if err := x.checkLease(ctx); err != nil {
@@ -228,8 +232,8 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	if x.pinned != nil && read.Kind == event.Removed {
 		return x.remove(ctx)
 	}
-	// A read after the end of the lease may be newer than the next holder's read.
-	// Publishing it first would break the order.
+	// A read after the end of the lease may be newer than the next holder's read. Publishing
+	// its result before the next holder's result would break the order.
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -267,7 +271,7 @@ func (x *Attempt) publish(ctx context.Context, c *content, read *ledger.Read) er
 	}
 	copies := c.copies
 	if read.ByEvent {
-		copies = 0 // the event's ETag may not be that of the content
+		copies = 0 // the event's ETag may differ from the content's
 	}
 	from := bucket.Source{Ref: x.ref(), ETag: x.info.ETag}
 	res, err := x.pinned.PublishCopy(ctx, stamp, from, copies, open, c.size(), c.contentType)
@@ -360,7 +364,6 @@ func recoverPanic(what string, f func() error) (err error) {
 	return f()
 }
 
-// panickedAt returns the location of the recovered panic.
 func panickedAt() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
@@ -376,8 +379,8 @@ func panickedAt() string {
 }
 
 // uncounted reports whether a failed attempt does not count, because the object is not the
-// cause. After the handler has started, a store that does not answer counts, because the
-// object may be too large for any lease.
+// cause. If the store does not answer after the handler has started, the attempt counts,
+// because the object may be too large for any lease.
 func (x *Attempt) uncounted(err error) bool {
 	return isOutage(err) || !x.began && (errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, errMayBeHidden))
 }

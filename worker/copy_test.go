@@ -100,7 +100,6 @@ func TestEventOrderDoesNotLetTheStoreCopy(t *testing.T) {
 	})
 }
 
-// With a store that cannot copy, objects stream.
 func TestStoreThatCannotCopyStreams(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(copyWhole), func(c *worker.Config) { c.Objects = struct{ bucket.Store }{w.objects} })

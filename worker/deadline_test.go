@@ -62,8 +62,8 @@ func TestLeaseIsExtended(t *testing.T) {
 	})
 }
 
-// An answer that arrives after the end of the lease is not used. It may be newer than what
-// the next holder has read.
+// An answer that arrives after the end of the lease is not used, because it may be newer
+// than what the next holder has read.
 func TestLateReadIsNotProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := membucket.New(time.Now, []string{"in"})

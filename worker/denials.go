@@ -12,9 +12,9 @@ import (
 )
 
 // denials is an object store that distinguishes a missing permission from a denial of one
-// object. If the same call is denied for two objects of a bucket without a success in
-// between, the permission is missing. Each further denial is then an [Outage] until a call
-// succeeds. It is safe for concurrent use.
+// object. If the store denies the same call for two objects of a bucket, and no such call
+// succeeds in between, the permission is missing. Each further denial is then an [Outage]
+// until a call succeeds. It is safe for concurrent use.
 type denials struct {
 	bucket.Store
 
@@ -87,8 +87,8 @@ func (d *denials) Put(ctx context.Context, ref event.Object, o bucket.Object, c 
 	return etag, d.classify("Put", ref, err)
 }
 
-// Copy implements [bucket.Copier] if the store does. Denials do not count, because the
-// caller then uploads the bytes.
+// Copy implements [bucket.Copier] if the store does. It does not record a denied copy,
+// because the caller then uploads the bytes.
 func (d *denials) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	copier, ok := d.Store.(bucket.Copier)
 	if !ok {

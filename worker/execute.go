@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// running is a task without a result.
+// running is a task that has not ended.
 type running struct {
 	fence int64
 	*lease
@@ -58,8 +58,8 @@ func (w *Worker) start(a *engine.Start) {
 	w.tasks[a.Claim.Key] = &running{fence: a.Claim.Fence, lease: held}
 	claim, p := a.Claim, w.pipelines[a.Claim.Key.Pipeline]
 	w.wg.Go(func() {
-		// If the handler ends its goroutine, as a test's FailNow does, this result is
-		// sent. The attempt's own knowledge is lost.
+		// This result is sent if the handler ends its goroutine, as a test's FailNow does. The
+		// result of the attempt itself is then lost.
 		fin := engine.Finished{
 			Key: claim.Key, Fence: claim.Fence, Result: engine.Failed, Ending: ledger.Ending{Sent: true, Unsure: true},
 			Failure: ledger.Failure{Message: "the handler ended its goroutine"}, Transactional: p.Transactional,

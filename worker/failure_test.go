@@ -78,7 +78,6 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// The failure of one object does not affect the others.
 func TestPanicFailsOnlyItsObject(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
@@ -97,7 +96,6 @@ func TestPanicFailsOnlyItsObject(t *testing.T) {
 	})
 }
 
-// An outage of the store, however long, makes no object dead.
 func TestOutageLeavesNoDeadRows(t *testing.T) {
 	for _, down := range []error{bucket.ErrUnavailable, bucket.ErrNoBucket} {
 		inWorld(t, func(w *world) {

@@ -163,7 +163,6 @@ func TestHandlerThatOutlivesItsLease(t *testing.T) {
 	})
 }
 
-// A permanent error after a cancellation does not make the object dead.
 func TestPermanentErrorAfterCancellationIsRetried(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(ctx context.Context, _ *worker.Task) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Order determines which source of information decides about an object.
+// Order determines whether the object in the store or the event decides.
 type Order uint8
 
 // Orders; see package pawl.

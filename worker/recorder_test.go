@@ -63,7 +63,6 @@ func (t *recorder) want(tb testing.TB, text string) {
 	}
 }
 
-// handler records the calls of a handler.
 func (t *recorder) handler(h worker.HandlerFunc) worker.HandlerFunc {
 	return func(ctx context.Context, task *worker.Task) error {
 		t.note("handle %s %s", task.Kind, task.Object.Key)

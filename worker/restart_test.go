@@ -109,7 +109,6 @@ func TestFailureAfterARestartLeavesDoubt(t *testing.T) {
 	}
 }
 
-// An attempt without its lease does not start over.
 func TestAttemptWithoutLeaseDoesNotRestart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls := 0

@@ -17,8 +17,9 @@ var (
 )
 
 // shutdown controls the loop during a shutdown: it drains, cancels tasks after the
-// shutdown timeout, and cancels ledger calls after the ledger timeout. If ledger calls are
-// cancelled earlier because the ledger is unusable, everything else ends too.
+// shutdown timeout, and cancels ledger calls after the ledger timeout. If the ledger
+// becomes unusable, ledger calls are cancelled earlier, and everything else ends at the
+// same time.
 type shutdown struct {
 	w           *Worker
 	begin       <-chan struct{}

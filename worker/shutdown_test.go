@@ -166,7 +166,6 @@ func (w *world) wantKnown(e *event.Event, settled bool) {
 	}
 }
 
-// A worker stops even if the ledger is down.
 func TestShutdownWithoutLedgerIsBounded(t *testing.T) {
 	for name, cut := range map[string]func(l *faultyLedger){
 		"no answer": (*faultyLedger).disconnect,

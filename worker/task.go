@@ -14,12 +14,12 @@ import (
 // handler runs for that object. When the lease is lost or about to expire, ctx is
 // cancelled with the cause [ErrLeaseLost], and the handler must return.
 //
-// A nil result commits the effect. An error is retried with back-off. Wrap it with
-// [Permanent] if a retry with the same content is useless, with [RetryAfter] if the
-// receiver named a delay, with [Outage] if the object is not the cause, or with
-// [OutageIfShared] if it is not the cause when other objects fail in the same way. An
-// error that wraps a shortage of this machine (descriptors, processes, memory or disk
-// space) is an outage without a mark.
+// If Handle returns nil, the worker commits the effect. If it returns an error, the worker
+// retries the object with back-off. Wrap the error with [Permanent] if a retry with the
+// same content is useless, with [RetryAfter] if the receiver named a delay, with [Outage]
+// if the object is not the cause, or with [OutageIfShared] if the object is not the cause
+// when other objects fail in the same way. An error that wraps a shortage of this machine
+// (descriptors, processes, memory or disk space) is an outage without a mark.
 type Handler interface {
 	Handle(ctx context.Context, t *Task) error
 }

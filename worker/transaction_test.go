@@ -44,7 +44,7 @@ func transactional(handle worker.HandlerFunc) *worker.Pipeline {
 	return p
 }
 
-// The committed row counts, and not the handler's error or a failed renewal.
+// The committed row decides the result, not the handler's error or a failed renewal.
 func TestLostCommitAnswerIsFoundInTheRow(t *testing.T) {
 	lost := errors.New("the answer was lost")
 	for _, tc := range []struct {
@@ -117,7 +117,6 @@ func TestTransactionLeavesNoDoubt(t *testing.T) {
 	})
 }
 
-// A handler cannot complete a task of a pipeline that is not transactional.
 func TestCompletionNeedsATransactionalPipeline(t *testing.T) {
 	inWorld(t, func(w *world) {
 		p := matchAll(func(_ context.Context, task *worker.Task) error { return w.commit(task) })

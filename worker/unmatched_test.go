@@ -70,7 +70,6 @@ func TestUnmatchedRowsWait(t *testing.T) {
 	}
 }
 
-// Many unmatched rows do not hide the rows that match.
 func TestUnmatchedRowsDoNotBlock(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(context.Context, *worker.Task) error { return worker.Outage(errors.New("down")) }))

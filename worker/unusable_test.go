@@ -45,7 +45,7 @@ func TestUnusableLedgerStopsTheWorker(t *testing.T) {
 	}
 }
 
-// An idle worker detects it in a sweep.
+// An idle worker detects an unusable ledger in a sweep.
 func TestUnusableLedgerStopsAnIdleWorker(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
@@ -58,7 +58,8 @@ func TestUnusableLedgerStopsAnIdleWorker(t *testing.T) {
 	})
 }
 
-// During a shutdown, the worker does not wait for the shutdown timeout either.
+// If the ledger becomes unusable during a shutdown, the worker does not wait for the
+// shutdown timeout.
 func TestUnusableLedgerEndsAShutdown(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: time.Second}

@@ -27,10 +27,10 @@ type Config struct {
 	MaxBacklogEvents int
 	MaxBytes         int64
 	SweepInterval    time.Duration  // 0: never
-	Outage           time.Duration  // how long attempts are not counted while a receiver is down
+	Outage           time.Duration  // time for which attempts do not count while a receiver is down
 	Outages          engine.Outages // state of an earlier worker; may be nil
 	ShutdownTimeout  time.Duration
-	LedgerTimeout    time.Duration // how long a shutdown waits for the ledger after ShutdownTimeout
+	LedgerTimeout    time.Duration // time for which a shutdown waits for the ledger after ShutdownTimeout
 	FailAfter        time.Duration // an attempt that a shutdown cancels after this time counts as failed; 0: never
 	AckSettled       bool
 	Logger           *slog.Logger
@@ -119,8 +119,8 @@ func New(cfg Config) *Worker {
 	return w
 }
 
-// waiting returns the maximum number of objects of one pipeline that wait for a slot. 0:
-// no limit.
+// waiting returns the maximum number of objects of one pipeline that wait for a slot, or 0
+// if there is no limit.
 func waiting(cfg Config) int {
 	if len(cfg.Pipelines) < 2 {
 		return 0
@@ -168,7 +168,7 @@ func (w *Worker) loop(ctx context.Context) error {
 	stop := &shutdown{w: w, begin: ctx.Done(), callsOver: w.hard.Done()}
 	inputs := make([]engine.Input, 0, inputBuffer)
 	if ctx.Err() != nil {
-		w.step([]engine.Input{stop.drain()}) // before a claim for anything that has arrived
+		w.step([]engine.Input{stop.drain()}) // drain before the engine claims an object that has just arrived
 	}
 	for {
 		inputs = inputs[:0]
@@ -245,8 +245,8 @@ func (w *Worker) send(in engine.Input) {
 }
 
 // WaitSettled tells the worker that no delivery follows, and waits until every delivered
-// object is settled or dead, by any worker. It returns early when ctx or Run ends. It must
-// be called only once.
+// object is settled or dead. This or another worker may have settled it. WaitSettled
+// returns early when ctx or Run ends. It must be called only once.
 //
 // A worker without sweeps returns the deliveries that it does not settle, and does not
 // wait for their objects.

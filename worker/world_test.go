@@ -106,8 +106,8 @@ func (w *world) content(ref event.Object) (content string, ok bool) {
 	return string(b), true
 }
 
-// wantOutput fails the test unless the output of key has the wanted content. "": it must
-// be missing.
+// wantOutput fails the test unless the output of key has the wanted content. If want is
+// "", the output must be missing.
 func (w *world) wantOutput(key, want string) {
 	w.t.Helper()
 	if got, ok := w.content(out(key)); got != want || ok != (want != "") {

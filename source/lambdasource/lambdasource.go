@@ -111,7 +111,7 @@ func (s *Source) readTopic(payload []byte) error {
 // Declares implements [source.Declarer].
 func (s *Source) Declares() (event.Dialect, bool) { return s.cfg.Dialect, s.cfg.TrustSequencer }
 
-// Run implements [source.Source]. A message that cannot be read fails.
+// Run implements [source.Source]. It reports a message that cannot be read as failed.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	for _, m := range s.messages {
 		if err := s.deliver(ctx, m, sink); err != nil {
@@ -147,9 +147,9 @@ func (s *Source) answer(m *message, o source.Outcome) {
 	m.acknowledged, m.err = o.Ack, o.Err
 }
 
-// Response returns the response of the invocation. For a queue, it lists the messages that SQS
-// must deliver again: those without an acknowledgement and, in a FIFO queue, all messages after
-// the first one of them. For other payloads it returns an error if a message was not
+// Response returns the response of the invocation. For a queue, it lists the messages that SQS must
+// deliver again: every message without an acknowledgement and, in a FIFO queue, also every message
+// after the first of these. For other payloads it returns an error if a message was not
 // acknowledged; Lambda then invokes the function again. Call it after the sink has reported every
 // outcome.
 func (s *Source) Response(ctx context.Context) ([]byte, error) {

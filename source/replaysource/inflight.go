@@ -15,9 +15,9 @@ const (
 	// maxInFlight bounds the events that were read and not yet acknowledged, and thus the
 	// memory. It permits one payload of the maximum size.
 	maxInFlight = event.MaxRecords
-	// maxAttempts bounds the deliveries of one payload. With a memory ledger, and in a program
-	// without sweeps, redelivery is the only retry. The bound ends a replay with a payload for
-	// an unreadable row.
+	// maxAttempts is the maximum number of deliveries of one payload. With a memory ledger, and in a
+	// program without sweeps, redelivery is the only retry. Because of the limit, a replay ends even
+	// if the row of a payload stays unreadable.
 	maxAttempts = 10
 	// defaultRetryDelay applies if the sink requests no delay. maxRetryDelay bounds the delay.
 	defaultRetryDelay = time.Second

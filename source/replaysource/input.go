@@ -53,8 +53,8 @@ func stat(path string, stdin io.Reader) (fs.FileInfo, error) {
 	return nil, nil
 }
 
-// withoutPath returns the cause of err without the path, because messages already contain the
-// quoted path.
+// withoutPath returns the cause of err without the path, because the error messages already contain
+// the quoted path.
 func withoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -9,7 +9,7 @@ import (
 
 // window is a reader that stops at end, so that the decoder cannot buffer a larger value.
 type window struct {
-	unread []byte // returned bytes that are read before r
+	unread []byte // bytes that were put back; they are read before r
 	r      *bufio.Reader
 	read   int64
 	end    int64

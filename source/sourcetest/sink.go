@@ -12,8 +12,8 @@ import (
 
 const waitTimeout = 20 * time.Second
 
-// Sink is a [source.Sink] with a fixed capacity. It is full while that many deliveries wait for
-// [Sink.Next].
+// Sink is a [source.Sink] with a fixed capacity. It is full while as many deliveries as its
+// capacity wait for [Sink.Next].
 type Sink struct {
 	deliveries chan source.Delivery
 	closed     chan struct{}

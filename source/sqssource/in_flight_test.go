@@ -110,7 +110,6 @@ func TestInvalidHandleIsNotRenewed(t *testing.T) {
 	})
 }
 
-// Only the failed entries of a batch request are sent again.
 func TestFailedEntriesAreSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var bodies []string
@@ -197,7 +196,6 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// While the sink is full, the source does not poll.
 func TestFullSinkStopsReceiving(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b")), &log{}, sourcetest.NewSink(1)

@@ -20,8 +20,8 @@ func (f *inFlight) receive(ctx context.Context) error {
 	return receivers.Wait()
 }
 
-// receiver polls and delivers messages. A full batch starts another receiver. All receivers but
-// the first stop when the queue is empty.
+// receiver polls the queue and delivers messages. After a full batch it starts another receiver.
+// All receivers but the first stop when the queue is empty.
 func (f *inFlight) receiver(ctx context.Context, receivers *errgroup.Group, first bool) error {
 	pause := newBackOff()
 	for {

@@ -33,7 +33,7 @@ type request struct {
 	authorization, encoding   string
 	id, timestamp, signature  string // the headers as sent, if signed is notSigned
 	signed                    uint8  // how the request is signed: see sign
-	age                       int64  // of the signature, in seconds
+	age                       int64  // age of the signature, in seconds
 	body                      []byte
 	declared                  int64 // Content-Length
 	outcome                   uint8 // the sink's reaction

@@ -54,7 +54,6 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	}
 }
 
-// The read timeout does not include the time that the sink takes.
 func TestReadTimeoutExcludesTheSink(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	e := serve(t, webhooksource.Config{}, sink, shortReadTimeout)
@@ -89,7 +88,6 @@ func TestClientDisconnects(t *testing.T) {
 	d.Done(source.Outcome{Ack: true}) // must not block
 }
 
-// Connections without a request do not delay shutdown.
 func TestIdleConnectionsDoNotDelayShutdown(t *testing.T) {
 	quickest := time.Hour // the machine may pause during one of the runs
 	for range 3 {

@@ -203,9 +203,9 @@ func openMetered(b *testing.B) (*Store, *readMeter) {
 	return s, m
 }
 
-// readMeter counts requests, and read units by the published rule. A consistent read costs
-// a unit for each 4 KiB, and at least one: of all items of a Query together, of each item
-// of a BatchGetItem. An eventually consistent read costs half.
+// readMeter counts requests and read units by the published rule. A consistent read costs one unit
+// for each 4 KiB, and at least one. A Query is charged for the size of all its items together, and
+// a BatchGetItem for each item separately. An eventually consistent read costs half.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 type readMeter struct {
 	mu       sync.Mutex

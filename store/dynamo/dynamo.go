@@ -30,7 +30,8 @@ import (
 // renewing its leases.
 const callTimeout = 5 * time.Second
 
-// openTimeout bounds the delay of a worker's start by a table that throttles or is slow.
+// openTimeout is the maximum time for which a throttling or slow table delays the start of a
+// worker.
 const openTimeout = time.Minute
 
 // readAttempts is the maximum number of attempts of a read. A conditional write is sent once.

@@ -34,7 +34,7 @@ const unknownOperation = "UnknownOperationException"
 
 func transport(t *http.Transport) {
 	t.MaxIdleConnsPerHost = traits.Batch * traits.Swaps
-	t.IdleConnTimeout = 50 * time.Second // DynamoDB closes them after a minute
+	t.IdleConnTimeout = 50 * time.Second // DynamoDB closes idle connections after a minute
 }
 
 // readOnlyBody hides the WriteTo method of request bodies. The SDK closes a body when the
@@ -85,8 +85,8 @@ func Create(ctx context.Context, url string) error {
 	return s.enableRecovery(ctx)
 }
 
-// enableRecovery enables point-in-time recovery. DynamoDB rejects that for some seconds after
-// it has created a table.
+// enableRecovery enables point-in-time recovery. It retries, because DynamoDB rejects this for some
+// seconds after it has created a table.
 func (s *Store) enableRecovery(ctx context.Context) error {
 	for range 60 {
 		_, err := s.client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{

@@ -68,8 +68,8 @@ func makeBatch(first int) (claimed, completed []store.Change) {
 	return claimed, completed
 }
 
-// BenchmarkApply applies the changes of eight uploads per batch, with a quota for each batch or
-// one for all.
+// BenchmarkApply applies the changes of eight uploads per batch, with one quota for each batch or
+// one quota for all batches.
 func BenchmarkApply(b *testing.B) {
 	s := openStore(b, servertest.Postgres(b, "fsync=on").URL)
 	for _, writers := range []int{1, 4} {

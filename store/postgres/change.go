@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// maxAttempts bounds how often changes are sent after a deadlock, or after the records that
-// refused them have changed.
+// maxAttempts is the maximum number of times that a change is sent. It is sent again after a
+// deadlock, or if the record that refused it has changed since.
 const maxAttempts = 5
 
 // Swap sends the batch in one round trip and one transaction, with one statement for each kind
@@ -85,7 +85,7 @@ func refusedOf(sent []int, out []store.Outcome) (refused []int) {
 func (s *Store) send(ctx context.Context, what string, changes []store.Change, chosen []int, out []store.Outcome,
 	transact func(ctx context.Context, q *pgx.Batch, landed func() bool) error,
 ) (err error) {
-	// All transactions write in the same order. Otherwise they would deadlock.
+	// All transactions write in the same order, because different orders would cause deadlocks.
 	slices.SortFunc(chosen, func(i, j int) int { return changes[i].Key.Compare(changes[j].Key) })
 	for range maxAttempts {
 		for _, i := range chosen {

@@ -60,7 +60,6 @@ func (s *Store) unusable(why string, cause error) error {
 	return fmt.Errorf("%w: the database at %s %s (%w)", store.ErrUnusable, s, why, oneLine{cause})
 }
 
-// oneLine prints an error on one line.
 type oneLine struct{ error }
 
 func (e oneLine) Error() string {
@@ -124,10 +123,10 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s at %s: %w", kind(err), what, s, oneLine{err})
 }
 
-// kind returns ErrThrottled or ErrRejected for changes that certainly did not land, because the
-// server rolls back a transaction after an error, unless the error ends the session. It returns
-// ErrUnclear for everything else. pgconn.SafeToRetry is not usable here, because it returns
-// true for a lost answer (pgx 5.12).
+// kind returns ErrThrottled or ErrRejected if the changes certainly did not land. The server rolls
+// back a transaction after every error that does not end the session. kind returns ErrUnclear for
+// all other errors. pgconn.SafeToRetry is not usable here, because it returns true for a lost
+// answer (pgx 5.12).
 func kind(err error) error {
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
 	_, early := errors.AsType[unsent](err)

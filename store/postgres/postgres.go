@@ -49,10 +49,10 @@ var _ store.Store = (*Store)(nil)
 //
 //	postgres://user:password@host:5432/database?schema=pawl&pool_max_conns=8
 //
-// The URL may contain schema and all parameters of pgx except default_query_exec_mode, because
-// the mode must work with a pooler. pool_max_conns, by default 4 or the number of cores, bounds
-// each of two pools: the handlers' pool, and the store's pool, which has at least 4
-// connections.
+// The URL may contain schema and all parameters of pgx except default_query_exec_mode, because the
+// mode must work with a pooler. pool_max_conns limits each of two pools: the pool for handlers, and
+// the store's own pool, which has at least 4 connections. Its default is the number of cores, but
+// at least 4.
 //
 // Open refuses a database that cannot hold the store. The error wraps [store.ErrUnusable] and
 // states the remedy.

@@ -49,7 +49,7 @@ const (
 
 	dueSQL = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND due <= $2 AND (due, name) > ($3, $4)
 		ORDER BY due, name LIMIT $5 OFFSET $6`
-	// scanSQL is incomplete: the upper bound and the order are added.
+	// scanSQL is the beginning of a statement: scan adds the upper bound and the order.
 	scanSQL = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND name > $2`
 
 	// isolationSQL also bounds the time for which a process that pauses, or is disconnected,

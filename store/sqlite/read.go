@@ -51,7 +51,7 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, erro
 	})
 }
 
-// page is the number of records that a scan reads at once. It holds no connection between
+// page is the number of records that a scan reads at once. The scan holds no connection between
 // pages, so that a slow caller does not block other readers or checkpoints of the log.
 const page = 256
 

@@ -38,8 +38,8 @@ const (
 	loadSQL = columns + `AND name = ?2`
 	dueSQL  = columns + `AND due IS NOT NULL AND (due, name) > (?2, ?3) AND due <= ?4 ORDER BY due, name LIMIT ?5 OFFSET ?6`
 
-	// Each exists with and without an upper bound, because SQLite plans a statement before it
-	// knows the bounds.
+	// Each of these statements exists with and without an upper bound, because SQLite plans a
+	// statement before it knows the bounds.
 	scanSQL     = columns + `AND name > ?2 ORDER BY name LIMIT ?3`
 	scanToSQL   = columns + `AND name > ?2 AND name < ?4 ORDER BY name LIMIT ?3`
 	newestSQL   = columns + `AND name > ?2 ORDER BY name DESC LIMIT ?3`

@@ -83,7 +83,6 @@ func (s *Store) withdraw(r *request) bool {
 	return i >= 0
 }
 
-// queued reports whether the request is still in the queue.
 func (s *Store) queued(r *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -124,8 +124,8 @@ func TestQueuedCallCanceled(t *testing.T) {
 	}
 }
 
-// TestQueuedCallsThrottled checks that queued calls wait for another process's lock no longer
-// together than one call alone.
+// TestQueuedCallsThrottled checks that queued calls together wait no longer for another process's
+// lock than a single call.
 func TestQueuedCallsThrottled(t *testing.T) {
 	s := openTest(t)
 	lockByOther(t, s)

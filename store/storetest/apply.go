@@ -117,7 +117,7 @@ func testApplyRejected(f *fixture) {
 	f.absent(good.Key)
 }
 
-// A call without an answer was made as a whole or not at all.
+// A call whose answer was lost made all of its changes or none.
 func testApplyLost(f *fixture) {
 	for _, fault := range Faults {
 		faulty := NewFaulty(f.store, func(call int) Fault {

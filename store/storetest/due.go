@@ -162,7 +162,8 @@ func testDueOneSpace(f *fixture) {
 	f.due(store.DueRange{Space: "none", Before: t0, Limit: 10})
 }
 
-// A change moves a record in the order, removes it, or adds it again.
+// A change moves a record in the order of due times, removes it from the order, or adds it
+// again.
 func testDueFollows(f *fixture) {
 	a, b := f.at("a", time.Second), f.at("b", 2*time.Second)
 	f.put(a, b)

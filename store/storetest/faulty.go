@@ -99,8 +99,8 @@ func (f *Faulty) Apply(ctx context.Context, changes []store.Change) ([]store.Out
 	return f.write(ctx, f.Store.Apply, changes, len(changes), 0)
 }
 
-// write makes a call. torn is the number of changes that Torn makes, half the number of
-// outcomes that Half returns.
+// write makes a call. torn is the number of changes that Torn makes, and half is the
+// number of outcomes that Half returns.
 func (f *Faulty) write(ctx context.Context, do call, changes []store.Change, torn, half int) ([]store.Outcome, error) {
 	f.mu.Lock()
 	fault := f.plan(f.calls)

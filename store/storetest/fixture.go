@@ -62,7 +62,7 @@ func (f *fixture) handles() [2]store.Store {
 	return [2]store.Store{f.store, f.handle()}
 }
 
-// eventually repeats check until it returns "", at most for the lag.
+// eventually repeats check until it returns "". It fails the test when the lag has passed.
 func (f *fixture) eventually(lag time.Duration, check func() string) {
 	f.Helper()
 	const checks = 20
@@ -141,7 +141,6 @@ func (f *fixture) apply(changes ...store.Change) []store.Outcome {
 	return out
 }
 
-// put inserts records.
 func (f *fixture) put(records ...*store.Record) {
 	f.Helper()
 	changes := make([]store.Change, len(records))
@@ -161,8 +160,8 @@ func (f *fixture) applied(out ...store.Outcome) {
 	}
 }
 
-// refused fails the test unless the record by refused the change. nil: a missing record
-// refused it.
+// refused fails the test unless the record by refused the change. If by is nil, a missing
+// record must have refused it.
 func (f *fixture) refused(o store.Outcome, by *store.Record) {
 	f.Helper()
 	if o.Err != nil || o.Applied || !o.Refused || !equal(o.Current, by) {

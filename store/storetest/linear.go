@@ -24,7 +24,7 @@ var linearTests = []test{
 const (
 	linearHistories = 16
 	linearClients   = 4
-	linearCalls     = 16 // of each client
+	linearCalls     = 16 // number of calls of each client
 	linearKeys      = 3
 )
 
@@ -61,7 +61,7 @@ type client struct {
 	history *linearizable.History
 
 	prefix string
-	made   int // values
+	made   int // number of values that the client has written
 	keys   []store.Key
 	seen   map[store.Key][]string // values, newest last
 }

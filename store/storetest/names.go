@@ -60,7 +60,7 @@ func testAwkwardSpaces(f *fixture) {
 	}
 }
 
-// Names as long as Traits.Name allows, all bytes of which count.
+// A store accepts names as long as Traits.Name allows, and compares all of their bytes.
 func testLongNames(f *fixture) {
 	n := f.traits.Name - len(space)
 	var records []*store.Record
@@ -77,7 +77,7 @@ func testLongNames(f *fixture) {
 	f.due(store.DueRange{Space: space, Before: t0, Limit: len(records) + 1}, records...)
 }
 
-// A driver must not join the space and the name so that two keys are one.
+// A driver must not join the space and the name in such a way that two keys become equal.
 func testPartsStayApart(f *fixture) {
 	var records []*store.Record
 	for _, k := range []store.Key{
@@ -159,7 +159,8 @@ func (f *fixture) unacceptable() map[string]store.Change {
 	}
 }
 
-// A change that no driver accepts is rejected, and stops no other of its Swap.
+// A change that no driver accepts is rejected, and does not stop the other changes of its
+// Swap.
 func testUnacceptable(f *fixture) {
 	for name, c := range f.unacceptable() {
 		good := f.record("good " + name)

@@ -103,7 +103,7 @@ func testScanRanges(f *fixture) {
 	}
 }
 
-// A range of several pages, with and without a limit.
+// A range with several pages is read completely, with and without a limit.
 func testScanMany(f *fixture) {
 	const n = 2600
 	records := make([]*store.Record, n)

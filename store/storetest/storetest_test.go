@@ -187,7 +187,7 @@ var mutants = map[string]mutant{
 	"declares an endless limit": {caughtBy: "Traits", driver: declaring(func(t *store.Traits) { t.Body = 1 << 40 })},
 }
 
-// Drivers that declare less than the memory driver, correctly, pass.
+// A driver passes if it correctly declares less than the memory driver.
 func TestTraits(t *testing.T) {
 	for name, driver := range map[string]func() *driver{
 		"small batches": few(7, 2),

@@ -162,7 +162,7 @@ func testFull(f *fixture) {
 	f.applied(out...)
 }
 
-// A thousand changes in random order, of which half are refused.
+// Half of a thousand changes in random order are refused.
 func testThousand(f *fixture) {
 	const n = 1000
 	records, changes := make([]*store.Record, n), make([]store.Change, n)
