@@ -21,6 +21,9 @@ func (s *Store) recordWALIdentity() error {
 	}
 	s.walPath = real + "-wal"
 	s.wal, err = os.Stat(s.walPath)
+	if s.readOnly && errors.Is(err, fs.ErrNotExist) {
+		return nil // a copy by VACUUM INTO has no log until the first write
+	}
 	return err
 }
 
@@ -48,6 +51,9 @@ func (s *Store) checkFile() error {
 		{s.path, s.file, "was"},
 		{s.walPath, s.wal, "has lost its log (-wal) and the last changes in it: the log was"},
 	} {
+		if f.was == nil {
+			continue
+		}
 		gone, err := isGone(f.path, f.was)
 		switch {
 		case err != nil:

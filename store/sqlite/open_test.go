@@ -273,3 +273,29 @@ func TestOpenReadOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenReadOnlyBackup reads a copy that VACUUM INTO made. It has no write-ahead log.
+func TestOpenReadOnlyBackup(t *testing.T) {
+	path, backup := filepath.Join(t.TempDir(), "pawl.db"), filepath.Join(t.TempDir(), "backup.db")
+	filled(t, path)
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(sqlitex.ExecuteTransient(conn, "VACUUM INTO '"+backup+"'", nil), conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenReadOnly(t.Context(), backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, s); n != 500 {
+		t.Errorf("%d records, want 500", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(backup + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("reading created a log: %v", err)
+	}
+}
