@@ -28,16 +28,16 @@ type Config struct {
 	Objects   bucket.Store
 	Pipelines []Pipeline
 	TTL       time.Duration   // of the audit lease; default 30 s, minimum 1 s
-	Logger    *slog.Logger    // default slog.Default()
+	Logger    *slog.Logger    // optional; the audit reports losses and its end to it
 	Observer  worker.Observer // optional; receives losses and completed audits
 }
 
 // Options select the scope of one audit.
 type Options struct {
-	Pipelines []string // names; empty selects all
-	Prefix    string   // selects keys with this prefix
-	// SettleWindow is the longest expected delay of a notification. The audit ignores
-	// objects that changed within it.
+	Pipelines []string // names of the audited pipelines; empty selects all
+	Prefix    string   // the audit covers only keys with this prefix
+	// SettleWindow is the longest expected delay of a notification. The audit ignores objects
+	// that changed within this time.
 	SettleWindow time.Duration
 	// Listing replaces the listing of the bucket with the state at AsOf. The audit ignores
 	// objects that changed after AsOf. ListingName is the name in the report.
@@ -45,17 +45,17 @@ type Options struct {
 	ListingName string
 	AsOf        time.Time
 	// Outputs also compares outputs with objects. Redrive resets the attempts of dead and
-	// failed rows. DryRun reports losses without writing.
+	// failed rows. With DryRun the audit reports losses but writes nothing.
 	Outputs, Redrive, DryRun bool
-	// AllowRemovals raises removals without a limit.
+	// AllowRemovals lets the audit write any number of removals to the ledger.
 	AllowRemovals bool
 	// Ranges is the number of key ranges listed in parallel; default 8, maximum 16.
 	Ranges int
-	// Watch, if set, receives the current report during the audit. The audit waits until
+	// Watch, if set, is called with the current report during the audit. The audit waits until
 	// Watch returns.
 	Watch func(*Report)
 
-	pipelineNames []string // of the selected pipelines
+	pipelineNames []string // names of the selected pipelines
 }
 
 const (
@@ -91,9 +91,9 @@ func New(cfg Config) (*Auditor, error) {
 	return a, err
 }
 
-// Run runs an audit and returns its report, also after an error. If the ledger has
-// registers, Run waits for the end of other audits, resumes an interrupted audit with
-// the same options, and stores the report. A dry run does none of these.
+// Run runs an audit. It returns the report even if it also returns an error. If the ledger has
+// registers, Run waits until other audits end, resumes an interrupted audit with the same
+// options, and stores the report. A dry run does none of these.
 func (a *Auditor) Run(ctx context.Context, o Options) (Report, error) {
 	r, err := a.plan(o)
 	if err != nil {
@@ -128,10 +128,10 @@ func (r *run) execute(ctx context.Context) error {
 
 // unit is one pass over one pipeline below a prefix.
 type unit struct {
-	reportIndex int // of the pipeline in the report
+	reportIndex int // index of the pipeline in the report
 	walk        func(p *Pass, ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error
 	prefix      string
-	// secondPass raises the removals that the first pass counted.
+	// secondPass is set for the pass that writes the removals. The first pass only counts them.
 	secondPass bool
 	*Pipeline
 }
@@ -161,7 +161,8 @@ func (a *Auditor) units(o *Options) ([]unit, error) {
 	return units, nil
 }
 
-// units returns the passes over a pipeline. Removals come last, after all were counted.
+// units returns the passes over a pipeline. Passes that write removals come last, after all
+// removals were counted.
 func (p *Pipeline) units(at int, prefix string, outputs bool) []unit {
 	objects := unit{reportIndex: at, walk: (*Pass).Walk, prefix: prefix, Pipeline: p}
 	passes := []unit{objects}
@@ -190,10 +191,10 @@ type run struct {
 
 	mu          sync.Mutex
 	report      Report
-	unitIndex   int // current unit
+	unitIndex   int // index of the current unit
 	spans       *spanQueue
-	brake       *Brake        // of the current unit; nil in a first pass
-	checkpoints *jsonRegister // nil if nothing is stored
+	brake       *Brake        // brake of the current unit; nil in a first pass
+	checkpoints *jsonRegister // nil if the audit stores no checkpoints
 }
 
 func (r *run) initReport() {
@@ -322,7 +323,8 @@ func (r *run) forEach(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// commit adds the counts of a part of a span and saves a checkpoint if one is due.
+// commit adds the counts of a part of a span to the report. It saves a checkpoint if one is
+// due.
 func (r *run) commit(ctx context.Context, u *unit, s *Span, c *Counts) error {
 	r.mu.Lock()
 	r.spans.commit(s)

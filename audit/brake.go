@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// The removals of a pipeline are withheld if they exceed both limits.
+// An audit writes no removals for a pipeline if their number exceeds both limits.
 const (
 	maxRemovals   = 100
-	removalsOneIn = 10 // one in 10 rows of existing objects
+	removalsOneIn = 10 // a tenth of the rows of existing objects
 )
 
-// removalLimit returns the number of removals that an audit may raise in a pipeline. c
-// are the counts of the first pass.
+// removalLimit returns the number of removals that an audit may write for a pipeline. The
+// parameter c has the counts of the first pass.
 func removalLimit(c *Counts, allow bool) int64 {
 	if allow {
 		return math.MaxInt64
@@ -20,8 +20,8 @@ func removalLimit(c *Counts, allow bool) int64 {
 	return max(maxRemovals, c.Created/removalsOneIn)
 }
 
-// Brake limits the removals that the second pass over a pipeline raises, because the
-// bucket may be emptied after the first pass.
+// Brake limits the removals that the second pass over a pipeline writes. The limit is needed
+// because the bucket may be emptied after the first pass.
 type Brake struct {
 	limit int64
 
@@ -30,12 +30,12 @@ type Brake struct {
 	refused bool
 }
 
-// NewBrake returns a brake that permits limit removals. raised of them were raised
-// before.
+// NewBrake returns a brake that permits limit removals. The parameter raised is the number of
+// removals that the audit has already written.
 func NewBrake(limit, raised int64) *Brake { return &Brake{limit: limit, raised: raised} }
 
-// reserve counts n removals and reports whether they may be raised. After the first
-// refusal it refuses all.
+// reserve counts n removals and reports whether the pass may write them. After it refuses once,
+// it refuses every later call.
 func (b *Brake) reserve(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +54,7 @@ func (b *Brake) exhausted() bool {
 	return b.refused
 }
 
-// unreserve returns the reservation of n removals that were not raised.
+// unreserve returns the reservation of n removals that the pass did not write.
 func (b *Brake) unreserve(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -26,16 +26,16 @@ const (
 )
 
 const (
-	maxReports         = 30              // stored reports; fewer if they are large
-	checkpointInterval = 5 * time.Second // while there are no findings
-	maxCheckpointAge   = 24 * time.Hour  // an audit that started earlier is not resumed
+	maxReports         = 30              // maximum number of stored reports; fewer if they are large
+	checkpointInterval = 5 * time.Second // minimum time between checkpoints that record no repair
+	maxCheckpointAge   = 24 * time.Hour  // a checkpoint of an audit that started earlier is discarded
 	shutdownTimeout    = 5 * time.Second // bounds the last checkpoint and the release of the lease
 )
 
 // checkpoint is the progress of an audit in the ledger. The format is stored: do not
 // change the field names.
 type checkpoint struct {
-	Options   string         `json:"options"` // digest of the scope
+	Options   string         `json:"options"` // digest of the audit's scope
 	Report    registerReport `json:"report"`
 	Unit      int            `json:"unit"` // index of the current unit
 	Remaining []bounds       `json:"left"` // key ranges of the unit
@@ -66,9 +66,8 @@ func (k *jsonRegister) read(ctx context.Context, into any) error {
 	return nil
 }
 
-// write replaces the value that read returned. It fails if another process wrote the
-// register meanwhile. After a lost answer it reads the register to learn whether its
-// write landed.
+// write replaces the value that read returned. It fails if another process wrote the register
+// meanwhile. If the response is lost, it reads the register to learn whether its write landed.
 func (k *jsonRegister) write(ctx context.Context, from any) error {
 	value, err := json.Marshal(from)
 	if err != nil {
@@ -160,7 +159,8 @@ func (r *run) resume(p *checkpoint) {
 	r.cfg.Logger.Info("resuming an interrupted audit", "started", r.report.Started, "resumed", r.report.Resumed)
 }
 
-// save writes a checkpoint: at once after repairs, otherwise every checkpointInterval.
+// save writes a checkpoint. After repairs it writes at once; otherwise it writes at most every
+// checkpointInterval.
 func (r *run) save(ctx context.Context, found bool) error {
 	if r.checkpoints == nil {
 		return nil
@@ -184,7 +184,7 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 	}
 	r.mu.Unlock()
 	err := r.checkpoints.write(ctx, &p)
-	if errors.Is(err, ledger.ErrInvalidRegister) { // too large: hundreds of pipelines, or very long keys
+	if errors.Is(err, ledger.ErrInvalidRegister) { // the value is too large: it has hundreds of pipelines or very long keys
 		r.checkpoints.lastWrite = time.Now()
 		r.cfg.Logger.Warn("the checkpoint of the audit is too large to save: an interrupted audit will start over", "error", err)
 		return nil

@@ -13,9 +13,9 @@ const (
 	foundNotListed = "not listed, but HEAD finds it"
 )
 
-// findContradictions counts the candidates for which listing and HEAD disagree, also
-// after both are repeated. Objects that were created or removed between the two
-// requests do not count. Inventory reports and listings of versions are not compared.
+// findContradictions counts the candidates for which listing and HEAD disagree, even after it
+// repeats both requests. It does not count objects that were created or removed between the two
+// requests. It does not check inventory reports and listings of versions.
 func (w *walk) findContradictions(ctx context.Context, open []candidate, heads []headResult) error {
 	if !w.AsOf.IsZero() || w.Pipeline.EachVersion {
 		return nil

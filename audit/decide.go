@@ -29,18 +29,18 @@ type Observation struct {
 	Identity ledger.Identity // set if Exists
 }
 
-// Decide compares a row with an observation of its object. If a notification was lost,
-// it returns the finding and the row with Want raised to the observation. Otherwise it
-// returns None and the unchanged row, which the caller must not write.
+// Decide compares a row with an observation of its object. If a notification was lost, it
+// returns the finding and the row with Want raised to the observation. Otherwise it returns
+// None and the unchanged row, which the caller must not write.
 //
-// The caller must load the row before it observes the object. If the object has no row,
-// row has only a key, as for [ledger.Row.Observe]. The returned row has the nonce of
-// row. The caller's swap expects this nonce and writes a new one.
+// The caller must load the row before it observes the object. If the object has no row, row has
+// only a key, as for [ledger.Row.Observe]. The returned row has the nonce of row. The caller's
+// swap expects this nonce and writes a new one.
 //
-// settle is the settle window. A finding about an existing object requires that the
-// object is older. The age of a removal is unknown, so its row must be unchanged for
-// this time instead. Decide may therefore report a removal whose notification is only
-// late, which is harmless.
+// settle is the settle window. Decide reports an existing object only if the object is older
+// than the settle window. The store does not report when an object was removed, so Decide
+// reports a removal only if the row is unchanged for this time. It may therefore report a
+// removal whose notification is only late, which is harmless.
 func Decide(row ledger.Row, seen Observation, settle time.Duration, now time.Time) (ledger.Row, Finding) {
 	loss := compare(&row, seen, now.Add(-settle))
 	switch loss {
@@ -52,8 +52,8 @@ func Decide(row ledger.Row, seen Observation, settle time.Duration, now time.Tim
 	return row, loss
 }
 
-// compare returns the finding about an object. It ignores objects and rows that changed
-// at or after before.
+// compare returns the finding about an object. It ignores objects and rows that changed at or
+// after the time before.
 func compare(row *ledger.Row, seen Observation, before time.Time) Finding {
 	known := row.Have
 	switch {
@@ -64,7 +64,7 @@ func compare(row *ledger.Row, seen Observation, before time.Time) Finding {
 	case row.Held() || !row.Settled():
 		return None // a worker will read the object
 	}
-	created := known.Kind == event.Created // otherwise removed, or unknown
+	created := known.Kind == event.Created // false if the known version is a removal, or the row has no version
 	switch {
 	case seen.Exists && !seen.Identity.ModTime.Before(before):
 		return None

@@ -13,8 +13,9 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// ErrListing is returned for a listing whose keys are out of order or repeated. Losses
-// found before are repaired. The listing has not caused removals.
+// ErrListing is returned for a listing whose keys are out of order or repeated. The audit
+// repairs the losses that it found before the faulty key. It writes no removal because of that
+// listing.
 var ErrListing = errors.New("inconsistent listing")
 
 // merge reads a listing and the rows side by side, in key order.
@@ -95,7 +96,7 @@ func (m *merge) readRow() error {
 	return err
 }
 
-// objects returns the listing. It yields an error if the keys are out of order.
+// objects returns the listing. It yields an error if the keys are out of order or repeated.
 func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
 	listing := p.Listing.List(ctx, p.Pipeline.Bucket, prefix, after)
 	return func(yield func(bucket.Info, error) bool) {
@@ -133,7 +134,7 @@ func (p *Pass) rows(ctx context.Context, prefix, after string) iter.Seq2[ledger.
 	return func(yield func(ledger.Row, error) bool) {
 		for row, err := range scan {
 			if err == nil && (row.Key == after || !p.Pipeline.Match(row.Object())) {
-				continue // another version of after, or no longer matched
+				continue // another version of the object after, or an object that the pipeline no longer matches
 			}
 			if !yield(row, err) || err != nil {
 				return

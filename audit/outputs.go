@@ -15,8 +15,8 @@ const (
 	noInput  = "output without object"
 )
 
-// walkInputs reads the rows of objects whose effect is committed and raises those whose
-// output is missing.
+// walkInputs reads the rows of objects whose effect is committed. It advances Want of the rows
+// whose output is missing.
 func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
 	var rows []ledger.Row
@@ -46,13 +46,13 @@ func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit fu
 	return flush()
 }
 
-// settledLongEnough reports whether a row of the given kind is settled and unchanged
-// since the settle window.
+// settledLongEnough reports whether a row is settled with the given kind and has not changed
+// within the settle window.
 func (p *Pass) settledLongEnough(row *ledger.Row, kind event.Kind) bool {
 	return row.Settled() && !row.Dead && !row.Held() && row.Have.Kind == kind && row.UpdatedAt.Before(p.Now().Add(-p.SettleWindow))
 }
 
-// missingOutputs raises the rows whose output is missing.
+// missingOutputs advances Want of the rows whose output is missing.
 func (w *walk) missingOutputs(ctx context.Context, rows []ledger.Row) error {
 	there, err := w.listedOutputs(ctx, rows)
 	if err != nil {
@@ -71,8 +71,8 @@ func (w *walk) missingOutputs(ctx context.Context, rows []ledger.Row) error {
 // because a suffix changes their order.
 const maxListedOutputs = 10 * chunk
 
-// listedOutputs returns the keys that a listing of the rows' outputs shows. Outputs
-// beyond maxListedOutputs are missing from the result.
+// listedOutputs lists the outputs of the rows and returns the keys in the listing. The result
+// lacks outputs beyond maxListedOutputs.
 func (w *walk) listedOutputs(ctx context.Context, rows []ledger.Row) (map[string]bool, error) {
 	shown := make(map[string]bool, len(rows))
 	if len(rows) == 0 {
@@ -92,14 +92,15 @@ func (w *walk) listedOutputs(ctx context.Context, rows []ledger.Row) (map[string
 			return nil, err
 		}
 		if shown[info.Key] = true; info.Key >= last || n == maxListedOutputs {
-			break // raiseOutputFindings sends a HEAD request for the others
+			break // raiseOutputFindings sends a HEAD request for each of the others
 		}
 		n++
 	}
 	return shown, nil
 }
 
-// keyBefore returns a key before key, with few keys between the two.
+// keyBefore returns a key that sorts shortly before the given key, so that few keys lie between
+// the two.
 func keyBefore(key string) string {
 	if key == "" {
 		return ""
@@ -107,8 +108,8 @@ func keyBefore(key string) string {
 	return key[:wholeRunes(key, len(key)-1)]
 }
 
-// walkOutputs lists the outputs and finds those whose object is gone. These count as
-// removals: the first pass only counts them.
+// walkOutputs lists the outputs and finds those whose object is gone. Such findings count as
+// removals, so the first pass only counts them.
 func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
 	var outputs []candidate
@@ -145,8 +146,8 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 	return flush()
 }
 
-// orphanOutputs raises a removal for outputs whose object is removed in the ledger, or
-// has no row.
+// orphanOutputs finds outputs whose object has no row, or has a removal as its version in the
+// ledger. It writes a removal to the row of each.
 func (w *walk) orphanOutputs(ctx context.Context, outputs []candidate) error {
 	rows, err := w.load(ctx, outputs)
 	if err != nil {
@@ -161,23 +162,23 @@ func (w *walk) orphanOutputs(ctx context.Context, outputs []candidate) error {
 	return w.raiseOutputFindings(ctx, open, noInput)
 }
 
-// Metadata of outputs.
+// Metadata keys of outputs.
 const (
 	metaPipeline = "pawl-pipeline"
 	metaObject   = "pawl-object"
 )
 
-// owns reports whether an output was written for the row's object. A user's copy of an
-// output has the metadata of another object. Outputs of older versions of Pawl name no
-// object: owns accepts them if the row exists.
+// owns reports whether a worker wrote the output for the row's object. If a user copies an
+// output, the copy names another object in its metadata. Outputs of older versions of Pawl name
+// no object. owns accepts such an output if the row exists.
 func owns(row *ledger.Row, output *bucket.Info) bool {
 	object, named := output.Metadata[metaObject]
 	return output.Metadata[metaPipeline] == row.Pipeline &&
 		(object == row.Digest() || !named && !row.Nonce.IsZero())
 }
 
-// raiseOutputFindings sends HEAD requests for the candidates and their outputs, and
-// raises the rows of confirmed findings.
+// raiseOutputFindings sends HEAD requests for the candidates and their outputs. It advances
+// Want of the rows whose finding is confirmed.
 func (w *walk) raiseOutputFindings(ctx context.Context, open []candidate, what string) error {
 	rows, err := w.load(ctx, open)
 	if err != nil {
@@ -212,12 +213,12 @@ func (w *walk) raiseOutputFindings(ctx context.Context, open []candidate, what s
 	return w.writeOutputs(ctx, changes, what)
 }
 
-// confirms reports whether the HEAD requests confirm a finding that this pass may
-// raise. It counts the findings that it rejects.
+// confirms reports whether the HEAD requests confirm a finding that this pass may write. It
+// counts the findings that it rejects.
 func (w *walk) confirms(row *ledger.Row, object *headResult, output *bucket.Info, what string) bool {
 	switch {
 	case object.inaccessible:
-		if w.Brake == nil { // the first pass counts it
+		if w.Brake == nil { // the first pass only counts removals
 			w.counts.Inaccessible++
 		}
 		return false
@@ -235,8 +236,8 @@ func (w *walk) confirms(row *ledger.Row, object *headResult, output *bucket.Info
 	return true
 }
 
-// writeOutputs swaps the rows and counts the findings. It skips rows that changed
-// meanwhile, because a worker processes them.
+// writeOutputs swaps the rows and counts the findings. It skips rows that changed meanwhile,
+// because a worker is processing them.
 func (w *walk) writeOutputs(ctx context.Context, changes []ledger.Change, what string) error {
 	if len(changes) == 0 || !w.mayRaise(len(changes)) {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Listing lists the objects of a bucket. A [bucket.Store] or an inventory report
-// implements it. Keys are in byte order. The listing ends after an error.
+// Listing lists the objects of a bucket in byte order of their keys. [bucket.Store] and
+// inventory reports implement it. The listing ends after an error.
 //
-// A listing may be old, because an audit verifies its findings with HEAD requests. If an
-// entry has a version id, the listing has all versions of that object in sequence.
+// A listing may be old, because an audit verifies its findings with HEAD requests. If an entry
+// has a version id, the listing yields all versions of that object one after the other.
 type Listing interface {
 	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[bucket.Info, error]
 }
@@ -26,7 +26,7 @@ type Pipeline struct {
 	Match func(event.Object) bool
 	// EachVersion is set if each version of an object has a row.
 	EachVersion bool
-	// Output is the location of outputs, or nil.
+	// Output describes the outputs of the pipeline. It is nil if an audit cannot check them.
 	Output *Output
 }
 
@@ -40,44 +40,44 @@ type Output struct {
 	Source func(key string) (ledger.RowKey, bool)
 }
 
-// Pass compares objects with the rows of one pipeline, in key order, and raises the
-// losses. [Auditor.Run] runs several in parallel. A Pass reads clock, nonces and
-// watermark through functions, so that simulations can replace them.
+// Pass compares objects with the rows of one pipeline, in key order, and writes the losses to
+// the ledger. [Auditor.Run] runs several passes in parallel. A Pass reads the clock, nonces and
+// the watermark through functions, so that simulations can replace them.
 type Pass struct {
 	Pipeline *Pipeline
 	Listing  Listing
-	AsOf     time.Time    // time of the listing, if it is old; later changes are ignored
+	AsOf     time.Time    // time at which an old listing was made; the pass ignores later changes
 	Objects  bucket.Store // for HEAD requests
 	Ledger   *ledger.Ledger
 	// SettleWindow is the longest expected delay of a notification.
 	SettleWindow time.Duration
-	// PurgeWatermark, if set, returns the purge watermark. An audit ignores objects
-	// without a row that are older. It is called after the rows were loaded.
+	// PurgeWatermark, if set, returns the purge watermark. The pass calls it after it has
+	// loaded the rows. It ignores objects that have no row and are older than the watermark.
 	PurgeWatermark func(ctx context.Context) (time.Time, error)
-	// Brake is set in the second pass, which raises only removals. The first pass counts
-	// removals and raises all other losses.
+	// Brake is set in the second pass, which only writes removals. The first pass counts
+	// removals and writes all other losses.
 	Brake *Brake
-	// Redrive resets the attempts of dead and failed rows. DryRun writes nothing.
+	// Redrive resets the attempts of dead and failed rows. With DryRun the pass writes nothing.
 	Redrive, DryRun bool
 	Now             func() time.Time
 	Nonce           func() ledger.Nonce
 	// Each calls do with 0 to n-1, in any order and possibly in parallel.
 	Each func(n int, do func(i int))
-	// Found, if set, receives each finding.
+	// Found, if set, is called with each finding.
 	Found func(key ledger.RowKey, what string, repaired bool)
-	// Contradiction, if set, receives each object for which listing and HEAD disagree.
+	// Contradiction, if set, is called for each object for which listing and HEAD disagree.
 	Contradiction func(key ledger.RowKey, what string)
-	// Unlistable, if set, receives each object or output that the store cannot list.
+	// Unlistable, if set, is called for each object or output that the store cannot list.
 	Unlistable func(ref event.Object, err error)
 }
 
-// chunk is the number of keys that are compared between two repairs.
+// chunk is the number of keys that a pass compares before it repairs the losses.
 const chunk = 1000
 
-// Walk audits the keys of a span below a prefix. After each chunk it repairs the losses
-// and calls commit with the counts.
+// Walk audits the keys of a span below a prefix. After each chunk it repairs the losses and
+// calls commit with the counts.
 //
-// After an error it discards the current chunk, because an incomplete or inconsistent
+// If the listing fails, Walk discards the current chunk, because an incomplete or inconsistent
 // listing proves nothing.
 func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
@@ -125,19 +125,20 @@ type walk struct {
 	*Pass
 	counts     Counts
 	candidates []candidate
-	watermark  time.Time // last value read
+	watermark  time.Time // purge watermark that the pass read last
 }
 
 // candidate is a row whose object needs a HEAD request.
 type candidate struct {
 	key ledger.RowKey
-	// resolveVersion is set if the version id is unknown: HEAD returns the latest.
+	// resolveVersion is set if the candidate's version id is unknown. A HEAD request then
+	// returns the latest version.
 	resolveVersion bool
 	listed         bool
 }
 
-// compare finds candidates without requests. Candidates can be wrong, because a listing
-// is old and has less detail than HEAD.
+// compare finds candidates without sending requests. A candidate may turn out to be no loss,
+// because a listing can be old and has less detail than a HEAD response.
 func (w *walk) compare(infos []bucket.Info, rows []ledger.Row) {
 	now := w.Now()
 	for i := range rows {
@@ -209,7 +210,8 @@ func (w *walk) consider(row *ledger.Row, seen Observation, now time.Time) {
 	case loss == LostRemoval && w.Brake.exhausted():
 		w.counts.Withheld++
 	case loss != LostRemoval && w.Brake != nil:
-		// The first pass handled it. A listed object is not removed, even if HEAD does not find it.
+		// The first pass handled this row. An object in the listing does not count as removed,
+		// even if HEAD does not find it.
 	case loss != None, w.needsRedrive(row, now):
 		w.candidates = append(w.candidates, candidate{key: row.RowKey, listed: seen.Exists})
 	case compare(row, seen, farFuture) != None:
@@ -225,8 +227,8 @@ func (w *walk) readWatermark(ctx context.Context) (err error) {
 	return err
 }
 
-// possiblyPurged reports whether the missing row of an object may have been purged, and
-// counts such rows.
+// possiblyPurged reports whether the ledger may have purged the row of an object without a row.
+// It counts such objects.
 func (w *walk) possiblyPurged(row *ledger.Row, seen Observation) bool {
 	if !row.Nonce.IsZero() || !seen.Exists || !seen.Identity.ModTime.Before(w.watermark) {
 		return false
@@ -235,8 +237,8 @@ func (w *walk) possiblyPurged(row *ledger.Row, seen Observation) bool {
 	return true
 }
 
-// settleCutoff returns the start of the settle window, or AsOf if that is earlier. Later
-// changes are ignored.
+// settleCutoff returns the start of the settle window, or AsOf if that is earlier. The pass
+// ignores changes after this time.
 func (w *walk) settleCutoff(now time.Time) time.Time {
 	before := now.Add(-w.SettleWindow)
 	if !w.AsOf.IsZero() && w.AsOf.Before(before) {

@@ -11,13 +11,13 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// maxRounds bounds the comparisons of a row that keeps changing. Workers process such a
-// row, so it settles without the audit.
+// maxRounds bounds the comparisons of a row that keeps changing. A row changes because workers
+// process it, so it settles without the audit.
 const maxRounds = 10
 
-// repair verifies the candidates, raises the losses and clears the list. It loads the
-// rows, then sends HEAD requests, then swaps the rows that are unchanged. It repeats all
-// three for rows that changed meanwhile.
+// repair verifies the candidates, writes the losses to the ledger and empties the list. It
+// loads the rows, then sends HEAD requests, then swaps the rows that are unchanged. For rows
+// that changed meanwhile it repeats all three steps.
 func (w *walk) repair(ctx context.Context) error {
 	open := w.candidates
 	w.candidates = w.candidates[:0]
@@ -46,7 +46,7 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	if err != nil {
 		return nil, err
 	}
-	if err := w.readWatermark(ctx); err != nil { // after the rows, because a purge may run
+	if err := w.readWatermark(ctx); err != nil { // read it after the rows, because a purge may be running
 		return nil, err
 	}
 	var changes []ledger.Change
@@ -71,7 +71,7 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	return again, w.findContradictions(ctx, open, heads)
 }
 
-// decide returns the row that this pass writes, or nil.
+// decide returns the row that this pass should write, or nil if it should write none.
 func (w *walk) decide(row *ledger.Row, seen Observation, now time.Time) (*ledger.Row, Finding) {
 	if w.possiblyPurged(row, seen) {
 		return nil, None
@@ -116,8 +116,8 @@ func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Find
 	return again, err
 }
 
-// mayRaise reports whether the brake permits this pass to change n more rows. If not, it
-// counts them as withheld.
+// mayRaise reports whether the brake permits this pass to change n more rows. If the brake
+// refuses, mayRaise counts the rows as withheld.
 func (w *walk) mayRaise(n int) bool {
 	if w.Brake == nil || w.Brake.reserve(n) {
 		return true
@@ -126,7 +126,7 @@ func (w *walk) mayRaise(n int) bool {
 	return false
 }
 
-// notRaised returns the brake's reservation of n rows that were not raised.
+// notRaised returns the brake's reservation of n rows that the pass did not change.
 func (w *walk) notRaised(n int) {
 	if w.Brake != nil {
 		w.Brake.unreserve(n)
@@ -147,12 +147,14 @@ type headResult struct {
 	err          error
 }
 
-// maxHeadFailures is the largest batch in which every request may fail without an error.
+// maxHeadFailures bounds the failures that headAll tolerates. If a larger batch of requests
+// fails completely, headAll returns an error.
 const maxHeadFailures = 8
 
-// headAll sends HEAD requests for the candidates in parallel. It marks single objects
-// that the store cannot serve as inaccessible. If all of more than maxHeadFailures
-// requests fail, it returns an error, because the store is unavailable.
+// headAll sends HEAD requests for the candidates in parallel. It marks an object as
+// inaccessible if the store cannot serve only that object. If more than maxHeadFailures
+// requests were sent and all of them fail, headAll returns an error, because the store is
+// unavailable.
 func (w *walk) headAll(ctx context.Context, open []candidate) ([]headResult, error) {
 	all := make([]headResult, len(open))
 	w.Each(len(open), func(i int) { all[i] = w.head(ctx, open[i].key.Object()) })
@@ -176,7 +178,7 @@ func (w *walk) head(ctx context.Context, ref event.Object) headResult {
 	case errors.Is(err, bucket.ErrNotFound):
 		return headResult{}
 	case errors.Is(err, bucket.ErrDenied) && !errors.Is(err, bucket.ErrCredentials), errors.Is(err, bucket.ErrInvalid):
-		return headResult{inaccessible: true} // concerns this object only
+		return headResult{inaccessible: true} // the error concerns this object only
 	case err != nil:
 		return headResult{err: err}
 	}

@@ -14,27 +14,28 @@ import (
 type Counts struct {
 	Listed    int64 `json:"listed"`    // objects listed
 	Rows      int64 `json:"rows"`      // rows read
-	Inspected int64 `json:"inspected"` // HEAD requests
+	Inspected int64 `json:"inspected"` // HEAD requests sent
 
 	LostCreations  int64 `json:"lost_creations"`
 	LostOverwrites int64 `json:"lost_overwrites"`
 	LostRemovals   int64 `json:"lost_removals"`
-	// With Outputs: objects without output, and outputs without object.
+	// NoOutput counts objects without output, and the next field counts outputs without object.
+	// Only audits with Outputs set them.
 	NoOutput int64 `json:"no_output"`
 	NoInput  int64 `json:"no_input"`
-	Repaired int64 `json:"repaired"` // losses raised for repair
+	Repaired int64 `json:"repaired"` // losses that the audit wrote to the ledger
 
-	Created   int64 `json:"created"`   // rows with a created Have
+	Created   int64 `json:"created"`   // rows whose Have is a created object
 	Removable int64 `json:"removable"` // removals that the first pass found
-	Withheld  int64 `json:"withheld"`  // removals beyond the limit
+	Withheld  int64 `json:"withheld"`  // removals that the audit did not write because of the limit
 
-	TooRecent      int64 `json:"too_recent"`      // objects that differ but changed within the settle window
-	PossiblyPurged int64 `json:"possibly_purged"` // objects without a row, older than the purge watermark
+	TooRecent      int64 `json:"too_recent"`      // objects that differ from their row but changed within the settle window
+	PossiblyPurged int64 `json:"possibly_purged"` // objects that have no row and are older than the purge watermark
 	Dead           int64 `json:"dead"`            // dead rows
 	Failed         int64 `json:"failed"`          // failed rows
-	Redriven       int64 `json:"redriven"`        // dead and failed rows that were redriven
-	Unreadable     int64 `json:"unreadable"`      // unreadable rows
-	Inaccessible   int64 `json:"inaccessible"`    // objects that the store denies, rejects, or cannot list
+	Redriven       int64 `json:"redriven"`        // dead and failed rows whose attempts the audit reset
+	Unreadable     int64 `json:"unreadable"`      // rows that workers reported as unreadable
+	Inaccessible   int64 `json:"inaccessible"`    // objects that the store denies, rejects or cannot list
 	Foreign        int64 `json:"foreign"`         // objects among the outputs that the pipeline did not write
 	// Contradicted counts objects for which listing and HEAD disagree.
 	Contradicted int64 `json:"contradicted"`
@@ -43,7 +44,8 @@ type Counts struct {
 // Lost returns the number of lost notifications.
 func (c *Counts) Lost() int64 { return c.LostCreations + c.LostOverwrites + c.LostRemovals }
 
-// Found returns the number of findings. If it is not 0, pawl audit exits with 3.
+// Found returns the number of findings. The command pawl audit exits with code 3 if it is not
+// 0.
 func (c *Counts) Found() int64 {
 	return c.Lost() + c.NoOutput + c.NoInput + c.Withheld + c.Contradicted
 }
@@ -64,7 +66,7 @@ func (c *Counts) addRow(row *ledger.Row, now time.Time) {
 	}
 }
 
-// addFinding counts a finding. With None it counts a redriven row.
+// addFinding counts a finding. If the finding is None, it counts a redriven row.
 func (c *Counts) addFinding(l Finding, repaired bool) {
 	switch l {
 	case LostCreation:
@@ -104,17 +106,17 @@ type Report struct {
 	Started      time.Time `json:"started"`
 	Ended        time.Time `json:"ended,omitzero"`
 	By           string    `json:"by,omitzero"`     // owner name of the process
-	Listing      string    `json:"listing"`         // source of the listing: "list", or a name of an inventory
-	Prefix       string    `json:"prefix,omitzero"` // of the audited keys
+	Listing      string    `json:"listing"`         // source of the listing: "list", or the name of an inventory report
+	Prefix       string    `json:"prefix,omitzero"` // prefix of the audited keys
 	SettleWindow string    `json:"settle"`
 	DryRun       bool      `json:"dry_run,omitzero"`
 	Outputs      bool      `json:"outputs,omitzero"`
-	// Resumed is the number of interruptions. Losses found just before an interruption
-	// are repaired, but may be missing from the counts.
+	// Resumed is the number of times that the audit was interrupted and resumed. The counts may
+	// lack losses that the audit repaired just before an interruption.
 	Resumed   int              `json:"resumed,omitzero"`
-	Ranges    int              `json:"ranges"` // number of key ranges
+	Ranges    int              `json:"ranges"` // number of key ranges listed in parallel
 	Pipelines []PipelineReport `json:"pipelines"`
-	// Examples are the first findings, at most 20. They are not stored.
+	// Examples are the first findings, at most 20. Stored reports have no examples.
 	Examples []Example `json:"examples,omitempty"`
 }
 
@@ -128,8 +130,8 @@ type PipelineReport struct {
 type Example struct {
 	What     string `json:"what"`
 	Pipeline string `json:"pipeline"`
-	Object   string `json:"object"`           // from event.Object.String
-	Output   string `json:"output,omitempty"` // set if an output has no object: the output to remove
+	Object   string `json:"object"`           // in the format of event.Object.String
+	Output   string `json:"output,omitempty"` // output to remove; set if an output has no object
 }
 
 // Total returns the sum of all pipelines.
@@ -140,8 +142,8 @@ func (r *Report) Total() (all Counts) {
 	return all
 }
 
-// Log logs the report: as a warning if it has findings, as an error if removals were
-// withheld.
+// Log logs the report. It logs an error if the audit withheld removals, and a warning if it has
+// other findings.
 func (r *Report) Log(to *slog.Logger) {
 	total := r.Total()
 	level, message := slog.LevelInfo, "audit complete: no losses"

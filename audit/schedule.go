@@ -15,22 +15,22 @@ import (
 // Schedule configures regular audits.
 type Schedule struct {
 	Every   time.Duration
-	Options Options // of each audit
+	Options Options // options of each audit
 	// After, if set, runs after each audit under the same lease.
 	After func(ctx context.Context) error
 }
 
 const (
-	maxPollInterval = time.Minute      // between reads of the last audit's time
-	pauseAfterRun   = 10 * time.Second // after an audit, or if another process runs one
-	retryDelay      = 5 * time.Minute  // after a failed audit
+	maxPollInterval = time.Minute      // longest time between two reads of the last audit's time
+	pauseAfterRun   = 10 * time.Second // pause after an audit, or while another process runs an audit
+	retryDelay      = 5 * time.Minute  // delay after a failed audit
 )
 
 // RunSchedule runs audits on a schedule until ctx ends. If several workers share a
 // ledger, one of them runs each audit, and the others read its report from the ledger.
 // RunSchedule logs errors and retries.
 func (a *Auditor) RunSchedule(ctx context.Context, s Schedule) {
-	last := time.Time{} // of this process, for a ledger without registers
+	last := time.Time{} // start of this process's last audit, for a ledger without registers
 	for {
 		wait, err := a.untilDue(ctx, s.Every, last)
 		if err == nil && wait <= 0 {
@@ -50,8 +50,8 @@ func (a *Auditor) RunSchedule(ctx context.Context, s Schedule) {
 	}
 }
 
-// RunIfDue runs an audit if one is due and no other worker runs one. It resumes an
-// interrupted audit.
+// RunIfDue runs an audit if one is due and no other worker runs one. If the last audit was
+// interrupted, RunIfDue resumes it.
 func (a *Auditor) RunIfDue(ctx context.Context, s Schedule) error {
 	last := time.Time{}
 	wait, err := a.untilDue(ctx, s.Every, last)
@@ -88,13 +88,13 @@ func (a *Auditor) runUnlessHeld(ctx context.Context, s *Schedule, last *time.Tim
 	}
 	err := a.withLease(ctx, false, work)
 	if errors.Is(err, lock.ErrHeld) {
-		return nil // the holder stores its report
+		return nil // the process that holds the lease stores its report
 	}
 	return err
 }
 
-// untilDue returns the time until the next audit is due, counted from the start of the
-// last one. last is the start of this process's last audit.
+// untilDue returns the time until the next audit is due. The interval starts when the last
+// audit starts. The parameter last is the start of this process's last audit.
 func (a *Auditor) untilDue(ctx context.Context, every time.Duration, last time.Time) (time.Duration, error) {
 	all, err := a.Reports(ctx)
 	if err != nil {

@@ -8,28 +8,30 @@ import (
 
 // Span is a range of keys. It can be split while it is walked.
 type Span struct {
-	after string // keys up to here are repaired
-	end   string // upper bound, inclusive; empty means no bound
+	after string // keys up to and including this key are repaired
+	end   string // inclusive upper bound; empty means no bound
 
 	mu            sync.Mutex
 	pos           string     // the last key compared
 	sinceSplit    int        // keys compared since the last attempt to split
-	splitPending  bool       // a split has not yielded a key or ended yet
-	splitWasEmpty bool       // the last split yielded no key
-	step          int        // bytes by which the next split advances; 0 halves the range
+	splitPending  bool       // the last split-off span has neither yielded a key nor ended yet
+	splitWasEmpty bool       // the last split-off span yielded no key
+	step          int        // number of bytes by which the next split advances; 0 halves the range
 	narrowing     bool       // the last step was too large
-	queue         *spanQueue // nil for a single span
-	// parent is the span that this one was split from. It is nil after the first key.
+	queue         *spanQueue // nil if the span is walked without a queue
+	// parent is the span from which this span was split off. It is nil after this span's first
+	// key.
 	parent *Span
 }
 
 // NewSpan returns the span of all keys after the given key.
 func NewSpan(after string) *Span { return &Span{after: after, pos: after} }
 
-// Done returns the last key that is repaired.
+// Done returns the last key up to which all keys are repaired.
 func (s *Span) Done() string { return s.after }
 
-// advance records that a key is compared. It returns false if the key is beyond the end.
+// advance records that the pass has compared a key. It returns false if the key is beyond the
+// end.
 func (s *Span) advance(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +50,7 @@ func (s *Span) advance(key string) bool {
 	return true
 }
 
-// bounds are the remaining keys of a span. The format is stored.
+// bounds are the remaining keys of a span. Checkpoints store this format.
 type bounds struct {
 	After []byte `json:"after,omitzero"`
 	End   []byte `json:"end,omitzero"`
@@ -60,10 +62,11 @@ func (s *Span) bounds() bounds {
 	return bounds{[]byte(s.after), []byte(s.end)}
 }
 
-// commit records that all compared keys are repaired.
+// commit records that the pass has repaired all compared keys.
 func (s *Span) commit() { s.after = s.pos }
 
-// splitResult records whether the split-off span has a key, and adjusts the step.
+// splitResult records whether the split-off span has a key. It adjusts the step of the next
+// split.
 func (s *Span) splitResult(fruitful bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,18 +83,18 @@ func (s *Span) splitResult(fruitful bool) {
 	}
 }
 
-// finished reports an empty span to its parent.
+// finished tells the parent that this span yielded no key.
 func (s *Span) finished() {
 	if s.parent != nil {
 		s.parent.splitResult(false)
 	}
 }
 
-// split returns a new span with the keys beyond a key in the middle of the remaining
-// range. It returns nil if the span has not run long enough or cannot be split.
+// split returns a new span with the keys beyond a key in the middle of the remaining range. It
+// returns nil if the span has not run long enough or cannot be split.
 //
-// Keys often share long prefixes. After an empty split the next one uses a larger step,
-// until a step is too large. Then steps shrink.
+// Keys often share long prefixes. After an empty split, the next split uses a larger step. Once
+// a step was too large, the steps shrink.
 func (s *Span) split(prefix string) *Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,11 +114,11 @@ func (s *Span) split(prefix string) *Span {
 	return rest
 }
 
-// keyBetween returns a key between pos and end, or "" if there is none. An empty end
-// means no bound. If leap is positive, it assumes that all keys share leap more
-// bytes with pos, and returns a key just after those. If leap is 0, or that key is not between
-// pos and end, it replaces the first character in which pos and end differ with one halfway
-// between the two.
+// keyBetween returns a key between pos and end, or "" if there is none. An empty end means no
+// bound. If leap is positive, keyBetween assumes that the next keys share leap more bytes with
+// pos. It returns a key just after all keys with that longer prefix. If leap is 0, or the
+// result would not lie between pos and end, it takes the first character in which pos and end
+// differ and replaces it with the character halfway between them.
 func keyBetween(pos, end string, shared, leap int) string {
 	for end != "" && shared < min(len(pos), len(end)) && pos[shared] == end[shared] {
 		shared++
@@ -134,7 +137,8 @@ func keyBetween(pos, end string, shared, leap int) string {
 	return mid
 }
 
-// alphabetWindow is the range searched after a character beyond ASCII.
+// alphabetWindow is the number of characters that follow a character beyond ASCII and in which
+// midpointKey searches the next split.
 const alphabetWindow = 1024
 
 // midpointKey returns a key that halves the range of one character.

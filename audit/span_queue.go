@@ -14,16 +14,16 @@ type spanQueue struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	waiting []*Span // not started
+	waiting []*Span // spans that no goroutine has started
 	active  []*Span
-	splits  int // since the last newSplits
+	splits  int // splits since the last call of newSplits
 
 	pages       atomic.Int64 // approximate number of pages listed
-	emptySplits atomic.Int64 // splits that have yielded no key so far
+	emptySplits atomic.Int64 // splits whose span has yielded no key so far
 }
 
-// An empty split costs a request. Their number is limited to freeSplits, plus one for every
-// pagesPerSplit pages listed.
+// An empty split costs a request. The queue permits freeSplits empty splits, and one more for
+// every pagesPerSplit listed pages.
 const (
 	freeSplits    = 24
 	pagesPerSplit = 10
@@ -60,8 +60,8 @@ func (h *spanQueue) next(ctx context.Context) *Span {
 	return nil
 }
 
-// split returns half of the remaining keys of an active span. It returns nil if no span
-// is long enough, or if there are too many empty splits.
+// split returns a new span with half of the remaining keys of an active span. It returns nil if
+// no active span is long enough, or if there were too many empty splits.
 func (h *spanQueue) split() *Span {
 	if h.emptySplits.Load() >= freeSplits+h.pages.Load()/pagesPerSplit {
 		return nil
@@ -99,7 +99,7 @@ func (h *spanQueue) wakeAll() {
 	h.changed.Broadcast()
 }
 
-// commit records that all compared keys of a span are repaired.
+// commit records that the pass has repaired all compared keys of a span.
 func (h *spanQueue) commit(s *Span) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -71,7 +71,8 @@ func checkMatchMissing(ctx context.Context, s *session) (string, error) {
 	if err := s.expectUnchanged(ctx, s.ref(matchMissing), missing, snapshot{}); err != nil {
 		return "", err
 	}
-	// Also for an object that existed with exactly this ETag.
+	// The store must also reject the write if the object had exactly this ETag before it was
+	// deleted.
 	ref := s.ref(matchMissing + "-other")
 	if _, err := s.remove(ctx, ref, bucket.Condition{}); err != nil {
 		return "", err
@@ -114,8 +115,8 @@ func checkDeleteMatch(ctx context.Context, s *session) (string, error) {
 	return "", nil
 }
 
-// checkQuotedETags compares ETags without quotes, because the driver removes and adds the
-// quotes. It still detects a store that returns or expects ETags in different forms.
+// checkQuotedETags compares ETags without their quotes, because the driver removes and adds
+// quotes. The check still detects a store that returns ETags in one form and expects another.
 func checkQuotedETags(ctx context.Context, s *session) (string, error) {
 	ref := s.ref(quotedETags)
 	put, err := s.expectAccepted(ctx, ref, content(), bucket.Condition{})

@@ -12,8 +12,9 @@ import (
 )
 
 // ProveCopies returns the copy methods whose conditions the store honours, for
-// [bucket.Output.PublishCopy]. It sends about 55 requests, and needs the permissions to
-// read, write and remove below prefix. An error means that the store could not be examined.
+// [bucket.Output.PublishCopy]. It sends about 55 requests. The credentials must permit reading,
+// writing and deleting below prefix. An error means that ProveCopies could not examine the
+// store.
 func ProveCopies(ctx context.Context, store bucket.Store, bucketName, prefix string) (proved bucket.CopyMethod, err error) {
 	for method, profile := range map[bucket.CopyMethod]Profile{bucket.CopyWhole: wholeCopies, bucket.CopyParts: partCopies} {
 		err := Prove(ctx, store, bucketName, prefix, profile)
@@ -66,7 +67,8 @@ func (s *session) checkCopies(ctx context.Context, ref event.Object) error {
 	return err
 }
 
-// checkChangedSource examines the latest copy, and then copies with a wrong ETag of the source.
+// checkChangedSource reads the latest copy. Then it sends a copy request with a wrong ETag of
+// the source.
 func (s *session) checkChangedSource(ctx context.Context, ref event.Object) error {
 	was, err := s.store.Head(ctx, ref)
 	if err != nil {
@@ -95,7 +97,7 @@ func (s *session) checkChangedSource(ctx context.Context, ref event.Object) erro
 // copiedBy is the metadata key that distinguishes a copy from its source.
 const copiedBy = "pawl-doctor"
 
-// putCopy writes an object to another key, and copies it to ref with the condition.
+// putCopy writes an object to another key. Then it copies the object to ref with the condition.
 func (s *session) putCopy(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	source := s.ref("source-" + rand.Text())
 	o.Metadata, o.ContentType = map[string]string{copiedBy: "source"}, "application/octet-stream"
@@ -103,7 +105,7 @@ func (s *session) putCopy(ctx context.Context, ref event.Object, o bucket.Object
 	etag, err := s.store.Put(ctx, source, o, bucket.Condition{IfAbsent: true})
 	s.noteWrite(source, err)
 	if errors.Is(err, bucket.ErrPrecondition) {
-		// The key is random, so this is our write, which a proxy sent twice.
+		// The key is random, so the existing object is ours: a proxy sent our write twice.
 		if info, headErr := s.store.Head(ctx, source); headErr == nil {
 			etag, err = info.ETag, nil
 			s.noteWrite(source, nil)

@@ -1,13 +1,13 @@
-// Package doctor tests which guarantees an object store provides: preconditions, also
-// with concurrent writers; reads and listings that show the latest write; reads whose
-// content matches their ETag.
+// Package doctor tests which guarantees an object store provides. It tests whether the store
+// honours preconditions, even with concurrent writers, whether reads and listings show the
+// latest write, and whether the content of a read matches its ETag.
 //
-// A store that silently ignores a precondition answers like a store that honours it,
-// until two writers conflict. Therefore each check reads back what it wrote, and no
-// check relies on the name of the store or on a response alone.
+// A store that silently ignores a precondition answers like a store that honours it, until two
+// writers conflict. Therefore each check reads back what it wrote, and no check relies on the
+// name of the store or on a response alone.
 //
-// [Examine] runs all checks. [Prove] runs the few checks that one use of a store needs
-// at startup.
+// [Examine] runs all checks. [Prove] runs the few checks that one use of a store needs at
+// startup.
 package doctor
 
 import (
@@ -31,19 +31,19 @@ const (
 	Unclear Verdict = "unclear" // too many responses were lost
 )
 
-// Check is the result for one property of the store.
+// Check is the result of testing one property of the store.
 type Check struct {
-	Name    string  `json:"name"`  // stable, for example create-once
-	Means   string  `json:"means"` // the property, in one sentence
+	Name    string  `json:"name"`  // stable name, for example create-once
+	Means   string  `json:"means"` // property of the store, in one sentence
 	Verdict Verdict `json:"verdict"`
-	// Detail is the observation. It is optional if the verdict is OK.
+	// Detail describes the observation. It may be empty if the verdict is OK.
 	Detail string `json:"detail,omitempty"`
 }
 
 // Report is the result of an examination.
 type Report struct {
 	Bucket   string    `json:"bucket"`
-	Prefix   string    `json:"prefix"` // of all keys that the examination wrote and removed
+	Prefix   string    `json:"prefix"` // prefix of all keys that the examination wrote and removed
 	Checks   []Check   `json:"checks"`
 	Features []Feature `json:"features"`
 }
@@ -55,8 +55,9 @@ type Options struct {
 	Progress func(check string, done, total int)
 }
 
-// checks are all checks, in the order in which they run. A check returns a note or an
-// error. A flaw or a lost response becomes a verdict; other errors end the examination.
+// checks are all checks, in the order in which they run. A check returns a note or an error. If
+// the error is a flaw or a lost response, it becomes the verdict. Any other error ends the
+// examination.
 var checks = []struct {
 	name, means string
 	run         func(context.Context, *session) (note string, err error)
@@ -94,14 +95,13 @@ const (
 	wholeReads       = "whole-reads"
 )
 
-// Examine runs all checks in the bucket, with about a thousand requests. It writes keys
-// below prefix + ".pawl-doctor/" + a random name, and removes them at the end, also
-// after an error. After ctx has ended, this takes up to 30 s. In a versioned bucket the
-// versions remain.
+// Examine runs all checks in the bucket, with about a thousand requests. It writes keys below
+// prefix + ".pawl-doctor/" + a random name. It removes them at the end, even after an error. If
+// ctx has ended, the cleanup takes up to 30 s. A versioned bucket keeps the old versions.
 //
-// An error means that the store could not be examined. It matches ErrNoBucket, ErrDenied,
-// ErrInvalid, ErrUnavailable or ErrUnclear of package bucket, or the cause that ended ctx.
-// If only the cleanup failed, Examine returns a report and an error.
+// An error means that Examine could not examine the store. The error matches ErrNoBucket,
+// ErrDenied, ErrInvalid, ErrUnavailable or ErrUnclear of package bucket, or the cancellation
+// cause of ctx. If only the cleanup failed, Examine returns a report and an error.
 func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string, o Options) (r *Report, err error) {
 	s := newSession(store, bucketName, prefix)
 	if err := s.ref("examined").CheckPath(); err != nil {
@@ -150,7 +150,7 @@ func (s *session) abortError(ctx context.Context, err error) error {
 	return fmt.Errorf("examining %s: %w", event.Quote("s3://"+s.bucket), err)
 }
 
-// flaw is the error of a check whose property the store lacks.
+// flaw is the error of a check. It means that the store lacks the tested property.
 type flaw struct {
 	verdict Verdict
 	detail  string
@@ -166,8 +166,8 @@ func broken(format string, args ...any) error {
 	return &flaw{Failed, fmt.Sprintf(format, args...)}
 }
 
-// judgeError returns the verdict of a check that returned err. ok is false if the
-// examination must end.
+// judgeError returns the verdict of a check that returned err. If ok is false, the examination
+// must end.
 func judgeError(err error) (v Verdict, ok bool) {
 	var f *flaw
 	switch {
@@ -178,7 +178,8 @@ func judgeError(err error) (v Verdict, ok bool) {
 	case errors.Is(err, bucket.ErrNoETag):
 		return Failed, true
 	case errors.Is(err, bucket.ErrInvalid):
-		// The store accepted the first write, so it rejects the condition.
+		// The store accepted the first write but rejects this one, so it does not support the
+		// condition.
 		return Failed, true
 	case errors.Is(err, bucket.ErrUnclear), errors.Is(err, bucket.ErrConflict):
 		return Unclear, true

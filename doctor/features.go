@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Safety is the degree of safety of a feature with a store.
+// Safety states how safe a feature is with a store.
 type Safety string
 
-// The degrees of safety.
+// Values of Safety.
 const (
 	Safe    Safety = "safe"
 	Limited Safety = "safe with a limit"
@@ -28,11 +28,12 @@ func (r *Report) Safe() bool {
 	return !slices.ContainsFunc(r.Features, func(f Feature) bool { return f.Safety == Unsafe })
 }
 
-// Locks returns the safety of locks and updates: Safe, Unsafe with the failed checks, or ""
-// if it is unclear.
+// Locks returns the safety of locks and updates. The result is Safe, or Unsafe with the names
+// of the failed checks, or "" if the checks are unclear.
 func (r *Report) Locks() (Safety, string) { return r.meets(lockNeeds) }
 
-// Listings returns the same for the listings that semaphores and shared locks also need.
+// Listings returns the safety of the listings that semaphores and shared locks also need. The
+// results are those of Locks.
 func (r *Report) Listings() (Safety, string) { return r.meets(listingNeeds) }
 
 func (r *Report) meets(needs []string) (Safety, string) {
@@ -56,14 +57,16 @@ func (r *Report) meets(needs []string) (Safety, string) {
 	return "", ""
 }
 
-// SharedLocks is the name of the feature that needs listings in addition to lockNeeds.
+// SharedLocks is the name of the feature that needs listings in addition to the checks of
+// lockNeeds.
 const SharedLocks = "semaphores and shared locks"
 
 var lockNeeds = []string{createOnce, replaceMatch, matchMissing, quotedETags, readAfterWrite, wholeReads}
 
 var listingNeeds = []string{listAfterWrite}
 
-// needs are the checks that each feature requires, and its limits if other checks fail.
+// needs has the checks that each feature requires, and the limits of the feature if other
+// checks fail.
 var needs = []struct {
 	feature string
 	checks  []string
@@ -87,7 +90,7 @@ var needs = []struct {
 	{"archives", []string{createOnce, readAfterWrite, listAfterWrite, expiredSignature}, nil},
 }
 
-// limit is the limit of a feature if a check is not OK.
+// limit describes what a feature cannot do if a check is not OK.
 type limit struct{ check, detail string }
 
 // ignoredParts names the ignored part of a request for checks with the verdict Ignored.

@@ -13,7 +13,7 @@ const repeats = 8
 
 func checkReadAfterWrite(ctx context.Context, s *session) (string, error) {
 	ref := s.ref(readAfterWrite)
-	// A store or a cache may remember that the object was missing.
+	// This read lets a faulty store or cache remember that the object is missing.
 	if now, err := s.read(ctx, ref); err != nil || now.exists {
 		return "", errors.Join(err, existsFlaw(now))
 	}
@@ -107,7 +107,7 @@ func checkListAfterWrite(ctx context.Context, s *session) (string, error) {
 			}
 		}
 		if i%2 == 0 {
-			continue // so that the listing grows
+			continue // write the next object, so that the listing grows
 		}
 		if _, err := s.remove(ctx, ref, bucket.Condition{}); err != nil {
 			return "", err

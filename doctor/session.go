@@ -20,29 +20,29 @@ import (
 const (
 	// folder is part of the key of every object that an examination writes.
 	folder = ".pawl-doctor/"
-	// maxTries bounds the attempts at a request whose outcome stays unclear.
+	// maxTries bounds the attempts to send a request whose outcome stays unclear.
 	maxTries = 3
 	// retryDelay is the delay before the first retry; it doubles for the second. Some
 	// stores accept one write per second and key.
 	retryDelay = 500 * time.Millisecond
-	// cleanUpTime bounds the cleanup, which continues after the caller's context ended.
+	// cleanUpTime bounds the cleanup, which also runs if the caller's context has ended.
 	cleanUpTime = 30 * time.Second
-	// lateWriteWait is the wait for unanswered writes to land before the cleanup.
+	// lateWriteWait is the time that the cleanup waits for unanswered writes to land.
 	lateWriteWait = 2 * time.Second
 )
 
-// session is one examination, in a prefix of the bucket that nothing else uses.
+// session is one examination. It has a prefix of the bucket to itself.
 type session struct {
 	store  bucket.Store
 	bucket string
 	prefix string // ends with a slash
-	quick  bool   // few requests: no repetitions, and no listing during the cleanup
-	// method, if set, replaces each write by a copy of a newly written object.
+	quick  bool   // send few requests: repeat no check, and do not list during the cleanup
+	// method, if set, makes each write a copy of a newly written object.
 	method bucket.CopyMethod
 
 	mu         sync.Mutex
 	keys       map[string]bool // objects that may exist
-	unanswered bool            // an unanswered write may still land
+	unanswered bool            // the store may still apply a write that it has not answered
 }
 
 func newSession(store bucket.Store, bucketName, prefix string) *session {
@@ -53,11 +53,11 @@ func (s *session) ref(key string) event.Object {
 	return event.Object{Bucket: s.bucket, Key: s.prefix + key}
 }
 
-// content returns a unique text, which identifies one write.
+// content returns a unique text, so that each write can be recognized.
 func content() string { return "pawl doctor " + rand.Text() }
 
-// preflight lists, writes, reads and deletes without conditions. The listing comes first,
-// so that nothing is written to an unreachable bucket.
+// preflight lists, writes, reads and deletes without conditions. It lists first, so that it
+// fails before it writes if the bucket is unreachable.
 func (s *session) preflight(ctx context.Context) error {
 	if _, err := s.list(ctx); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *session) put(ctx context.Context, ref event.Object, o bucket.Object, c 
 	return etag, err
 }
 
-// noteWrite records that an object may exist after a write with this result.
+// noteWrite records whether the object may exist after a write with this result.
 func (s *session) noteWrite(ref event.Object, answer error) {
 	if answer == nil || errors.Is(answer, bucket.ErrUnclear) && unsent(answer) == nil {
 		s.mu.Lock()
@@ -110,7 +110,7 @@ type snapshot struct {
 	etag, text string
 }
 
-// read sends a GET. It retries if the body breaks off.
+// read sends a GET request. It retries if the body ends early.
 func (s *session) read(ctx context.Context, ref event.Object) (snapshot, error) {
 	for try := 1; ; try++ {
 		info, body, err := s.store.Get(ctx, ref)
@@ -143,13 +143,13 @@ func (s *session) list(ctx context.Context) (map[string]string, error) {
 	return etags, nil
 }
 
-// write sends a write until its outcome is known. It reads the object if the response is
-// ambiguous. The error matches ErrUnclear or ErrConflict if the outcome stays unknown.
+// write sends a write until its outcome is known. If a response is ambiguous, it reads the
+// object. If the outcome stays unknown, the error matches ErrUnclear or ErrConflict.
 func (s *session) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (outcome cell.Outcome, etag string, err error) {
 	return s.writeWith(ctx, ref, text, trust, func(ctx context.Context, o bucket.Object) (string, error) { return s.put(ctx, ref, o, c) })
 }
 
-// writeWith is write with a different request.
+// writeWith is like write, but the caller provides the function that sends the request.
 func (s *session) writeWith(ctx context.Context, ref event.Object, text string, trust cell.Trust, send func(context.Context, bucket.Object) (string, error)) (outcome cell.Outcome, etag string, err error) {
 	w := cell.Write{
 		Send: func(ctx context.Context) (err error) {
@@ -178,7 +178,7 @@ func (s *session) writeWith(ctx context.Context, ref event.Object, text string, 
 	return outcome, etag, err
 }
 
-// backOff waits before a retry. It returns an error if there is no further retry.
+// backOff waits before a retry. It returns an error if no attempts are left.
 func backOff(ctx context.Context, try int, answer error) error {
 	switch {
 	case try < maxTries && pause(ctx, try):
@@ -198,8 +198,8 @@ func (s *session) expectAccepted(ctx context.Context, ref event.Object, text str
 	return etag, err
 }
 
-// expectUnchanged sends a write whose condition does not hold, and checks that the object
-// did not change.
+// expectUnchanged sends a write whose condition does not hold. It checks that the object did
+// not change.
 func (s *session) expectUnchanged(ctx context.Context, ref event.Object, c bucket.Condition, want snapshot) error {
 	if c == (bucket.Condition{}) {
 		return bucket.ErrNoETag
@@ -242,8 +242,8 @@ func (s *session) noteUnanswered(unanswered bool) {
 	s.unanswered = s.unanswered || unanswered
 }
 
-// stale returns the flaw of a read that does not show the latest write. The result is
-// unclear if an unanswered write may have landed late.
+// stale returns the flaw of a read that does not show the latest write. The verdict is unclear
+// if a write without a response may have landed late.
 func (s *session) stale(format string, args ...any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +315,7 @@ func (s *session) remove(ctx context.Context, ref event.Object, c bucket.Conditi
 	}
 }
 
-// pause waits before a retry. It reports false if ctx ended.
+// pause waits before a retry. It returns false if ctx ended.
 func pause(ctx context.Context, try int) (ok bool) {
 	return process.Sleep(ctx, retryDelay*time.Duration(try)) == nil
 }

@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	overwrites = 48 // during which the readers read
+	overwrites = 48 // number of overwrites during which the readers read
 	readers    = 4
-	// interval is the delay between two reads, and between two writes.
+	// interval is the delay between two reads, and also between two writes.
 	interval = time.Millisecond
 )
 
-// revision returns the content of an overwrite: lines with its number. The lengths differ,
-// so that a content that was cut to the length of another is detected.
+// revision returns the content of an overwrite: lines that repeat its number. Revisions differ
+// in length, so the check notices if the store cuts a content to the length of another one.
 func revision(number int) string {
 	line := fmt.Sprintf("%08d\n", number)
 	return strings.Repeat(line, 1000+400*(number%7))
 }
 
-// parseRevision returns the highest number in a content, and whether the content is exactly
-// that revision.
+// parseRevision returns the highest number in a content. It also reports whether the content is
+// exactly that revision.
 func parseRevision(text string) (newest int, whole bool) {
 	newest = -1
 	for line := range strings.Lines(text) {
@@ -46,21 +46,21 @@ func parseRevision(text string) (newest int, whole bool) {
 type reading struct {
 	etag   string
 	newest int  // highest revision in the content, or -1
-	whole  bool // the content is exactly that revision
+	whole  bool // whether the content is exactly that revision
 }
 
 // readings counts the results of a reader.
 type readings struct {
 	seen map[reading]int
-	cut  int // reads whose body broke off
+	cut  int // reads whose body ended early
 	err  error
 }
 
 // checkWholeReads reads an object while it is overwritten. A content that is newer than its
-// ETag is harmless, because a write with If-Match and that ETag is rejected.
+// ETag is harmless, because the store rejects a later write with that ETag in If-Match.
 func checkWholeReads(ctx context.Context, s *session) (string, error) {
 	ref := s.ref(wholeReads)
-	revisions := make(map[string]int) // by ETag
+	revisions := make(map[string]int) // revision number by ETag
 	write := func(i int) error {
 		etag, err := s.expectAccepted(ctx, ref, revision(i), bucket.Condition{})
 		revisions[etag] = i

@@ -19,7 +19,7 @@ import (
 
 type files func(ctx context.Context, key string) (io.ReadCloser, error)
 
-// folder returns the files of a report that was copied to a folder.
+// folder returns the files of a report that a user copied to a folder.
 func folder(dir string) files {
 	return func(_ context.Context, key string) (io.ReadCloser, error) {
 		for _, base := range []string{dir, filepath.Dir(dir)} {
@@ -36,7 +36,8 @@ func folder(dir string) files {
 	}
 }
 
-// readAll returns the content of a file of at most most bytes.
+// readAll returns the content of a file. It returns an error if the file is larger than most
+// bytes.
 func (get files) readAll(ctx context.Context, key string, most int64) ([]byte, error) {
 	r, err := get(ctx, key)
 	if err != nil {
@@ -50,8 +51,8 @@ func (get files) readAll(ctx context.Context, key string, most int64) ([]byte, e
 	return b, err
 }
 
-// fetch returns a data file, completely on disk and checked against the manifest. It copies the
-// file to dir, unless the file is local. The caller closes it.
+// fetch downloads a data file, checks it against the manifest, and returns the open file. It
+// copies the file to dir, unless the file is local. The caller closes it.
 func (get files) fetch(ctx context.Context, p part, dir string) (*os.File, error) {
 	r, err := get(ctx, p.Key)
 	if err != nil {
@@ -90,8 +91,8 @@ func (p part) copyTo(ctx context.Context, w io.Writer, r io.Reader, sum hash.Has
 	return nil
 }
 
-// createTemp creates a file that disappears when it is closed or the process exits, if the
-// operating system permits that.
+// createTemp creates a file and, if the operating system permits it, deletes the name at once.
+// The space is then freed when the file is closed or the process exits.
 func createTemp(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "")
 	if err == nil {

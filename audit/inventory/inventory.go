@@ -12,20 +12,20 @@
 // # Order
 //
 // S3 does not guarantee an order of the rows. The package sorts them into runs on disk, in a
-// folder below [os.TempDir] that [Report.Close] removes. [Report.List] merges the runs. The
-// memory use is one batch of rows and one read buffer for each run, for a report of any size.
-// Consecutive files that are already sorted become one run. A row takes about 60 bytes on disk,
-// and more for long keys without common prefixes. The data files also need disk space, one at a
-// time.
+// folder below [os.TempDir] that [Report.Close] removes. [Report.List] merges the runs. For a
+// report of any size, the package needs memory for one batch of rows and one read buffer for
+// each run. Consecutive files that are already sorted become one run. A row takes about 60
+// bytes on disk. Long keys without common prefixes take more. The package also needs disk space
+// for one data file at a time.
 //
 // # Age
 //
-// A report shows the bucket at [Report.Created] or somewhat later: S3 starts the scan then, and
-// delivers the report within two days. The report contains no information about changes after
-// Created, so it may lack the object of a later row. Other differences may also have harmless
-// causes: an object was overwritten or deleted since, or the inventory has a prefix filter. A
-// caller must therefore check the object before it acts, as an audit does, at the cost of a
-// request for each difference.
+// A report shows the bucket at [Report.Created] or somewhat later, because S3 starts the scan
+// at that time and delivers the report within two days. The report may lack changes after
+// Created, so it may lack an object that the ledger knows. Other differences may also have
+// harmless causes: an object was overwritten or deleted since, or the inventory has a prefix
+// filter. A caller must therefore check the object before it acts on a difference, as an audit
+// does. Each check costs one request.
 package inventory
 
 import (
@@ -46,14 +46,14 @@ import (
 // Expect restricts the accepted reports. The zero Expect accepts any report.
 type Expect struct {
 	Bucket    string    // the bucket that the report must list
-	NotBefore time.Time // earliest creation time
+	NotBefore time.Time // earliest accepted creation time of the report
 }
 
 // Report is a sorted report on disk. It is safe for concurrent use.
 type Report struct {
 	Bucket  string    // the bucket that the report lists
-	Created time.Time // start of the scan by S3
-	Objects int64     // number of objects in the report, as an estimate
+	Created time.Time // time at which S3 started the scan
+	Objects int64     // estimated number of objects in the report
 
 	dir  string // folder of the temporary files
 	runs []*run
@@ -110,8 +110,8 @@ func (r *Report) Close() error {
 	return os.RemoveAll(r.dir)
 }
 
-// List yields the objects like [bucket.Store]. If a report has a key twice, because the key
-// changed during the scan, List yields the newer row.
+// List yields the objects in the same form as [bucket.Store]. A report may have a key twice,
+// because the object changed during the scan. List then yields only the newer row.
 func (r *Report) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		if name != r.Bucket {

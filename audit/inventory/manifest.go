@@ -41,8 +41,7 @@ type part struct {
 const (
 	manifestVersion = "2016-11-30"
 	maxManifest     = 256 << 20 // a million data files
-	// fetchTries is the number of attempts to fetch a data file, because large downloads may
-	// fail.
+	// fetchTries is the number of attempts to fetch a data file. Large downloads may fail.
 	fetchTries = 3
 	// maxScan is the longest time from the creation of a report to its completion.
 	maxScan = 48 * time.Hour
@@ -160,18 +159,18 @@ func (m *manifest) readPart(ctx context.Context, get files, p part, s *sorter) e
 
 type row struct {
 	bucket, key, etag string
-	old, marker       bool // not the latest version; a delete marker
+	old, marker       bool // old: not the latest version; marker: a delete marker
 	size              int64
 	modified          time.Time
 }
 
-// maxKey is the limit of S3 in bytes. An ETag is much shorter.
+// maxKey is the longest key that S3 permits, in bytes. An ETag is much shorter.
 const (
 	maxKey  = 1024
 	maxETag = 256
 )
 
-// entry converts a row. current is false for an old version and for a delete marker.
+// entry converts a row. It returns false as current for an old version and for a delete marker.
 func (m *manifest) entry(r *row) (e entry, current bool, err error) {
 	switch {
 	case r.bucket != m.SourceBucket:

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// parquetRow has the columns that are read. In the files of S3 every column except the first
-// two is optional.
+// parquetRow has the columns that the package reads. In the files of S3, every column except
+// the first two is optional.
 type parquetRow struct {
 	Bucket   string  `parquet:"bucket"`
 	Key      string  `parquet:"key"`

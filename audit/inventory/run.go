@@ -13,8 +13,8 @@ import (
 	"sort"
 )
 
-// run is a file of entries in key order. A key is stored without the prefix that it shares with
-// the previous key.
+// run is a file of entries in key order. The file stores each key without the prefix that it
+// shares with the previous key.
 type run struct {
 	f          *os.File
 	level      int
@@ -22,7 +22,8 @@ type run struct {
 	seekPoints []seekPoint
 }
 
-// seekPoint is a position where reading can start, because its key is stored completely.
+// seekPoint is a position at which a reader can start, because the file stores the key there
+// completely.
 type seekPoint struct {
 	key    string
 	offset int64
@@ -30,7 +31,7 @@ type seekPoint struct {
 
 const (
 	// seekPointBytes is the distance between seek points in bytes. A search reads at most this
-	// much. A billion objects need an index of a hundred thousand seek points.
+	// many bytes. The index of a billion objects has about a hundred thousand seek points.
 	seekPointBytes = 512 << 10
 	readBuffer     = 16 << 10
 )
@@ -39,7 +40,7 @@ type runWriter struct {
 	*run
 	w   *bufio.Writer
 	buf []byte
-	key string // the last key
+	key string // last key of the run
 }
 
 func newRun(dir string) (*runWriter, error) {
@@ -76,7 +77,7 @@ func appendText(b []byte, s string) []byte {
 
 func (w *runWriter) flush() error { return w.w.Flush() }
 
-// cursor reads a run. It contains the current entry.
+// cursor reads a run and holds its current entry.
 type cursor struct {
 	entry
 	r   *bufio.Reader

@@ -16,7 +16,7 @@ const (
 	formatParquet = "Parquet"
 )
 
-// The columns that are used, by their CSV names.
+// The columns that the package reads, by their CSV names.
 const (
 	bucketColumn   = "Bucket"
 	keyColumn      = "Key"
@@ -63,7 +63,7 @@ func checkColumns(columns []string) error {
 		case slices.Contains(columns[:i], name):
 			return fmt.Errorf("its fileSchema has the column %s twice", event.Quote(name))
 		case slices.Contains(versions, name):
-			needed = append(needed, latestColumn, markerColumn) // the report has all versions
+			needed = append(needed, latestColumn, markerColumn) // because the report has all versions
 		case !slices.Contains(needed, name) && !slices.Contains(ignored, name):
 			return fmt.Errorf("its fileSchema has an unknown column %s: leave that field out of the inventory", event.Quote(name))
 		}
@@ -85,7 +85,8 @@ func parquetName(name string) string {
 
 var wordStart = regexp.MustCompile(`(.)([A-Z])`)
 
-// csvName returns the CSV name of a Parquet column. It returns an unknown name unchanged.
+// csvName returns the CSV name of a Parquet column. It returns the name unchanged if the column
+// is unknown.
 func csvName(name string) string {
 	for _, known := range slices.Concat([]string{
 		bucketColumn, keyColumn, versionColumn, latestColumn, markerColumn, sizeColumn, modifiedColumn, etagColumn,

@@ -28,20 +28,20 @@ const (
 	// maxBatchBytes is the approximate memory of one batch.
 	maxBatchBytes = 12 << 20
 	entryOverhead = 48
-	// runsPerLevel is the number of runs that are merged into a run of the next level. 64
-	// batches make a run of five million rows, and 64 such runs make one of 350 million.
+	// runsPerLevel is the number of runs that the sorter merges into one run of the next level.
+	// 64 batches make a run of five million rows. 64 such runs make a run of 350 million rows.
 	runsPerLevel = 64
 )
 
-// sorter sorts entries into runs on disk, with the memory of one batch.
+// sorter sorts entries into runs on disk. It needs memory for one batch.
 type sorter struct {
 	dir   string
 	room  int // maximum size of a batch in bytes
-	fanIn int // number of runs of one level that are merged into a run of the next level
+	fanIn int // number of runs of one level that the sorter merges into one run of the next level
 	rows  int64
 	batch []entry
 	bytes int
-	runs  []*run // their levels never increase
+	runs  []*run // runs in order; no run has a higher level than the run before it
 	last  *runWriter
 }
 
@@ -55,8 +55,8 @@ func (s *sorter) add(ctx context.Context, e entry) error {
 	return s.flush(ctx)
 }
 
-// flush sorts the batch, and appends it to the last run if all of its keys are greater.
-// Otherwise it starts a new run.
+// flush sorts the batch. It appends the batch to the last run if all keys of the batch are
+// greater than those of the run. Otherwise it starts a new run.
 func (s *sorter) flush(ctx context.Context) error {
 	if len(s.batch) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (s *sorter) flush(ctx context.Context) error {
 	return nil
 }
 
-// closeRun ends the last run. It merges the last runs if there are enough of one level.
+// closeRun ends the last run. If enough runs of the same level exist, it merges them.
 func (s *sorter) closeRun(ctx context.Context) error {
 	err := s.last.flush()
 	s.last = nil

@@ -1,10 +1,10 @@
-// Command table prints the results of benchmarks beside their targets. It reads the output of go test,
-// passes it on, and appends the table.
+// Command table prints the results of benchmarks beside their targets. It reads the output of
+// go test, copies it to standard output, and appends the table.
 //
 //	go test -bench . ./... | go run ./table
 //
-// The table shows the median of several runs. The exit code is 1 if a benchmark failed, but not if it
-// missed its target, because the machine may have been busy.
+// The table shows the median of several runs. The exit code is 1 if a benchmark failed, but not
+// if it missed its target, because the machine may have been busy.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 // targets are the targets of the benchmarks in CONTRIBUTING.md.
 var targets = []struct {
 	name, unit  string
-	least, most float64 // 0: any
+	least, most float64 // bounds of the target; 0 means no bound
 }{
 	{name: "proof/e2e BenchmarkCycle", unit: "ratio", least: 0.6},
 	{name: "proof/e2e BenchmarkCyclePostgres", unit: "ratio", least: 0.7},
@@ -67,7 +67,8 @@ type metrics map[string][]float64
 
 var processors = regexp.MustCompile(`-\d+$`)
 
-// read returns the metrics of each benchmark, by its package's folder and its name.
+// read returns the metrics of each benchmark. The key of the result consists of the package's
+// folder and the benchmark's name.
 func read(in io.Reader, out io.Writer) (got map[string]metrics, failed bool, err error) {
 	got = map[string]metrics{}
 	folder := ""
@@ -97,7 +98,8 @@ func read(in io.Reader, out io.Writer) (got map[string]metrics, failed bool, err
 	return got, failed, lines.Err()
 }
 
-// write writes a line for each metric with a target, with the rates behind it.
+// write writes a line for each metric with a target. Each line ends with the rates from which
+// the metric was computed.
 func write(out io.Writer, got map[string]metrics) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nBENCHMARK\tFIGURE\tMEDIAN\tWANTED\t\tRATES")

@@ -1,8 +1,8 @@
-// Command pawl turns an object store's notifications into effects that happen
-// once, in order, one at a time per object.
+// Command pawl turns an object store's notifications into effects that happen once, in order,
+// one at a time per object.
 //
-// "pawl --help" lists the commands. As the bootstrap of an AWS Lambda function, pawl
-// serves invocations.
+// "pawl --help" lists the commands. If AWS Lambda starts pawl as the bootstrap of a function,
+// pawl serves invocations.
 package main
 
 import (

@@ -22,7 +22,7 @@ func main() {
 		count.Words += len(strings.Fields(in.Text()))
 	}
 	if err := in.Err(); err != nil {
-		log.Fatal(err) // Pawl retries
+		log.Fatal(err) // the program fails, so Pawl retries
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(count); err != nil {
 		log.Fatal(err)

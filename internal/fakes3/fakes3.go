@@ -1,8 +1,8 @@
-// Package fakes3 is an S3 endpoint in memory, for fast tests: gofakes3, with corrected expiry,
-// version IDs and times.
+// Package fakes3 is an in-memory S3 endpoint for fast tests. It is gofakes3 with corrections
+// for expiry, version IDs and times.
 //
-// It accepts any signature that has not expired, and sends no notifications. It ignores If-Match on
-// DELETE. A PUT without metadata keeps the metadata of the previous object.
+// It accepts any signature that has not expired, and sends no notifications. It ignores
+// If-Match on DELETE. A PUT without metadata keeps the metadata of the previous object.
 package fakes3
 
 import (
@@ -25,8 +25,8 @@ func New() http.Handler {
 	return RefuseExpired(gofakes3.New(NewBackend(), gofakes3.WithLogger(quiet), gofakes3.WithoutVersioning()).Server())
 }
 
-// RefuseExpired refuses presigned requests that begin after their signature expired, as S3 does.
-// Package gofakes3 accepts them.
+// RefuseExpired rejects presigned requests that begin after their signature expired, as S3
+// does. Package gofakes3 accepts them.
 func RefuseExpired(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -41,11 +41,11 @@ func RefuseExpired(next http.Handler) http.Handler {
 	})
 }
 
-// Backend stores objects in memory. It has no version IDs, because s3mem returns one for HEAD and
-// none for GET.
+// Backend stores objects in memory. It returns no version IDs, because s3mem returns a version
+// ID for HEAD but none for GET.
 type Backend struct {
 	*s3mem.Backend
-	mu    sync.Mutex // held while an object is stored
+	mu    sync.Mutex // PutObject holds it while it stores an object
 	clock clock
 }
 
@@ -65,9 +65,9 @@ func (b *Backend) HeadObject(bucket, key string) (*gofakes3.Object, error) {
 	return o, err
 }
 
-// PutObject implements [gofakes3.Backend]. Listings, HEAD and GET return the same time for the
-// object, as those of S3 do. gofakes3 returns the start of the request for HEAD and GET, and s3mem
-// returns its end for listings.
+// PutObject implements [gofakes3.Backend]. Listings, HEAD and GET return the same time for an
+// object, as in S3. Without this correction, HEAD and GET would return the start of the
+// request, and listings would return its end.
 func (b *Backend) PutObject(bucket, key string, meta map[string]string, body io.Reader, size int64, c *gofakes3.PutConditions) (gofakes3.PutObjectResult, error) {
 	// Read the body before locking, so that a slow client does not block other requests.
 	data, err := gofakes3.ReadAll(body, size)
@@ -88,10 +88,10 @@ func (b *Backend) CopyObject(fromBucket, fromKey, bucket, key string, meta map[s
 	return gofakes3.CopyObject(b, fromBucket, fromKey, bucket, key, meta)
 }
 
-// clock is the clock of s3mem. It is stopped while PutObject stores an object.
+// clock is the clock of s3mem. PutObject stops it while it stores an object.
 type clock struct {
 	gofakes3.TimeSource
-	stored atomic.Pointer[time.Time] // nil unless PutObject stores an object
+	stored atomic.Pointer[time.Time] // time at which the clock is stopped; nil if it runs
 }
 
 // Now implements [gofakes3.TimeSource].

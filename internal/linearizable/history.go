@@ -1,8 +1,10 @@
-// Package linearizable checks that the calls on registers are linearizable: the results must be
-// possible if each call took effect at one instant between its start and its end. This must be true
-// for concurrent clients and lost answers.
+// Package linearizable checks that calls on registers are linearizable. The calls are
+// linearizable if their results are possible under the assumption that each call took effect at
+// one instant between its start and its end. The calls may come from concurrent clients, and
+// responses may be lost.
 //
-// The search for such an order is porcupine's. If the search takes too long, the check fails.
+// Package porcupine searches for an order of these instants. If the search takes too long, the
+// check fails.
 package linearizable
 
 import (
@@ -17,19 +19,20 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// openEnd is the end of a call that may take effect after all others.
+// openEnd is the end of a call that may take effect after all other calls.
 const openEnd = math.MaxInt64
 
 // checkTimeout bounds the search for the order of one register. It usually takes a few
 // milliseconds.
 const checkTimeout = 10 * time.Second
 
-// History is the calls of clients on registers, with their times. It is safe for concurrent use.
+// History has the calls of clients on registers, with their times. It is safe for concurrent
+// use.
 type History struct {
 	start time.Time
 
 	mu    sync.Mutex
-	calls map[string][]porcupine.Operation // by register
+	calls map[string][]porcupine.Operation // calls by register
 }
 
 // New returns an empty history. No register has a value.
@@ -37,10 +40,11 @@ func New() *History {
 	return &History{start: time.Now(), calls: map[string][]porcupine.Operation{}}
 }
 
-// Now returns the time of the clock that all clients share.
+// Now returns the current time. All clients share the clock.
 func (h *History) Now() time.Duration { return time.Since(h.start) }
 
-// Add adds a call on a register, from its start to its end. The end of an [Unknown] is ignored.
+// Add adds a call on a register that ran from its start to its end. Add ignores the end of an
+// [Unknown].
 func (h *History) Add(client int, register string, from, to time.Duration, op Op) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,8 +65,8 @@ var model = porcupine.Model{
 	},
 }
 
-// Check returns an error if the calls of a register have no valid order, or if none was found in
-// time. The error contains the calls.
+// Check returns an error if the calls of a register have no valid order, or if it finds no
+// valid order in time. The error contains the calls.
 func (h *History) Check() error { return h.check(checkTimeout) }
 
 func (h *History) check(limit time.Duration) error {
@@ -92,8 +96,8 @@ func longestOrder(info porcupine.LinearizationInfo) (best []porcupine.Operation)
 	return best
 }
 
-// formatCalls prints the calls in order of their starts, each with its position in the order that
-// was found, if any.
+// formatCalls prints the calls in order of their starts. If the search found an order, each
+// line has the call's position in that order.
 func formatCalls(calls, order []porcupine.Operation) string {
 	place := map[any]int{}
 	for i, o := range order {

@@ -2,16 +2,16 @@ package linearizable
 
 import "fmt"
 
-// Op is a call on a register, as far as its caller knows its result. Each kind of operation has the
-// values on which it can have acted, and the value that it left.
+// Op is a call on a register, as far as the caller knows its result. An operation determines on
+// which values it can have acted, and which value it left.
 //
-// A value is a name; "" means that there is no value. Each write uses a new name, so that no two
-// writes look alike.
+// A value is a name. The name "" means that there is no value. Each write uses a new name, so
+// that no two writes look alike.
 type Op struct {
 	text string
-	open bool // the call has no end
-	// step returns the value after the operation on now. ok is false if the operation cannot have
-	// found now.
+	open bool // whether the call has no end
+	// step returns the value that the register has after the operation, if its value was now.
+	// ok is false if the operation cannot have acted on that value.
 	step func(now string) (next string, ok bool)
 }
 
@@ -30,15 +30,15 @@ func Gone(expect string) Op {
 	return Op{text: swap(expect, "") + ": gone", step: func(now string) (string, bool) { return "", now == expect || now == "" }}
 }
 
-// Refused returns a write that did not replace expect by next, because it found the value by, which
-// another call wrote.
+// Refused returns a write that did not replace expect by next, because the register had the
+// value by, which another call wrote.
 func Refused(expect, next, by string) Op {
 	return Op{text: swap(expect, next) + ": refused by " + valueName(by), step: func(now string) (string, bool) {
 		return now, now == by && now != expect && (now != next || now == "")
 	}}
 }
 
-// RefusedBySome is Refused by an unknown value.
+// RefusedBySome returns the same as Refused for a value that is unknown.
 func RefusedBySome(expect, next string) Op {
 	return Op{text: swap(expect, next) + ": refused", step: func(now string) (string, bool) { return now, now != expect }}
 }
@@ -48,8 +48,9 @@ func Removed() Op {
 	return Op{text: "remove", step: func(string) (string, bool) { return "", true }}
 }
 
-// Unknown returns a write that replaces expect by next at any time after the call began, or never.
-// A write that never takes effect comes after all other calls, where no call reads it.
+// Unknown returns a write that replaced expect by next at any time after the call began, or
+// never. In the order of calls, a write that never takes effect comes after all other calls, so
+// that no call reads its value.
 func Unknown(expect, next string) Op {
 	return Op{
 		text: swap(expect, next) + ": unknown", open: true,

@@ -9,15 +9,17 @@ import (
 	"time"
 )
 
-// Bounds of the pause after a logged warning. Each pause is twice as long as the previous one.
+// Bounds of the pause after a logged warning. Each pause is twice as long as the pause before
+// it.
 const (
 	minPause = 10 * time.Second
 	maxPause = 2 * time.Minute
 )
 
-// Warning is one kind of warning. The first one is logged at once, and later ones after growing
-// pauses, with the number of suppressed warnings: 8 lines in ten minutes. If there is no warning
-// for two minutes after a pause, the pauses start again. A Warning is safe for concurrent use.
+// Warning is one kind of warning. It logs the first warning immediately. It logs later warnings
+// after growing pauses, together with the number of suppressed warnings. This makes 8 lines in
+// ten minutes. If no warning occurs for two minutes after a pause, the pauses start again. A
+// Warning is safe for concurrent use.
 type Warning struct {
 	logger *slog.Logger
 
@@ -27,7 +29,7 @@ type Warning struct {
 	suppressed int
 }
 
-// New returns a kind of warning that has not been logged.
+// New returns a Warning that logs to l.
 func New(l *slog.Logger) *Warning { return &Warning{logger: l} }
 
 // Log logs the warning, unless it is suppressed.
@@ -42,8 +44,8 @@ func (w *Warning) Log(ctx context.Context, msg string, args ...any) {
 	w.logger.WarnContext(ctx, msg, args...)
 }
 
-// allow reports whether to log now, and returns the number of warnings that were suppressed since
-// the last one.
+// allow reports whether to log now. It also returns the number of warnings that were suppressed
+// since the last logged one.
 func (w *Warning) allow(now time.Time) (suppressed int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

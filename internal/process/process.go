@@ -1,4 +1,5 @@
-// Package process provides a wait, nonces and a process name. Simulated worlds replace them.
+// Package process provides a function to wait, nonces, and a name for the process. Simulations
+// replace these functions.
 package process
 
 import (
@@ -10,7 +11,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d. It returns the cause if ctx ends first.
+// Sleep waits for d. If ctx ends first, Sleep returns the cancellation cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -28,7 +29,7 @@ func Nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Name returns the host and the ID of the process, for people.
+// Name returns the host and the ID of the process as readable text.
 func Name() string {
 	host, err := os.Hostname()
 	if err != nil {

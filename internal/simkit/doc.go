@@ -1,7 +1,8 @@
-// Package simkit is the kernel of simulated worlds: a clock with a queue of events, threads that
-// run one at a time, faults, a trace, and a runner that runs many worlds and shrinks one that
-// fails.
+// Package simkit is the kernel of simulations. A simulation runs many worlds; each world is one
+// random history of processes and stores. The package has a clock with a queue of events,
+// threads that run one at a time, faults, a trace, and a runner. The runner shrinks the history
+// of a world that fails.
 //
-// Every choice in a world comes from its [Tape]. The same seed, or the same tape, gives the same
+// Every choice in a world comes from its [Tape]. The same seed or the same tape yields the same
 // world.
 package simkit

@@ -10,17 +10,17 @@ const (
 	CrashAfter              // the request takes effect, then the process crashes
 	FreezeBefore            // the process stops, and sends the request when it continues
 	FreezeAfter             // the request takes effect while the process is stopped
-	Lost                    // the request takes effect, and its answer is lost
-	Unsent                  // the request takes no effect, and there is no answer
-	Late                    // there is no answer, and the request takes effect later
-	Twice                   // the request takes effect twice, and the second answer arrives
-	Torn                    // a part of a batch takes effect, and there is no answer
-	Refused                 // a clear refusal for a transient reason
-	Repeated                // the request takes effect twice, the second time late, and the first answer arrives
-	Conflict                // a conflict is reported although there was none
-	LandsAndConflicts       // the request takes effect, and a conflict is reported
-	SlowAnswer              // the answer arrives late
-	SlowRequest             // the request arrives late, and its answer after that
+	Lost                    // the request takes effect, but its response is lost
+	Unsent                  // the request has no effect, and there is no response
+	Late                    // there is no response, and the request takes effect later
+	Twice                   // the request takes effect twice, and the second response arrives
+	Torn                    // a part of a batch takes effect, and there is no response
+	Refused                 // the server clearly rejects the request for a transient reason
+	Repeated                // the request takes effect twice, the second time late, and the first response arrives
+	Conflict                // the response reports a conflict although there was none
+	LandsAndConflicts       // the request takes effect, but the response reports a conflict
+	SlowAnswer              // the response arrives late
+	SlowRequest             // the request arrives late, and so does its response
 	Faults                  // number of faults
 )
 
@@ -32,7 +32,8 @@ var faultNames = [...]string{
 // String returns the fault's name.
 func (f Fault) String() string { return faultNames[f] }
 
-// Fault draws one of the given faults with a probability of perMille, and NoFault otherwise.
+// Fault draws one of the given faults with a probability of perMille. Otherwise it returns
+// NoFault.
 func (t *Tape) Fault(perMille int, of ...Fault) Fault {
 	if !t.Chance(perMille) {
 		return NoFault

@@ -14,12 +14,12 @@ func (f Func) Run() { f() }
 // Entry is an event in a queue.
 type Entry struct {
 	At    time.Duration
-	N     uint32 // order of entries at the same time
+	N     uint32 // orders entries at the same time
 	Event Event
 }
 
-// Queue is a heap of events, the earliest first. Events at the same time are in the order in which
-// they were added.
+// Queue is a heap of events with the earliest event first. Events at the same time keep the
+// order in which they were added.
 type Queue struct {
 	Entries []Entry
 	added   uint32

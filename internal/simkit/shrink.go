@@ -3,9 +3,9 @@ package simkit
 // maxTries bounds the search for a shorter tape.
 const maxTries = 4000
 
-// Shrink searches for a shorter tape, or one with more zeros, that still fails. It cuts out parts,
-// or replaces them by zeros, and reduces the size of the parts. fails runs the world of a tape. It
-// returns the choices that the world drew, and whether the world fails.
+// Shrink searches for a tape that still fails and is shorter or has more zeros. It cuts out
+// parts or replaces them by zeros, and then tries smaller parts. The function fails runs the
+// world of a tape. It returns the choices that the world drew, and whether the world failed.
 func Shrink(tape []uint32, fails func([]uint32) ([]uint32, bool)) []uint32 {
 	tries := 0
 	attempt := func(try []uint32) bool {
@@ -32,7 +32,7 @@ func Shrink(tape []uint32, fails func([]uint32) ([]uint32, bool)) []uint32 {
 	return tape
 }
 
-// better reports whether a is shorter than b, or as long with more zeros.
+// better reports whether a is shorter than b, or has the same length and more zeros.
 func better(a, b []uint32) bool {
 	a, b = trimmed(a), trimmed(b)
 	if len(a) != len(b) {
@@ -41,7 +41,8 @@ func better(a, b []uint32) bool {
 	return nonZeros(a) < nonZeros(b)
 }
 
-// trimmed removes trailing zeros, because a tape continues with zeros anyway.
+// trimmed removes trailing zeros. They are redundant, because a tape returns zeros after its
+// end.
 func trimmed(t []uint32) []uint32 {
 	for len(t) > 0 && t[len(t)-1] == 0 {
 		t = t[:len(t)-1]

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Tape is the source of all choices of a world. It draws them from a seed, or replays a recording;
-// after the end of a recording it returns zeros. Zero always means the normal case: no fault, no
-// delay, the first of several.
+// Tape is the source of all choices of a world. It draws the choices from a seed, or replays a
+// recording. After the end of a recording it returns zeros. Zero always means the normal case:
+// no fault, no delay, or the first of several alternatives.
 type Tape struct {
 	state    uint64
 	replay   []uint32
@@ -26,7 +26,7 @@ func NewTape(seed uint64) *Tape {
 // ReplayTape returns a tape that replays a recording.
 func ReplayTape(recorded []uint32) *Tape { return &Tape{replay: recorded, replays: true} }
 
-// next is SplitMix64. https://doi.org/10.1145/2660193.2660195
+// next implements SplitMix64. https://doi.org/10.1145/2660193.2660195
 func (t *Tape) next() uint64 {
 	t.state += 0x9E3779B97F4A7C15
 	z := t.state
@@ -51,10 +51,10 @@ func (t *Tape) Choose(n int) int {
 	return int(v)
 }
 
-// Recorded returns the choices so far. The tape owns the slice.
+// Recorded returns the choices so far. The caller must not modify the slice.
 func (t *Tape) Recorded() []uint32 { return t.recorded }
 
-// Rewind restarts the tape as a replay of these choices.
+// Rewind resets the tape so that it replays these choices.
 func (t *Tape) Rewind(choices ...uint32) {
 	t.recorded, t.replay, t.replays = t.recorded[:0], append(t.replay[:0], choices...), true
 }
@@ -64,7 +64,7 @@ func (t *Tape) Chance(perMille int) bool {
 	return perMille > 0 && t.Choose(1000) >= 1000-perMille
 }
 
-// UpTo returns a duration in [0, d), in whole milliseconds.
+// UpTo returns a duration in [0, d) that is a multiple of a millisecond.
 func (t *Tape) UpTo(d time.Duration) time.Duration {
 	return time.Duration(t.Choose(int(d/time.Millisecond))) * time.Millisecond
 }

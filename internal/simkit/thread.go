@@ -41,12 +41,12 @@ func (t *Thread) run() {
 	t.job()
 }
 
-// Threads are the threads of a world. Idle threads are reused by the next job and the next world,
-// because creating a thread costs more than a step.
+// Threads are the threads of a world. The next job and the next world reuse idle threads,
+// because creating a thread takes longer than a step.
 type Threads[T interface{ thread() *Thread }] struct {
 	New     func() T
 	Running []T
-	Current T // the thread that is running
+	Current T // thread that is running
 	idle    []T
 }
 
@@ -94,7 +94,7 @@ func (p *Threads[T]) Resume(t T) {
 	p.idle = append(p.idle, t)
 }
 
-// Abort ends all jobs. Their deferred functions run.
+// Abort ends all jobs. The deferred functions of the jobs run.
 func (p *Threads[T]) Abort() {
 	for len(p.Running) > 0 {
 		t := p.Running[len(p.Running)-1]

@@ -8,16 +8,16 @@ import (
 // World is the kernel of one simulated world.
 type World struct {
 	Tape       *Tape
-	Now        time.Duration // true time since the world began
+	Now        time.Duration // true time since the start of the world
 	Queue      Queue
-	Steps      int // events so far
+	Steps      int // number of events so far
 	Violations []Violation
-	Trace      *[]string // one line per entry; nil: not recorded
+	Trace      *[]string // one line per entry; nil disables the trace
 }
 
-// Violation is an invariant that did not hold.
+// Violation is a violated invariant.
 type Violation struct {
-	Invariant string // empty: it has no name
+	Invariant string // name of the invariant; empty if it has no name
 	What      string
 	format    string
 }
@@ -36,7 +36,7 @@ func (w *World) At(at time.Duration, e Event) { w.Queue.Push(max(at, w.Now), e) 
 // After schedules a call.
 func (w *World) After(d time.Duration, do func()) { w.At(w.Now+d, Func(do)) }
 
-// Step runs the next event. It reports whether there was one.
+// Step runs the next event. It returns false if there is none.
 func (w *World) Step() bool {
 	if len(w.Queue.Entries) == 0 {
 		return false
@@ -48,14 +48,14 @@ func (w *World) Step() bool {
 	return true
 }
 
-// Tracef adds a line to the trace, if it is recorded.
+// Tracef adds a line to the trace if the trace is enabled.
 func (w *World) Tracef(format string, args ...any) {
 	if w.Trace != nil {
 		*w.Trace = append(*w.Trace, fmt.Sprintf("%-14s ", w.Now.Round(time.Millisecond))+fmt.Sprintf(format, args...))
 	}
 }
 
-// Violatef records that an invariant did not hold.
+// Violatef records a violated invariant.
 func (w *World) Violatef(invariant, format string, args ...any) {
 	v := Violation{invariant, fmt.Sprintf(format, args...), format}
 	w.Violations = append(w.Violations, v)

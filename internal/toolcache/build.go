@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Build builds the tool unless it exists, and writes its progress to log. Concurrent builds are
-// safe, because the binary appears atomically.
+// Build builds the tool if it does not exist. It writes its progress to log. Concurrent builds
+// are safe, because the binary appears atomically.
 func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, error) {
 	path, err := t.Path(root)
 	if err == nil {
@@ -47,7 +47,7 @@ func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, er
 	return path, nil
 }
 
-// copyJarsGoal is the goal of Maven's plugin that copies the jars of a project.
+// copyJarsGoal is the Maven goal that copies the jars of a project.
 const copyJarsGoal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 // fetchJars fetches the jars with Maven into the folder out.
@@ -60,8 +60,8 @@ func (t Tool) fetchJars(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// installNode installs the pinned packages with npm into the folder out, without running their
-// scripts, and unpacks them if necessary.
+// installNode installs the pinned packages with npm into the folder out. It does not run the
+// scripts of the packages, but it runs the tool's unpack script if there is one.
 func (t Tool) installNode(ctx context.Context, root, out string) error {
 	if err := os.Mkdir(out, 0o755); err != nil {
 		return fmt.Errorf("create a folder for %s: %w", t.Name, err)
@@ -104,8 +104,8 @@ func (t Tool) createVenv(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// compile runs the go command. It shows the number of compiled packages instead of their names, and
-// all other output if the build fails.
+// compile runs the go command. It shows the number of compiled packages instead of their names.
+// If the build fails, it shows all other output.
 func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) error {
 	switch {
 	case t.Java:
@@ -117,7 +117,7 @@ func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) erro
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-ldflags=-s -w", "-o", out, t.Package)
 	cmd.Dir = t.dir(root)
-	// The caller's workspace and -mod flag concern another module.
+	// Ignore the caller's workspace and -mod flag, because they concern another module.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"slices"
 )
 
-// postgresVersion is the name of the folder that tools/postgres unpacks into.
+// postgresVersion is the name of the folder into which tools/postgres unpacks the programs.
 const postgresVersion = "postgres-18.3.0"
 
-// FindPostgres returns the folder of PostgreSQL's programs, installed or unpacked by
-// [BuildPostgres].
+// FindPostgres returns the folder of PostgreSQL's programs. It finds installed programs and
+// those that [BuildPostgres] unpacked.
 func FindPostgres() (string, error) {
-	places, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian; the pattern is valid
+	places, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // location on Debian; the error is impossible because the pattern is valid
 	slices.Sort(places)
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -42,8 +42,8 @@ func hasPostgres(dir string) bool {
 	return true
 }
 
-// postgresDir returns the folder of the unpacked programs. The server does not run as root, and
-// other users cannot access root's cache.
+// postgresDir returns the folder of the unpacked programs. It is not in the cache of root,
+// because the server runs as another user, who could not access that cache.
 func postgresDir() string {
 	if os.Getuid() == 0 {
 		return filepath.Join("/var/tmp", "pawl-"+postgresVersion)
@@ -51,7 +51,7 @@ func postgresDir() string {
 	return filepath.Join(Dir(), postgresVersion)
 }
 
-// BuildPostgres downloads PostgreSQL unless it is installed.
+// BuildPostgres downloads PostgreSQL if it is not installed.
 func BuildPostgres(ctx context.Context, root string, log io.Writer) error {
 	if _, err := FindPostgres(); err == nil {
 		return nil

@@ -1,10 +1,10 @@
-// Package toolcache builds the programs that tests need, and finds them.
+// Package toolcache builds and finds the programs that tests need.
 //
-// Each program is a separate Go module under tools/, so that its hundreds of dependencies stay out
-// of a library user's go.sum. Binaries are outside the repository, and their names contain a hash
-// of the pins: a changed go.mod means another binary. A Java program is a Maven project and a
-// folder of jars, a Node program is a folder of packages, and a Python program is a virtual
-// environment.
+// Each program is a separate Go module under tools/, so that its hundreds of dependencies stay
+// out of a library user's go.sum. Binaries are outside the repository. Their names contain a
+// hash of the files that fix the versions, so a changed go.mod leads to a new binary. For a
+// Java program, the tool is a folder of jars that a Maven project lists. For a Node program, it
+// is a folder of packages. For a Python program, it is a virtual environment.
 package toolcache
 
 import (
@@ -22,14 +22,14 @@ import (
 
 // Tool is a program and the module that pins its version.
 type Tool struct {
-	Name      string // of the binary
+	Name      string // name of the binary
 	Module    string // folder under tools/
 	Package   string // main package; main class for Java; package and version for Node and Python
-	Java      bool   // Maven fetches its jars
-	Node      bool   // npm fetches its packages
-	Python    bool   // pip fetches its packages
+	Java      bool   // whether Maven fetches the program's jars
+	Node      bool   // whether npm fetches the program's packages
+	Python    bool   // whether pip fetches the program's packages
 	Unpack    string // script that Node runs in the folder after the installation
-	BuildTime string // time of the first build, as text
+	BuildTime string // usual time of the first build, as text
 }
 
 // Servers for tests.
@@ -71,7 +71,7 @@ var AWSTools = Tool{
 	BuildTime: "half a minute",
 }
 
-// Schemathesis generates requests from the description of an API, and checks the answers.
+// Schemathesis generates requests from the description of an API, and checks the responses.
 var Schemathesis = Tool{
 	Name: "schemathesis", Module: "schemathesis", Package: "schemathesis==4.32.5", Python: true,
 	BuildTime: "half a minute",
@@ -80,8 +80,8 @@ var Schemathesis = Tool{
 // Chromium is the browser for tests of pages. It is available for Linux on x86-64 only.
 var Chromium = Tool{
 	Name: "chromium", Module: "chromium", Package: "@sparticuz/chromium@153.0.0", Node: true,
-	// The package unpacks into the temporary folder. It includes system libraries if it believes
-	// that it runs in AWS Lambda.
+	// The package unpacks its files into the temporary folder. It includes system libraries
+	// only if it believes that it runs in AWS Lambda.
 	Unpack: `import fs from "node:fs";
 process.env.TMPDIR = process.cwd();
 process.env.AWS_EXECUTION_ENV = "AWS_Lambda_nodejs22.x";
@@ -118,8 +118,8 @@ var ErrNoPython = errors.New("python3 with venv is not installed (Debian: apt-ge
 // ErrNoTerraform is returned when Terraform is not installed.
 var ErrNoTerraform = errors.New("terraform is not installed")
 
-// IsMissingRuntime reports whether err means that a program is missing that the tests do not
-// install themselves. Tests that need it may be skipped.
+// IsMissingRuntime reports whether err means that a program is missing which the tests do not
+// install themselves. Tests that need the program may be skipped.
 func IsMissingRuntime(err error) bool {
 	return slices.ContainsFunc([]error{ErrNoJava, ErrNoNode, ErrNoChromium, ErrNoPython, ErrNoTerraform}, func(lacking error) bool { return errors.Is(err, lacking) })
 }
@@ -158,8 +158,8 @@ func Root() (string, error) {
 	}
 }
 
-// Dir returns the folder of the built programs: pawl/bin in the user's cache folder, or in the
-// temporary folder if there is no home.
+// Dir returns the folder of the built programs. It is pawl/bin in the user's cache folder, or
+// in the temporary folder if the user has no home folder.
 func Dir() string {
 	if cache, err := os.UserCacheDir(); err == nil && os.MkdirAll(cache, 0o700) == nil {
 		return filepath.Join(cache, "pawl", "bin")

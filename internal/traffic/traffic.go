@@ -1,12 +1,12 @@
-// Package traffic generates the notifications of an AWS bucket over days, from a seed and in order
-// of arrival. Its memory use depends only on the notifications in transit. It serves tests and
-// benchmarks.
+// Package traffic generates, for tests and benchmarks, the notifications that a bucket in AWS
+// sends within several days. A seed determines them. The package yields them in order of
+// arrival. Its memory use depends only on the number of notifications in transit.
 //
-// [Published] has the figures of 104 hours of an account in production: "AWS S3 Event Notifications
-// have 'probably once' delivery" (Eric Urban, 2019). They contain the number of notifications and
-// keys, the number of keys that were notified twice or three times, and the intervals between. All
-// copies have the same x-amz-id-2. The article has no figures for lost notifications and delays:
-// this package adds both.
+// [Published] has figures that were measured in a production account for 104 hours: "AWS S3
+// Event Notifications have 'probably once' delivery" (Eric Urban, 2019). They are the number of
+// notifications and keys, the number of keys with two or three notifications, and the intervals
+// between these. All copies of a notification have the same x-amz-id-2. The article has no
+// figures for lost notifications and delays: this package adds both.
 package traffic
 
 import (
@@ -22,18 +22,18 @@ import (
 	"time"
 )
 
-// Shape is the amount of traffic, and the faults of its notifications.
+// Shape describes the amount of traffic and the faults of the notifications.
 type Shape struct {
-	Span        time.Duration // all notifications arrive within it
+	Span        time.Duration // time within which all notifications arrive
 	Keys        int           // number of keys with notifications
-	Twice       int           // keys that are notified twice
-	Thrice      int           // keys that are notified three times
+	Twice       int           // number of keys with two notifications
+	Thrice      int           // number of keys with three notifications
 	MinInterval time.Duration // shortest interval between a notification and its repetition
 	MaxInterval time.Duration // longest such interval, and longest delay of a notification
-	Lost        int           // objects without a notification, in addition to Keys
+	Lost        int           // number of objects without a notification, in addition to Keys
 }
 
-// Published is the shape of the published account, with one loss in a thousand.
+// Published is the shape of the published account. One notification in a thousand is lost.
 var Published = Shape{
 	Span: 104 * time.Hour, Keys: 507_549, Twice: 151, Thrice: 3, MinInterval: 62 * time.Millisecond, MaxInterval: 22_162 * time.Second, Lost: 507,
 }
@@ -51,15 +51,15 @@ func (s Shape) Notifications() int { return s.Keys + s.Twice + 2*s.Thrice }
 // Objects returns the number of objects in the bucket.
 func (s Shape) Objects() int { return s.Keys + s.Lost }
 
-// Traffic is the traffic of a bucket. Each call of its methods yields the same sequence from the
-// start.
+// Traffic is the traffic of a bucket. Each call of a method that yields a sequence starts it
+// from the beginning.
 type Traffic struct {
 	Shape
 	Bucket string
 	Start  time.Time
 	Seed   uint64
 
-	copies map[int]int // by object, if not 1
+	copies map[int]int // number of copies by object, if it is not 1
 }
 
 // New returns the traffic of a seed.
@@ -89,9 +89,9 @@ func (t *Traffic) copyCount(i int) int {
 
 // Object is an object that was created once and never changed.
 type Object struct {
-	Number  int // from 0, in order of creation
+	Number  int // number in order of creation, from 0
 	Created time.Time
-	Copies  int // of its notification; 0: it is lost
+	Copies  int // number of copies of its notification; 0 if the notification is lost
 }
 
 // Objects yields all objects of the bucket, in order of creation.
@@ -111,12 +111,13 @@ func (t *Traffic) object(i int) Object {
 	return Object{Number: i, Created: at, Copies: t.copyCount(i)}
 }
 
-// Key returns the key of the object. The keys of one hour are not in order of creation.
+// Key returns the key of the object. Within an hour, the order of keys differs from the order
+// of creation.
 func (o Object) Key() string {
 	return fmt.Sprintf("data/%s/%08x part %d.json", o.Created.Format("2006/01/02/15"), uint32(o.Number)*2654435761, o.Number)
 }
 
-// Content returns the content, which is unique.
+// Content returns the content of the object. It differs between objects.
 func (o Object) Content() string { return fmt.Sprintf(`{"object":%d}`, o.Number) }
 
 // ETag returns the ETag of the content.
@@ -129,12 +130,12 @@ func (o Object) ETag() string {
 type Notification struct {
 	Object
 	Arrives time.Time
-	Copy    int // from 0
+	Copy    int // number of the copy, from 0
 	traffic *Traffic
 }
 
-// Notifications yields all notifications in order of arrival, which is only roughly the order of
-// creation.
+// Notifications yields all notifications in order of arrival. This order is only roughly the
+// order of creation.
 func (t *Traffic) Notifications() iter.Seq[*Notification] {
 	return func(yield func(*Notification) bool) {
 		var under arrivalQueue
@@ -158,7 +159,7 @@ func (t *Traffic) Notifications() iter.Seq[*Notification] {
 
 func (t *Traffic) arrivals(o Object) (all []*Notification) {
 	rng := t.random(uint64(o.Number) | 1<<63)
-	late := o.Created.Add(2 * t.MaxInterval).Before(t.Start.Add(t.Span)) // there is enough time for long delays
+	late := o.Created.Add(2 * t.MaxInterval).Before(t.Start.Add(t.Span)) // whether enough time is left for long delays
 	first := o.Created.Add(t.delay(rng, late))
 	for c := range o.Copies {
 		n := &Notification{Object: o, Arrives: first, Copy: c, traffic: t}
@@ -170,8 +171,8 @@ func (t *Traffic) arrivals(o Object) (all []*Notification) {
 	return all
 }
 
-// delay draws the delay of a notification: mostly seconds, minutes for one in a hundred, hours for
-// one in a thousand.
+// delay draws the delay of a notification. Most delays are seconds. One in a hundred is
+// minutes, and one in a thousand is hours.
 func (t *Traffic) delay(rng *rand.Rand, late bool) time.Duration {
 	switch p := rng.IntN(1000); {
 	case late && p == 0:
@@ -182,8 +183,8 @@ func (t *Traffic) delay(rng *rand.Rand, late bool) time.Duration {
 	return logUniform(rng, 300*time.Millisecond, 10*time.Second)
 }
 
-// interval draws the time between the first notification and a copy: often within 15 seconds. The
-// shortest and the longest interval both occur.
+// interval draws the time between the first notification and a copy. It is often below 15
+// seconds. The shortest and the longest interval both occur.
 func (t *Traffic) interval(object int, rng *rand.Rand, late bool) time.Duration {
 	switch object {
 	case t.outermostTwice(1):
@@ -208,12 +209,14 @@ func (t *Traffic) outermostTwice(sign int) int {
 	return found
 }
 
-// logUniform returns a duration of a random order of magnitude.
+// logUniform returns a random duration between least and most. All orders of magnitude are
+// equally likely.
 func logUniform(rng *rand.Rand, least, most time.Duration) time.Duration {
 	return time.Duration(float64(least) * math.Pow(float64(most)/float64(least), rng.Float64()))
 }
 
-// Text returns the notification in the format of AWS. All copies have the same x-amz-id-2.
+// Text returns the notification in the format of AWS. All copies of a notification have the
+// same x-amz-id-2.
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 func (n *Notification) Text() string {
 	t := n.traffic
@@ -231,7 +234,7 @@ func (n *Notification) Text() string {
 		url.QueryEscape(n.Key()), len(n.Content()), n.ETag(), n.Created.UnixMicro())
 }
 
-// arrivalQueue is a heap of notifications, the next to arrive first.
+// arrivalQueue is a heap of notifications. The next notification to arrive is on top.
 type arrivalQueue []*Notification
 
 func (w arrivalQueue) Len() int           { return len(w) }

@@ -19,26 +19,27 @@ import (
 
 // Mutant is one known-wrong variant.
 type Mutant struct {
-	Name string // the patch's file name, without the extension
-	File string // the patch, below the root of the module
-	Why  string // what goes wrong in production
-	From string // software that is known to behave like this, if any
-	// Budget is the number of worlds to run. One of them must violate an invariant. With -whole,
-	// several must violate the same one, to exclude chance.
+	Name string // file name of the patch, without the extension
+	File string // path of the patch, relative to the root of the module
+	Why  string // what goes wrong in production with this variant
+	From string // software that is known to behave like this variant, if any
+	// Budget is the number of worlds to run. At least one of them must violate an invariant.
+	// With -whole, several of them must violate the same invariant, so that chance cannot be
+	// the cause.
 	Budget uint64
-	// Test replaces Budget if worlds detect the mutant too rarely or never.
+	// Test replaces Budget if simulated worlds detect the mutant too rarely or never.
 	Test  *Test
 	Diffs []*gitdiff.File // one for each changed file
 }
 
 // Test is a run of go test that must fail.
 type Test struct {
-	Invariant sim.Invariant // the invariant that the test checks; zero: none
+	Invariant sim.Invariant // invariant that the test checks; zero means none
 	Args      []string      // arguments of go test
-	Says      string        // regular expression that matches the output of the failing test
+	Says      string        // regular expression that must match the output of the failing test
 }
 
-// Apply returns the contents of the changed files, by their names below root.
+// Apply returns the contents of the changed files by file name relative to root.
 func (m *Mutant) Apply(root string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, d := range m.Diffs {

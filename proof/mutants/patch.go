@@ -57,7 +57,8 @@ func parse(text string) (*Mutant, error) {
 	return m, m.check()
 }
 
-// fields returns the values of a header. Indented lines continue a value.
+// fields returns the values of a header by field name. An indented line continues the previous
+// value.
 func fields(header string) map[string]string {
 	values, field := map[string]string{}, ""
 	for line := range strings.Lines(header) {
@@ -113,7 +114,7 @@ func (m *Mutant) check() error {
 	return nil
 }
 
-// splitArgs splits the arguments of a command. Single quotes protect spaces.
+// splitArgs splits the arguments of a command at spaces, except within single quotes.
 func splitArgs(s string) ([]string, error) {
 	if strings.Count(s, "'")%2 != 0 {
 		return nil, errors.New("a single quote is not closed")
@@ -140,12 +141,13 @@ func invariant(name string) (sim.Invariant, error) {
 	return 0, fmt.Errorf("unknown invariant %q", name)
 }
 
-// Apply applies a diff to a text. If the lines of a hunk have moved, it applies the hunk where its
-// context and deleted lines occur, if they occur exactly once.
+// Apply applies a diff to a text. If the lines of a hunk have moved, Apply searches for the
+// context and the deleted lines of the hunk. It applies the hunk there if they occur exactly
+// once.
 func Apply(text string, d *gitdiff.File) (string, error) {
 	lines := slices.Collect(strings.Lines(text))
 	var out strings.Builder
-	next, shift := 0, 0 // first line not yet in out; distance that the last hunk has moved
+	next, shift := 0, 0 // first line that out does not have yet; distance by which the last hunk has moved
 	for _, hunk := range d.TextFragments {
 		var before, after []string
 		for _, line := range hunk.Lines {
@@ -170,7 +172,8 @@ func Apply(text string, d *gitdiff.File) (string, error) {
 	return out.String(), nil
 }
 
-// locate returns the index of want in lines[from:]: the expected one, or the only other one.
+// locate returns the index at which want occurs in lines[from:]. It returns the expected index
+// if want occurs there, otherwise the only other index.
 func locate(lines, want []string, from, expected int) (int, error) {
 	var found []int
 	for i := from; i+len(want) <= len(lines); i++ {

@@ -22,7 +22,7 @@ type FilesClient struct {
 	HTTP  *http.Client
 }
 
-// FileAnswer is the API's answer about a file, an upload or a page of files.
+// FileAnswer is the API's response about a file, an upload or a page of files.
 type FileAnswer struct {
 	ID          string        `json:"fileId"`
 	State       string        `json:"state"`
@@ -40,14 +40,14 @@ type SignedURL struct {
 	Headers     map[string]string
 }
 
-// Promise is what a client declares about a file before it uploads the file.
+// Promise has the properties that a client declares before it uploads a file.
 type Promise struct {
 	Entity      string   `json:"entity"`
 	Size        int      `json:"size"`
 	ContentType string   `json:"contentType"`
-	SHA256      string   `json:"sha256,omitempty"` // hexadecimal; of a file in one part
+	SHA256      string   `json:"sha256,omitempty"` // SHA-256 in hexadecimal, for a file in one part
 	PartSize    int      `json:"partSize,omitempty"`
-	Parts       []string `json:"parts,omitempty"` // SHA-256 of each
+	Parts       []string `json:"parts,omitempty"` // SHA-256 of each part
 }
 
 // NewPromise returns the promise of a file in one part.
@@ -80,7 +80,7 @@ var (
 	errRejected  = errors.New("the service is busy or fails")
 )
 
-// Try sends a request to a service, once.
+// Try sends a request to a service. It does not retry.
 func (c *FilesClient) Try(ctx context.Context, method, path string, headers map[string]string, body []byte) (*FileAnswer, int, error) {
 	a := &FileAnswer{}
 	base := c.Base()
@@ -94,7 +94,7 @@ func (c *FilesClient) Try(ctx context.Context, method, path string, headers map[
 	return a, status, err
 }
 
-// Want is Call, but returns an error if the answer has another status.
+// Want is like Call, but returns an error if the response has another status.
 func (c *FilesClient) Want(ctx context.Context, status int, method, path string, headers map[string]string, body []byte) (*FileAnswer, error) {
 	a, got, err := c.Call(ctx, method, path, headers, body)
 	if err == nil && got != status {
@@ -103,8 +103,8 @@ func (c *FilesClient) Want(ctx context.Context, status int, method, path string,
 	return a, err
 }
 
-// Begin begins the upload of a file, in parts if the promise has parts. Requests with the
-// same key begin the same upload.
+// Begin begins the upload of a file. If the promise has parts, the upload has parts. Requests
+// with the same key begin the same upload.
 func (c *FilesClient) Begin(ctx context.Context, key string, p *Promise) (*FileAnswer, error) {
 	path := "/v1/uploads"
 	if len(p.Parts) > 0 {
@@ -117,8 +117,8 @@ func (c *FilesClient) Begin(ctx context.Context, key string, p *Promise) (*FileA
 	return c.Want(ctx, http.StatusCreated, http.MethodPost, path, map[string]string{"Content-Type": "application/json", "Idempotency-Key": key}, body)
 }
 
-// Put sends bytes to a signed URL, once, and returns the store's status. Headers replace
-// those of the signed URL.
+// Put sends bytes to a signed URL without retries, and returns the store's status. The given
+// headers replace those of the signed URL.
 func (c *FilesClient) Put(ctx context.Context, to *SignedURL, headers map[string]string, body io.Reader, size int) (int, error) {
 	all := map[string]string{}
 	for _, from := range []map[string]string{to.Headers, headers} {
@@ -144,7 +144,8 @@ func (c *FilesClient) List(ctx context.Context, entity string) (all []*FileAnswe
 	}
 }
 
-// Send sends one request. A store gets no token, because its URLs are signed.
+// Send sends one request. It sends the token only to services, because the URLs of the store
+// are signed.
 func (c *FilesClient) Send(ctx context.Context, method, url string, headers map[string]string, body io.Reader, size int) ([]byte, int, error) {
 	r, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
@@ -163,13 +164,13 @@ func (c *FilesClient) Send(ctx context.Context, method, url string, headers map[
 	return c.Do(r)
 }
 
-// Do sends a request, and returns the body and the status of the answer.
+// Do sends a request. It returns the body and the status of the response.
 func (c *FilesClient) Do(r *http.Request) ([]byte, int, error) {
 	res, err := c.HTTP.Do(r)
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { _ = res.Body.Close() }() // it was only read from
+	defer func() { _ = res.Body.Close() }() // the client only read from it
 	text, err := io.ReadAll(res.Body)
 	return text, res.StatusCode, err
 }

@@ -58,14 +58,14 @@ func (p *Process) Ended() bool {
 
 // Kill ends the process as kill -9 does, and returns when it has ended.
 func (p *Process) Kill() {
-	_ = p.Process.Kill() // fails only when it has ended
+	_ = p.Process.Kill() // an error means that the process has ended
 	<-p.done
 }
 
 // Terminate asks the process to shut down.
 func (p *Process) Terminate() {
 	if p.Signal(terminateSignal) != nil {
-		_ = p.Process.Kill() // the system has no signals, or the process has ended
+		_ = p.Process.Kill() // this system has no signals, or the process has ended
 	}
 }
 
@@ -76,7 +76,7 @@ func (p *Process) LogTail() string {
 	if err != nil {
 		return err.Error()
 	}
-	defer func() { _ = file.Close() }() // it was only read from
+	defer func() { _ = file.Close() }() // the file was only read
 	if size, err := file.Seek(0, io.SeekEnd); err == nil {
 		_, _ = file.Seek(max(0, size-most), io.SeekStart)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Handling is how a relay treats one notification. The zero Handling sends one copy at
-// once.
+// Handling describes what a relay does with one notification. The zero Handling sends one copy
+// immediately.
 type Handling struct {
 	Drop   bool
 	Delay  time.Duration // time before the first copy is sent
@@ -38,14 +38,14 @@ type Notice struct {
 type Messages struct {
 	Sent       int `json:"sent"`         // copies that a worker acknowledged
 	Doubled    int `json:"doubled"`      // notifications sent twice
-	OutOfOrder int `json:"out_of_order"` // copies acknowledged after a newer one about the same object
+	OutOfOrder int `json:"out_of_order"` // copies that a worker acknowledged after a newer copy about the same object
 	Delayed    int `json:"delayed"`      // notifications held back for a while
-	Dropped    int `json:"dropped"`      // notifications that were never sent
-	Resent     int `json:"resent"`       // attempts repeated because a worker did not acknowledge
+	Dropped    int `json:"dropped"`      // notifications that the relay never sent
+	Resent     int `json:"resent"`       // attempts that the relay repeated because no worker acknowledged the copy
 }
 
-// Relay carries notifications to workers in random order. It offers each copy to random workers
-// until one acknowledges it.
+// Relay delivers notifications to workers in random order. It sends each copy to random workers
+// until a worker acknowledges it.
 type Relay struct {
 	workers func() []string
 	offer   func(ctx context.Context, body []byte, address string) error
@@ -67,8 +67,9 @@ type Relay struct {
 // Senders is the number of copies that a relay sends at the same time.
 const Senders = 64
 
-// NewRelay starts a relay. workers returns the addresses of the running workers. offer sends a
-// notification to one of them, and returns nil if the worker acknowledged it.
+// NewRelay starts a relay. The function workers returns the addresses of the running workers.
+// The function offer sends a notification to one of them, and returns nil if the worker
+// acknowledged it.
 func NewRelay(seed uint64, workers func() []string, offer func(ctx context.Context, body []byte, address string) error) *Relay {
 	r := &Relay{
 		workers: workers, offer: offer, more: make(chan struct{}, 1),
@@ -91,7 +92,7 @@ func (r *Relay) Close() {
 	r.wg.Wait()
 }
 
-// Carry adds a notification. It does not block.
+// Carry adds a notification for delivery. It does not block.
 func (r *Relay) Carry(n *Notice, h Handling) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +207,7 @@ func (r *Relay) sent(n *Notice, err error) {
 	r.newest[n.Object] = max(r.newest[n.Object], n.Order)
 }
 
-// Open returns the number of copies without an acknowledgement, and the last error of an
+// Open returns the number of copies that no worker has acknowledged, and the last error of an
 // offer.
 func (r *Relay) Open() (copies int, failure error) {
 	r.mu.Lock()
@@ -221,8 +222,8 @@ func (r *Relay) Messages() Messages {
 	return r.counts
 }
 
-// Post posts a notification to a webhook, and returns the worker's answer. Any status except 200 is
-// an error.
+// Post posts a notification to a webhook and returns the worker's response. It returns an error
+// for any status except 200.
 func Post(ctx context.Context, client *http.Client, url, authorization string, body []byte) (answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -234,7 +235,7 @@ func Post(ctx context.Context, client *http.Client, url, authorization string, b
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = res.Body.Close() }() // it was only read from
+	defer func() { _ = res.Body.Close() }() // the client only read from it
 	answer, err = io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = fmt.Errorf("the worker answered %s: %s", res.Status, bytes.TrimSpace(answer))

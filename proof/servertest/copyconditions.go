@@ -18,9 +18,9 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// WithCopyConditions starts a proxy before a server. Like S3, and unlike the servers here, it
-// rejects a CopyObject whose If-Match or If-None-Match does not hold. It checks and forwards one
-// write at a time.
+// WithCopyConditions starts a proxy for a server. The proxy rejects a CopyObject whose If-Match
+// or If-None-Match does not hold, as S3 does and these servers do not. It checks and forwards
+// one write at a time.
 func WithCopyConditions(t testing.TB, s *Server) *Server {
 	t.Helper()
 	target, err := url.Parse(s.Endpoint)

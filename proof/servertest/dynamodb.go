@@ -15,8 +15,9 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Tables is a running DynamoDB Local. It keeps everything in memory and accepts any credentials.
-// Its index never lags, and it has neither throttling nor permissions.
+// Tables is a running DynamoDB Local. It keeps everything in memory and accepts any
+// credentials. Its index is always up to date. It does not throttle requests and does not check
+// permissions.
 type Tables struct {
 	Endpoint string
 	Region   string
@@ -55,8 +56,8 @@ func (d *Tables) Client() *dynamodb.Client {
 	})
 }
 
-// NewTable returns the URL of a new table that does not exist yet. Its users take credentials from
-// the environment.
+// NewTable returns a URL for a table that does not exist yet. The name is new. Clients of the
+// table take credentials from the environment.
 func (d *Tables) NewTable() string {
 	return "dynamodb://t-" + rand.Text() + "?region=" + d.Region + "&endpoint=" + d.Endpoint
 }

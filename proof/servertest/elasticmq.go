@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Queues is a running ElasticMQ. It accepts any credentials, and enforces the limits of SQS.
+// Queues is a running ElasticMQ. It accepts any credentials and enforces the limits of SQS.
 type Queues struct {
 	Endpoint string
 	Region   string
@@ -65,7 +65,8 @@ func (q *Queues) Client() *sqs.Client {
 	})
 }
 
-// NewQueue creates an empty queue with a new name and returns its URL. Attributes are those of SQS.
+// NewQueue creates an empty queue with a new name and returns its URL. The attributes are those
+// of SQS.
 func (q *Queues) NewQueue(t testing.TB, attributes map[string]string) string {
 	t.Helper()
 	made, err := q.Client().CreateQueue(t.Context(), &sqs.CreateQueueInput{

@@ -9,12 +9,12 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// S3 starts gofakes3 in the test's process. It is fast and always available, has no notifications,
-// and accepts any credentials.
+// S3 starts gofakes3 in the test's process. It starts fast and needs no installation. It sends
+// no notifications and accepts any credentials.
 func S3(t testing.TB) *Server {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(fakes3.New())
-	// It answers some requests twice, and net/http logs that.
+	// gofakes3 answers some requests twice, and net/http would log that.
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.Start()
 	t.Cleanup(srv.Close)

@@ -27,13 +27,13 @@ type Streams struct {
 
 	// CanReshard reports whether the server supports UpdateShardCount.
 	CanReshard bool
-	// ConstantEndNumbers reports whether the range of each closed shard ends with the same number,
-	// regardless of its records.
+	// ConstantEndNumbers reports whether the range of a closed shard always ends with the same
+	// number, regardless of the records in the shard.
 	ConstantEndNumbers bool
 }
 
-// ignoreAborted keeps kinesalite running when a client is killed during a request. Otherwise
-// kinesalite throws.
+// ignoreAborted keeps kinesalite running if a client is killed during a request. Without it,
+// kinesalite exits with an exception.
 const ignoreAborted = `process.on("uncaughtException", e => {
 	if (e.message === "aborted") return;
 	console.error(e);
@@ -41,7 +41,7 @@ const ignoreAborted = `process.on("uncaughtException", e => {
 });
 `
 
-// Kinesalite starts a kinesalite. It is fast, but does not support UpdateShardCount.
+// Kinesalite starts a kinesalite server. It is fast, but does not support UpdateShardCount.
 func Kinesalite(t testing.TB) *Streams {
 	t.Helper()
 	folder := binary(t, toolcache.Kinesalite)
@@ -60,14 +60,14 @@ func Kinesalite(t testing.TB) *Streams {
 	return s
 }
 
-// KinesisLocal starts a kinesis-local, which needs up to 1.5 GB. It listens on all
-// interfaces.
+// KinesisLocal starts a kinesis-local server. It needs up to 1.5 GB of memory and listens on
+// all interfaces.
 func KinesisLocal(t testing.TB) *Streams {
 	t.Helper()
 	folder := filepath.Join(binary(t, toolcache.KinesisLocal), "node_modules", "kinesis-local")
 	s := &Streams{Name: "kinesis-local", Region: "us-east-1", CanReshard: true, ConstantEndNumbers: true}
 	s.launch(t, func(port string) *exec.Cmd {
-		other, err := freePort() // for TLS, which it requires
+		other, err := freePort() // kinesis-local requires a second port for TLS
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func KinesisLocal(t testing.TB) *Streams {
 		cmd.Env = environment(t.TempDir(), "KINESIS_MOCK_PLAIN_PORT="+port, "KINESIS_MOCK_TLS_PORT="+tls, "LOG_LEVEL=ERROR", "SHARD_LIMIT=100",
 			"CREATE_STREAM_DURATION=20ms", "DELETE_STREAM_DURATION=20ms", "UPDATE_SHARD_COUNT_DURATION=20ms",
 			"SPLIT_SHARD_DURATION=20ms", "MERGE_SHARDS_DURATION=20ms", "AWS_REGION="+s.Region)
-		cmd.Dir = folder // it reads its certificate from there
+		cmd.Dir = folder // kinesis-local reads its certificate from this folder
 		return cmd
 	})
 	return s

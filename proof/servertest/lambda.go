@@ -22,30 +22,30 @@ import (
 	"time"
 )
 
-// Function is a function of AWS Lambda.
+// Function is a simulated function of AWS Lambda.
 type Function struct {
 	Program string
-	Env     []string // environment of its processes
+	Env     []string // environment variables of its processes
 	Log     *os.File
 	Timeout time.Duration
 
 	Invocations, ColdStarts, Killed atomic.Int64
-	Memory                          atomic.Int64 // bytes, of the largest process
+	Memory                          atomic.Int64 // memory of the largest process in bytes
 
 	mu     sync.Mutex
-	starts []time.Duration // from the start of a process to its first request
+	starts []time.Duration // times from the start of a process to its first request
 }
 
-// Environment runs the invocations of a function one at a time in the same process, and freezes the
-// process between them. It serves the Runtime API, where a process requests the next invocation and
-// posts its answer.
+// Environment runs the invocations of a function one at a time in the same process, and freezes
+// the process between them. It serves the Runtime API. Through this API, a process requests the
+// next invocation and posts its response.
 //
 // https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 type Environment struct {
 	*Function
 	api     *httptest.Server
-	ready   chan struct{}    // the process requests an invocation
-	work    chan *invocation // the next invocation
+	ready   chan struct{}    // receives when the process requests an invocation
+	work    chan *invocation // carries the next invocation to the process
 	answers chan answer
 	cmd     *exec.Cmd // nil if no process runs
 	ended   chan error
@@ -65,8 +65,8 @@ type answer struct {
 
 // EarlyKill kills the process of an invocation before its deadline.
 type EarlyKill struct {
-	After time.Duration // since the start of the invocation
-	// Freeze suspends the process at that time, and kills it at the deadline.
+	After time.Duration // time since the start of the invocation
+	// Freeze suspends the process after that time. The process is then killed at the deadline.
 	Freeze bool
 }
 
@@ -120,7 +120,8 @@ func (e *Environment) serveAnswer(failed bool) http.HandlerFunc {
 	}
 }
 
-// Invoke runs one invocation, in a new process if none runs. Afterwards the process is frozen.
+// Invoke runs one invocation. It starts a new process if none is running. Afterwards it freezes
+// the process.
 func (e *Environment) Invoke(ctx context.Context, payload []byte, c *EarlyKill) (string, error) {
 	if err := e.thaw(ctx); err != nil {
 		return "", err
@@ -143,7 +144,7 @@ func (e *Environment) Invoke(ctx context.Context, payload []byte, c *EarlyKill) 
 			if a.id != in.id {
 				return "", fmt.Errorf("the function answered invocation %s during %s", a.id, in.id)
 			}
-			_ = e.cmd.Process.Signal(syscall.SIGSTOP) // fails only if it has ended: see thaw
+			_ = e.cmd.Process.Signal(syscall.SIGSTOP) // if the process has ended, thaw notices it
 			if a.failed {
 				return "", fmt.Errorf("the function failed: %s", a.body)
 			}
@@ -187,7 +188,7 @@ func (e *Environment) thaw(ctx context.Context) error {
 	}
 }
 
-// recordStart records the time of a cold start, and the memory of the process.
+// recordStart records the duration of a cold start and the memory of the process.
 func (e *Environment) recordStart(began time.Time) {
 	if !began.IsZero() {
 		e.mu.Lock()
@@ -230,7 +231,7 @@ func (e *Environment) start() error {
 func (e *Environment) kill() error {
 	if e.cmd != nil {
 		e.Killed.Add(1)
-		_ = e.cmd.Process.Kill() // fails only if it has ended
+		_ = e.cmd.Process.Kill() // an error means that the process has ended
 		<-e.ended
 		e.cmd = nil
 	}

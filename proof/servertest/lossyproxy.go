@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// LossyProxy is a proxy before a server that loses answers: it forwards the request, and closes the
-// connection instead of answering.
+// LossyProxy is a proxy for a server. It loses responses: it forwards a request, and then
+// closes the connection instead of forwarding the response.
 type LossyProxy struct {
 	Addr string
 
@@ -21,8 +21,8 @@ type LossyProxy struct {
 	closed   bool
 }
 
-// NewLossyProxy starts a proxy before an address. It calls drop concurrently for each piece of an
-// answer. The proxy ends with the test.
+// NewLossyProxy starts a proxy for an address. For each piece of a response it calls lose.
+// Calls may be concurrent. The proxy ends with the test.
 func NewLossyProxy(t testing.TB, target string, lose func(piece []byte) bool) *LossyProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -85,7 +85,7 @@ func (f *LossyProxy) closeConns(conns ...net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range conns {
-		_ = c.Close() // maybe a second time
+		_ = c.Close() // the connection may be closed already
 		delete(f.open, c)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// WithMaxMessage starts a proxy before the server that reports a MaximumMessageSize, which
-// ElasticMQ does not. It returns the URL of a queue through the proxy.
+// WithMaxMessage starts a proxy for the server. The proxy reports a MaximumMessageSize, which
+// ElasticMQ does not support. WithMaxMessage returns the URL of a queue through the proxy.
 func (q *Queues) WithMaxMessage(t testing.TB, queueURL string, size int) string {
 	t.Helper()
 	target, err := url.Parse(q.Endpoint)

@@ -12,8 +12,9 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// runMoto starts moto with compact JSON like that of AWS. It adds a bucket's
-// EventBridgeConfiguration to answers, because moto stores it but does not return it.
+// runMoto starts moto. Its JSON is as compact as that of AWS. It adds the
+// EventBridgeConfiguration of a bucket to responses, because moto stores the configuration but
+// does not return it.
 const runMoto = `
 import json, logging
 from moto.s3.responses import S3Response
@@ -32,13 +33,14 @@ logging.getLogger("werkzeug").setLevel(logging.ERROR)
 main()
 `
 
-// AWS is a running moto, which emulates many services of AWS in memory and accepts any credentials.
+// AWS is a running moto server. It emulates many services of AWS in memory and accepts any
+// credentials.
 type AWS struct {
 	Endpoint string
 	Region   string
 }
 
-// Moto starts a moto.
+// Moto starts a moto server.
 func Moto(t testing.TB) *AWS {
 	t.Helper()
 	tools := AWSTools(t)
@@ -77,15 +79,15 @@ func (a *AWS) Environment(dir string) []string {
 		"AWS_EC2_METADATA_DISABLED=true")
 }
 
-// AWSTools returns the folder of the programs in [toolcache.AWSTools]. Run its scripts with its
-// Python.
+// AWSTools returns the folder of the programs in [toolcache.AWSTools]. Callers must run its
+// scripts with its Python.
 func AWSTools(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(binary(t, toolcache.AWSTools), "bin")
 }
 
-// Schemathesis returns the program of [toolcache.Schemathesis], its Python, and its module of
-// hooks.
+// Schemathesis returns the Python interpreter and the script of [toolcache.Schemathesis], and
+// the module with the hooks.
 func Schemathesis(t testing.TB) (python, script, hooks string) {
 	t.Helper()
 	bin := filepath.Join(binary(t, toolcache.Schemathesis), "bin")

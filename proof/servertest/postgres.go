@@ -36,13 +36,13 @@ type pgProcess struct {
 	exited chan struct{}
 }
 
-// Postgres starts a PostgreSQL on loopback. Settings have the form "max_connections=5". Writes are
-// not durable unless a setting is "fsync=on".
+// Postgres starts a PostgreSQL server on the loopback interface. Settings have the form
+// "max_connections=5". Writes are not durable unless the settings include "fsync=on".
 func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
 	bin, err := toolcache.FindPostgres()
 	require(t, err)
-	// The server's user must be able to access the folder.
+	// The account that runs the server must be able to access the folder.
 	dir, err := os.MkdirTemp(sharedTempDir(), "pawl-pg-")
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,8 @@ func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	return s
 }
 
-// sharedTempDir returns a temporary folder that all users can access. Root's own may be private.
+// sharedTempDir returns a temporary folder that all users can access. The temporary folder of
+// root may be private.
 func sharedTempDir() string {
 	if os.Getuid() == 0 {
 		return "/tmp"
@@ -117,11 +118,11 @@ func (s *PostgresServer) Start() {
 		s.t.Fatalf("start PostgreSQL: %v", err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // its output is logged
+		_ = p.cmd.Wait() // the error is in the server's output
 		close(p.exited)
 	}()
 	s.current = p
-	// Not the test's context, because a cleanup may restart a server.
+	// Do not use the test's context, because a cleanup function may restart a server.
 	err := poll(context.Background(), p.exited, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.URL)
 		if err != nil {
@@ -134,15 +135,15 @@ func (s *PostgresServer) Start() {
 	}
 }
 
-// Stop stops the server immediately, like a crash: connections break, and uncommitted transactions
-// are rolled back at the next start.
+// Stop stops the server immediately, as a crash does. Connections break. The next start rolls
+// back uncommitted transactions.
 func (s *PostgresServer) Stop() {
 	p := s.current
 	if p == nil {
 		return
 	}
 	s.current = nil
-	_ = stopImmediately(p.cmd.Process) // it may have ended already
+	_ = stopImmediately(p.cmd.Process) // the server may have ended already
 	select {
 	case <-p.exited:
 	case <-time.After(startTimeout):
@@ -155,8 +156,8 @@ func (s *PostgresServer) Stop() {
 // account is a user account of the machine.
 type account struct{ uid, gid int }
 
-// serverUser returns the account that the server runs as, because PostgreSQL refuses to run as
-// root. Nil means the current user.
+// serverUser returns the account that runs the server. PostgreSQL refuses to run as root. Nil
+// means the current user.
 func serverUser() *account {
 	if os.Getuid() != 0 {
 		return nil

@@ -24,11 +24,11 @@ const (
 // process is a running server.
 type process struct {
 	out    output
-	exited chan struct{} // closed when it has exited
+	exited chan struct{} // closed when the process has exited
 }
 
-// launch starts a command for a free port, and waits until s answers to its own keys. It sets
-// s.Endpoint. The server ends with the test.
+// launch starts a command for a free port. It waits until the server accepts the keys of s. It
+// sets s.Endpoint. The server ends with the test.
 func launch(t testing.TB, s *Server, command func(addr string) *exec.Cmd) {
 	t.Helper()
 	start(t, s.Name, func(addr string) *exec.Cmd {
@@ -43,7 +43,8 @@ func (s *Server) ready(ctx context.Context) error {
 	return err
 }
 
-// start starts a command for a free port, and waits until ready. The program ends with the test.
+// start starts a command for a free port and calls ready until it succeeds. The program ends
+// with the test.
 func start(t testing.TB, name string, command func(addr string) *exec.Cmd, ready func(context.Context) error) {
 	t.Helper()
 	var err error
@@ -72,7 +73,7 @@ func startOnce(t testing.TB, name string, cmd *exec.Cmd, ready func(context.Cont
 		return err
 	}
 	go func() {
-		_ = cmd.Wait() // its output is logged
+		_ = cmd.Wait() // the error is in the server's output
 		close(p.exited)
 	}()
 	end := func() {
@@ -122,13 +123,13 @@ func freePort() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// environment returns the environment of a server, without the proxies and credentials of the
-// person who runs the tests.
+// environment returns the environment of a server. It omits the proxies and credentials of the
+// developer.
 func environment(dir string, vars ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}, vars...)
 }
 
-// output keeps the end of a server's output.
+// output stores the end of a server's output.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -147,7 +148,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns the kept output.
+// String returns the stored output.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

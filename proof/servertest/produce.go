@@ -14,11 +14,11 @@ import (
 )
 
 // Load describes the records of a producer. Each record begins with its index, which [Index]
-// parses. Their keys distribute them over the shards.
+// parses. The keys of the records distribute them over the shards.
 type Load struct {
-	From, To   int // indices; To is excluded
-	Size       int // minimum bytes per record
-	Aggregates int // every n-th put is an aggregate of 10 records; 0 means none
+	From, To   int // range of indices; To is excluded
+	Size       int // minimum size of a record in bytes
+	Aggregates int // every n-th put is an aggregate of 10 records; 0 means no aggregates
 }
 
 const (
@@ -40,7 +40,7 @@ func (l Load) record(i int) archive.UserRecord {
 	return archive.UserRecord{PartitionKey: fmt.Sprintf("k%d", i), Data: []byte(data)}
 }
 
-// puts calls f with batches of at most one request's size.
+// puts calls f with batches. Each batch fits into one request.
 func (l Load) puts(f func([]types.PutRecordsRequestEntry) error) error {
 	var batch []types.PutRecordsRequestEntry
 	size := 0
@@ -66,8 +66,8 @@ func (l Load) puts(f func([]types.PutRecordsRequestEntry) error) error {
 	return nil
 }
 
-// Produce puts a load into a stream. It retries rejected records, for example during a split, so
-// each record is in the stream once.
+// Produce puts a load into a stream. It retries records that the stream rejects, for example
+// during a split. Each record is then in the stream exactly once.
 func (s *Streams) Produce(ctx context.Context, stream string, l Load) error {
 	client := s.Client()
 	return l.puts(func(batch []types.PutRecordsRequestEntry) error {

@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// RestateServer is a running Restate that listens on Unix sockets.
+// RestateServer is a running Restate server. It listens on Unix sockets.
 type RestateServer struct {
-	// Ingress and Admin connect to the server. They ignore the host of a URL.
+	// Ingress and Admin connect to the server. They ignore the host in a URL.
 	Ingress, Admin *http.Client
 }
 
-// Restate starts the server of the npm packages in a folder.
+// Restate starts the server from npm packages in a folder.
 func Restate(t testing.TB, folder string) *RestateServer {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "restate-") // the path of a socket must be short
@@ -35,7 +35,7 @@ func Restate(t testing.TB, folder string) *RestateServer {
 		}}
 	}
 	s := &RestateServer{Ingress: client("ingress"), Admin: client("admin")}
-	// npm installs only the program for this machine.
+	// npm installs only the program for this platform.
 	programs, err := filepath.Glob(filepath.Join(folder, "node_modules", "@restatedev", "restate-server-*", "bin", "restate-server"))
 	if err != nil || len(programs) != 1 {
 		t.Fatalf("%s holds %d programs of Restate, %v: want one: Restate may not support this machine", folder, len(programs), err)
@@ -58,7 +58,7 @@ func (s *RestateServer) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // the client only read from it
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("health check: %s", resp.Status)
 	}

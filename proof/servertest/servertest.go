@@ -1,13 +1,14 @@
 // Package servertest starts real servers for tests: the object stores MinIO and versitygw,
-// PostgreSQL, the queues of ElasticMQ, the tables of DynamoDB Local, and the streams of kinesalite
-// and kinesis-local as separate processes; gofakes3 in the test's process; and moto for other
-// services of AWS. All but kinesis-local and DynamoDB Local listen on loopback only. They keep
-// their data in memory or in the test's temporary folder, and end with the test.
+// PostgreSQL, the queues of ElasticMQ, the tables of DynamoDB Local, and the streams of
+// kinesalite and kinesis-local as separate processes; gofakes3 in the test's process; and moto
+// for other services of AWS. All but kinesis-local and DynamoDB Local listen on loopback only.
+// They keep their data in memory or in the test's temporary folder, and end with the test.
 //
-// Only this package skips tests: if a server's binary has not been built, or the machine cannot
-// give a command its own disk. With PAWL_TEST_REQUIRE=1 that is a failure instead. A test that
-// needs Java, Node, Python or Terraform is skipped even then if it is not installed, except in CI.
-// go test -short skips every test that needs one of them, and tests that call [Long].
+// Only this package skips tests. It skips a test if a server's binary has not been built, or if
+// the machine cannot give a command its own disk. With PAWL_TEST_REQUIRE=1 such a test fails
+// instead. If Java, Node, Python or Terraform is not installed, tests that need it are skipped
+// even with PAWL_TEST_REQUIRE=1, except in CI. With go test -short, the package skips every
+// test that needs Java, Node, Python or Terraform, and every test that calls [Long].
 package servertest
 
 import (
@@ -33,34 +34,37 @@ type Server struct {
 	AccessKey string
 	SecretKey string
 
-	// Credentials reports whether the server rejects wrong keys.
+	// Credentials reports whether the server rejects wrong access keys.
 	Credentials bool
 	// DeleteConditions reports whether the server checks If-Match on DELETE. The check and the
-	// removal are not atomic: a write in between is lost.
+	// removal are not atomic: if another write lands between them, it is lost.
 	DeleteConditions bool
-	// CopyConditions lists the copy methods whose conditions the server checks.
+	// CopyConditions are the copy methods whose conditions the server checks.
 	CopyConditions bucket.CopyMethod
-	// LosesRemovals reports whether a PUT may land although the object was removed after its
-	// condition was checked, because only PUT takes the lock.
+	// LosesRemovals reports whether a PUT may land although the object was removed after the
+	// server checked the condition. The cause is that only PUT takes the lock.
 	LosesRemovals bool
-	// MixesHeads reports whether HEAD may combine the metadata of one object with the ETag of the
-	// previous or next one, because it reads the file several times.
+	// MixesHeads reports whether a HEAD response may combine the metadata of one object with
+	// the ETag of the previous or next one. The cause is that the server reads the file several
+	// times.
 	MixesHeads bool
 	// Versions reports whether the server supports bucket versioning.
 	Versions bool
-	// KeepsCutBodies reports whether the server may store the received part of a PUT with a broken
-	// connection, if the payload is not signed.
+	// KeepsCutBodies reports whether the server may store a PUT although the connection broke
+	// during the body. It then stores the received part. This happens only if the payload is
+	// not signed.
 	KeepsCutBodies bool
-	// MergesMetadata reports whether a PUT keeps the metadata of the old object.
+	// MergesMetadata reports whether a PUT retains the metadata of the old object.
 	MergesMetadata bool
 	// LosesHeaders reports whether the server loses Cache-Control and Content-Language.
 	LosesHeaders bool
 	// ListsBytes reports whether the server can list keys that XML cannot represent.
 	ListsBytes bool
-	// Alias returns the key under which the server stores a key. Nil means the same key.
+	// Alias returns the key under which the server stores a given key. If Alias is nil, the
+	// server does not change keys.
 	Alias func(key string) string
-	// Garbles reports whether a notification may name the wrong object: versitygw writes it while
-	// the request's buffer is already reused.
+	// Garbles reports whether a notification may name the wrong object. The cause is that
+	// versitygw writes the notification while it already reuses the request's buffer.
 	Garbles bool
 	// InProcess reports whether the server runs in the test's process.
 	InProcess bool
@@ -70,14 +74,15 @@ type Server struct {
 
 // Options are the options of a server. The zero Options send no notifications.
 type Options struct {
-	// Webhook is the URL for notifications. It must be listening before versitygw starts: versitygw
-	// posts a test event and gives up if no process answers.
+	// Webhook is the URL for notifications. A process must listen there before versitygw
+	// starts. versitygw posts a test event, and sends no notifications if no process responds.
 	Webhook string
-	// Direct makes MinIO send each notification at once, and drop it if the webhook rejects it.
-	// Otherwise MinIO stores notifications on disk, and sends them every three seconds.
+	// Direct makes MinIO send each notification immediately. MinIO then drops a notification
+	// that the webhook rejects. Without Direct, MinIO stores notifications on disk and sends
+	// them every three seconds.
 	Direct bool
-	// Authorization is the header of notifications; "" means none. versitygw supports Basic
-	// credentials only.
+	// Authorization is the Authorization header of notifications. If it is empty, notifications
+	// have no such header. versitygw supports only Basic credentials.
 	Authorization string
 }
 
@@ -128,7 +133,8 @@ func Long(t testing.TB) {
 	}
 }
 
-// binary returns the path of the tool. It skips or fails the test if the tool is not built.
+// binary returns the path of the tool. If the tool has not been built, binary skips or fails
+// the test.
 func binary(t testing.TB, tool toolcache.Tool) string {
 	t.Helper()
 	if tool.NeedsRuntime() {
@@ -139,7 +145,7 @@ func binary(t testing.TB, tool toolcache.Tool) string {
 	return path
 }
 
-// require skips or fails the test if a requirement is missing.
+// require skips or fails the test if err is not nil.
 func require(t testing.TB, err error) {
 	t.Helper()
 	excused := toolcache.IsMissingRuntime(err) && os.Getenv("CI") == ""
@@ -152,5 +158,5 @@ func require(t testing.TB, err error) {
 	}
 }
 
-// secret returns a unique password. A server that accepts it is the one that this test started.
+// secret returns a unique password. If a server accepts it, this test started the server.
 func secret() string { return fmt.Sprintf("secret-%s", rand.Text()) }

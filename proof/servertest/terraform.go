@@ -13,7 +13,8 @@ type Terraform struct {
 	env              []string
 }
 
-// NewTerraform finds Terraform. Its AWS provider uses the server a.
+// NewTerraform finds the installed Terraform. The AWS provider sends its requests to the server
+// a.
 func NewTerraform(t testing.TB, a *AWS) *Terraform {
 	t.Helper()
 	Long(t)

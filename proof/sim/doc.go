@@ -1,16 +1,16 @@
 // Package sim runs Pawl's protocol in simulated worlds and checks its invariants under random
 // faults.
 //
-// One seed is one world: a few objects that a user changes; notifications that are lost, repeated,
-// late and out of order; workers that crash, freeze and continue; stores whose answers get lost.
-// The engine, the ledger and the attempt are the shipped code. The network, the clocks and the
-// processes are simulated in one thread. Every choice comes from a recorded tape, so a failing
-// world can be repeated, and shrunk by cutting and zeroing parts of its tape. Zero always means "no
-// fault".
+// Each seed determines one simulated world. In a world, a user changes a few objects.
+// Notifications are lost, repeated, late and out of order. Workers crash, freeze and continue.
+// Responses of stores are lost. The engine, the ledger and the attempt are the code that users
+// run. The network, the clocks and the processes are simulated in one thread. Every random
+// choice comes from a recorded tape. The tape makes it possible to repeat a failing world, and
+// to shrink it by cutting or zeroing parts of the tape. Zero always means "no fault".
 //
-// When its faults stop, a world is repaired: late messages arrive, an operator redrives dead rows,
-// an audit finds lost notifications. Most invariants in invariant.go are checked at every step, the
-// others at the end.
+// When the faults stop, the simulator repairs the world: late messages arrive, an operator
+// redrives dead rows, and an audit finds lost notifications. The simulator checks most
+// invariants in invariant.go at every step, and the others at the end.
 //
 // Package proof/mutants shows that the simulator detects known-wrong protocols.
 package sim

@@ -12,10 +12,11 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// In a quarter of the worlds the ledger behaves like a DynamoDB table: each change of a swap is a
-// request with its own answer, and the index of due rows is eventually consistent.
+// In a quarter of the worlds the ledger behaves like a DynamoDB table. Each change of a swap is
+// a separate request with its own response, and the index of due rows is eventually consistent.
 
-// errThrottled is the answer to a request that changed nothing.
+// errThrottled is the response to a request that changed nothing because the ledger throttles
+// requests.
 var errThrottled = fmt.Errorf("the ledger throttles: %w", store.ErrThrottled)
 
 // swapEach sends all changes at once. Each lands at its own time.
@@ -31,7 +32,7 @@ func (r *ledgerView) swapEach(changes []ledger.Change) ([]ledger.Outcome, error)
 	return out, nil
 }
 
-// sendChange sends one change and returns the time until its answer or timeout.
+// sendChange sends one change. It returns the time until the response or the timeout.
 func (r *ledgerView) sendChange(change []ledger.Change, out *ledger.Outcome) time.Duration {
 	w, by := r.thread.world, r.thread.node // the thread may run another process when the change lands
 	delay := w.latency()
@@ -57,14 +58,15 @@ func (r *ledgerView) sendChange(change []ledger.Change, out *ledger.Outcome) tim
 	return timeout
 }
 
-// indexed is an entry of the index of due rows. Reads see it in [from, until).
+// indexed is an entry of the index of due rows. Reads see the entry in the interval [from,
+// until).
 type indexed struct {
 	key         ledger.RowKey
 	due         time.Time
 	from, until time.Duration
 }
 
-// maxIndexLag exceeds the lag that the driver declares, because DynamoDB gives no bound.
+// maxIndexLag exceeds the lag that the driver assumes, because DynamoDB guarantees no bound.
 const maxIndexLag = 20 * time.Second
 
 // reindex updates the index after a row was written, or deleted if row is nil. The old and the new
@@ -86,8 +88,8 @@ func (w *World) reindex(k ledger.RowKey, row *ledger.Row) {
 
 const never = time.Duration(1<<63 - 1)
 
-// dueByIndex reads index entries and then loads their rows. An entry may be outdated, its row may
-// be gone, and one row may have two entries.
+// dueByIndex reads index entries and then loads their rows. An entry may be outdated, the row
+// of an entry may be deleted, and a row may have two entries.
 func (r *ledgerView) dueByIndex(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	w := r.thread.world
 	var entries []indexed

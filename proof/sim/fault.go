@@ -11,17 +11,17 @@ type Step uint8
 
 // The steps: calls to the ledger, calls to the object store, and the handler.
 const (
-	StepSwap    Step = iota // compare-and-swap in the ledger
-	StepChange              // one change of a swap, if the ledger answers each change separately
-	StepLoad                // load after an unclear answer, or to check that the lease is still held
+	StepSwap    Step = iota // the compare-and-swap in the ledger
+	StepChange              // one change of a swap, if the ledger responds to each change separately
+	StepLoad                // load rows after an ambiguous response, or to check that the lease is still held
 	StepDue                 // query due rows
-	StepPin                 // HEAD the output
-	StepLook                // HEAD the input
-	StepFetch               // GET the input
-	StepAct                 // the handler
+	StepPin                 // send a HEAD request for the output
+	StepLook                // send a HEAD request for the input
+	StepFetch               // send a GET request for the input
+	StepAct                 // run the handler
 	StepPut                 // publish the output
 	StepDelete              // remove the output
-	StepConfirm             // HEAD the output after an unclear answer
+	StepConfirm             // send a HEAD request for the output after an ambiguous response
 	steps
 )
 
@@ -38,7 +38,7 @@ const faults = simkit.Refused + 1
 
 const (
 	anywhere = 1<<simkit.CrashBefore | 1<<simkit.CrashAfter | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter
-	onReads  = 1<<simkit.CrashBefore | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter | 1<<simkit.Refused // a read has no effect before a crash
+	onReads  = 1<<simkit.CrashBefore | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter | 1<<simkit.Refused // a read changes nothing, so a crash before and after it are the same
 	onWrites = anywhere | 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Refused
 )
 
@@ -83,8 +83,9 @@ func (w *World) fault(t *thread, s Step) Fault {
 	return simkit.NoFault
 }
 
-// allowsFault limits crashes and freezes, because each costs many steps. Operators have no process
-// that could crash, and a single change cannot land in part.
+// allowsFault limits crashes and freezes, because each of them adds many steps. It permits no
+// crash of an operator, because operators have no process. It permits no fault in which a batch
+// lands in part if the batch has a single change.
 func (w *World) allowsFault(t *thread, f Fault) bool {
 	switch f {
 	case simkit.CrashBefore, simkit.CrashAfter:
@@ -108,6 +109,6 @@ const (
 	maxFreezes = 4
 )
 
-// maxWriteDelay is the longest delay of a write. It is below the horizon of 15 minutes, because
-// clocks differ.
+// maxWriteDelay is the longest delay of a write. It is shorter than the late-write window of 15
+// minutes, because clocks differ.
 const maxWriteDelay = 12 * time.Minute

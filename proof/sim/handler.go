@@ -27,7 +27,7 @@ var errHandler = errors.New("random failure")
 func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 	if h.called {
 		// The attempt starts over because the object changed. The attempt does not know which
-		// effects the handler already had, so the handler must act again.
+		// effects the handler has already had, so the handler must act again.
 		h.thread.world.oracleOf(h.task.key).repeatable = true
 	}
 	h.called = true
@@ -77,7 +77,7 @@ func (h *handler) inject(p poison) error {
 	return nil
 }
 
-// delayOrFail sleeps or fails at random, sometimes past the end of the lease.
+// delayOrFail sleeps or fails at random. It may sleep until after the end of the lease.
 func (h *handler) delayOrFail(ctx context.Context) error {
 	w := h.thread.world
 	calm := w.Now >= w.faultsEnd
@@ -120,7 +120,8 @@ func (h *handler) effect(t *worker.Task, body string) error {
 	return err
 }
 
-// commit executes a transaction in the ledger: both the effect and the row, or neither.
+// commit executes a transaction in the ledger. The transaction writes both the effect and the
+// row, or neither.
 func (h *handler) commit(t *worker.Task, c *ledger.Completion, body string, seen int) error {
 	w, by := h.thread.world, h.task.node
 	rows, err := w.store.Load(context.Background(), []ledger.RowKey{c.Claim.Key})

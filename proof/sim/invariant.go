@@ -13,9 +13,9 @@ import (
 type Invariant uint8
 
 // The invariants. The function that checks an invariant explains it. I9 (every store is
-// linearizable per key) is checked by store/storetest and bucket/buckettest. I13 (all stores lead
-// to the same state) and I14 (every fault occurred at every step) concern many worlds, and tests of
-// this package check them.
+// linearizable per key) is checked by store/storetest and bucket/buckettest. I13 (all stores
+// lead to the same state) and I14 (every fault occurred at every step) concern many worlds.
+// Tests of this package check I13 and I14.
 const (
 	I1 Invariant = iota + 1
 	I2
@@ -65,7 +65,7 @@ type Violation struct {
 	Detail    string    `json:"what"`
 }
 
-// violatef records a violation. It keeps the first violation of each invariant.
+// violatef records a violation. For each invariant it stores only the first one.
 func (w *World) violatef(i Invariant, format string, args ...any) {
 	for _, v := range w.violations {
 		if v.Invariant == i {
@@ -79,7 +79,7 @@ func (w *World) violatef(i Invariant, format string, args ...any) {
 	}
 }
 
-// check checks the invariants of a world at rest.
+// check checks the invariants of a world in which no events are left.
 func (w *World) check() {
 	for _, t := range w.oracles {
 		t.everythingSettled()
@@ -91,8 +91,8 @@ func (w *World) check() {
 	w.auditFindsNothing()
 }
 
-// everythingSettled checks I4. With an empty event queue, nothing will change any more: a row that
-// is neither settled nor dead now will remain so.
+// everythingSettled checks I4. The event queue is empty, so nothing will change: a row that is
+// neither settled nor dead now would remain so forever.
 func (t *oracle) everythingSettled() {
 	switch {
 	case t.Steps >= maxSteps:
@@ -109,13 +109,13 @@ func (t *oracle) everythingSettled() {
 	}
 }
 
-// settleTimeout is the longest time that a row with work may take to settle: leases expire,
-// attempts back off, and each worker may freeze for two hours.
+// settleTimeout is the longest time in which a row with work must settle. During this time
+// leases expire, attempts back off, and each worker may freeze for two hours.
 const settleTimeout = 3 * time.Hour
 
 // settlesInTime checks that rows settle within settleTimeout (I4). Worlds without sweeps are
-// exempt: one copy of a message without an order may raise a row while another copy is
-// acknowledged.
+// exempt: if a message has no order, one copy of it may raise Want after a worker has
+// acknowledged another copy.
 func (t *oracle) settlesInTime(before, after *ledger.Row) {
 	if t.plan.noSweep {
 		return
@@ -149,7 +149,8 @@ func (t *oracle) outputMatchesInput() {
 	}
 }
 
-// staysRemoved checks I6: the tombstone works.
+// staysRemoved checks I6: after an object was removed, late notifications do not restore its
+// output.
 func (t *oracle) staysRemoved() {
 	v := t.object.current()
 	if v == nil || v.kind != event.Removed {
@@ -163,8 +164,8 @@ func (t *oracle) staysRemoved() {
 	}
 }
 
-// lastAccepted returns the last effect that is accepted by a receiver that rejects fences smaller
-// than it has seen.
+// lastAccepted returns the last effect that a receiver accepts if it rejects fences smaller
+// than the largest fence it has seen.
 func (t *oracle) lastAccepted() (last effect, any bool) {
 	for _, e := range t.effects {
 		if e.fence >= last.fence {
@@ -174,13 +175,14 @@ func (t *oracle) lastAccepted() (last effect, any bool) {
 	return last, any
 }
 
-// outputNotOlder checks I2 for outputs. A conditional write over the output that was pinned before
-// the input was read cannot publish an older version. It can do so over another output with the
-// same bytes, over an absence that has returned, or in a store that ignores the condition; a
-// verification repairs these cases. An unconditional write is never exempt.
+// outputNotOlder checks I2 for outputs. An attempt records the ETag of the output before it
+// reads the input, and its write has that ETag as condition. Such a write cannot publish an
+// older version, with three exceptions: another output has the same bytes, the output was
+// created and removed meanwhile, or the store ignores the condition. A verification repairs
+// these cases, so they are exempt. An unconditional write is never exempt.
 //
-// In event order, the attempt may read a newer version than the one it was claimed for, so the
-// claimed versions are compared.
+// In event order, the attempt may read a newer version than the version of its claim. Therefore
+// outputNotOlder compares the versions of the claims.
 func (t *oracle) outputNotOlder(claim *ledger.Claim, version, pinned int, guarded bool) {
 	older := version < t.visible
 	if t.kind == trusting {
@@ -196,9 +198,10 @@ func (t *oracle) outputNotOlder(claim *ledger.Claim, version, pinned int, guarde
 	}
 }
 
-// effectsInOrder checks I2 for external effects: a lease holder acts on a version that is no older
-// than the versions of earlier lease holders. If a store hides a new object from some attempts, an
-// attempt may act on an earlier removal until an event reports the object.
+// effectsInOrder checks I2 for external effects. It checks that a lease holder acts on a
+// version that is no older than the versions of earlier lease holders. There is one exemption:
+// if a store hides a new object from some attempts, an attempt may act on an earlier removal
+// until an event reports the object.
 func (t *oracle) effectsInOrder(e *effect) {
 	if t.plan.eventual && e.kind == event.Removed {
 		return
@@ -216,7 +219,7 @@ func (t *oracle) effectCommittedOnce(fin *engine.Finished, after *ledger.Row) {
 	switch t.kind {
 	case trusting:
 		same = t.lastEffect.Compare(after.Have) == 0
-	case acting: // all removals look alike but are different versions
+	case acting: // removals look alike although they are different versions
 		last := t.lastEffectVersion
 		t.lastEffectVersion = t.effectVersion(fin.Fence)
 		same = same && t.lastEffectVersion == last
@@ -236,8 +239,8 @@ func (t *oracle) oneEffectPerRead(e *effect) {
 	}
 }
 
-// transactionCommittedOnce checks I3 without exemptions: an effect that is committed together with
-// Have happens once per version, even if the answer was lost.
+// transactionCommittedOnce checks I3 without exemptions. If the ledger commits an effect
+// together with Have, the effect happens once per version, even if the response was lost.
 func (t *oracle) transactionCommittedOnce(before, after *ledger.Row) {
 	had := before.Have
 	same := had.Kind == after.Have.Kind && (had.Kind == event.Removed || had.Identity.Same(after.Have.Identity))
@@ -246,8 +249,8 @@ func (t *oracle) transactionCommittedOnce(before, after *ledger.Row) {
 	}
 }
 
-// versionsOnlyRise checks I5. A row that was purged and created again starts over, except for its
-// fence.
+// versionsOnlyRise checks I5. If a row is purged and created again, its versions start over,
+// but its fence does not.
 func (t *oracle) versionsOnlyRise(before, after *ledger.Row) {
 	if after.Want.Compare(before.Want) < 0 || after.Have.Compare(before.Have) < 0 {
 		t.violatef(I5, "%s: Want %s after %s, Have %s after %s", t.key, after.Want.Order(), before.Want.Order(), after.Have.Order(), before.Have.Order())
@@ -286,8 +289,8 @@ func (t *oracle) deadIsReported() {
 	}
 }
 
-// leasesExclusive checks I8: no process gets a lease while another process may still rely on its
-// own. It applies only if clocks are within the skew margin.
+// leasesExclusive checks I8: no process gets a lease while another process may still rely on
+// its own lease. The check applies only if the clocks differ by at most the skew margin.
 func (t *oracle) leasesExclusive(by *node, before *ledger.Row) {
 	if !t.clocksWithinSkew() || !before.Held() {
 		return
@@ -309,7 +312,8 @@ func (n *node) startsWithGrantedFence(k *task) {
 	}
 }
 
-// completedOutputExists checks I8: the completed attempt itself has published the output.
+// completedOutputExists checks I8: an attempt that completes a row has itself published the
+// output.
 func (t *oracle) completedOutputExists(fin *engine.Finished, after *ledger.Row) {
 	if t.kind.elsewhere() || fin.Ending.Read.Kind != event.Created {
 		return
@@ -327,9 +331,9 @@ func (t *oracle) completedOutputExists(fin *engine.Finished, after *ledger.Row) 
 }
 
 // poisonIsIsolated checks I10. In a world whose only fault is a poison object, no other object
-// dies. Objects with one or two attempts are exempt, because the first failure does not show which
-// object is poison. So is event order: events do not show that an object is gone by now, and its
-// attempt fails.
+// dies. Objects with one or two attempts are exempt, because the first failure does not show
+// which object is poison. Pipelines in event order are also exempt: an event does not show that
+// the object has been removed since, so an attempt may fail.
 func (t *oracle) poisonIsIsolated(row *ledger.Row) {
 	p := &t.plan
 	wrong := p.faulty > 0 || p.fails > 0 || p.slow > 0 || p.drains > 0 || p.skewed
@@ -339,17 +343,19 @@ func (t *oracle) poisonIsIsolated(row *ledger.Row) {
 	t.violatef(I10, "%s: dead without a fault of its own: %s", t.key, row.LastError)
 }
 
-// deadVersionWasTried checks I10: a poison version does not kill a later version of its own object
-// that was never tried. Untrusted events are exempt, because a later version looks like a copy.
+// deadVersionWasTried checks I10: a poison version does not kill a later version of the same
+// object that no attempt has processed. Untrusted events are exempt, because an event about a
+// later version looks like a copy of an earlier one.
 func (t *oracle) deadVersionWasTried(row *ledger.Row) {
 	if t.plan.trusted && row.Want.Compare(t.claimedWant) != 0 {
 		t.violatef(I10, "%s: dead at version %s, but only %s was tried", t.key, row.Want.Order(), t.claimedWant.Order())
 	}
 }
 
-// auditFindsNothing checks I11. A dead row belongs to an object that no handler can process, so no
-// audit may retry it forever. But a row that died after two untrusted events of one second may be
-// dead because of either, until an audit has checked it.
+// auditFindsNothing checks I11. A dead row belongs to an object that no handler can process, so
+// audits must not retry it forever. There is one exemption: if two untrusted events of the same
+// second preceded the death of a row, either version may be the cause until an audit has
+// checked the row.
 func (w *World) auditFindsNothing() {
 	w.Now += 2 * settle
 	looked := w.plan.trusted || w.plan.loses > 0
@@ -366,8 +372,8 @@ func (w *World) auditFindsNothing() {
 	w.loop()
 }
 
-// claimsBounded checks I12. An object gets new attempts for each version, completion and redrive,
-// but not for each copy of an event.
+// claimsBounded checks I12. An object gets new attempts for each version, completion and
+// redrive, but not for each copy of an event.
 func (t *oracle) claimsBounded() {
 	if limit := t.plan.attempts*(len(t.object.versions)+t.completions+t.resets) + t.released; t.claims > limit {
 		t.violatef(I12, "%s: %d claims, want at most %d", t.key, t.claims, limit)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// ledgerView is the ledger's store as one thread sees it.
+// ledgerView is the ledger's store from the view of one thread.
 type ledgerView struct{ thread *thread }
 
 var _ ledger.Store = (*ledgerView)(nil)
@@ -56,7 +56,8 @@ func (r *ledgerView) Swap(_ context.Context, changes []ledger.Change) ([]ledger.
 	return out, nil
 }
 
-// swapInPart answers some of the changes. The others land without an answer, or do not land.
+// swapInPart responds to some of the changes. The other changes land without a response, or do
+// not land.
 func (r *ledgerView) swapInPart(changes []ledger.Change) ([]ledger.Outcome, error) {
 	t := r.thread
 	w, by := t.world, t.node
@@ -80,7 +81,8 @@ func (r *ledgerView) swapInPart(changes []ledger.Change) ([]ledger.Outcome, erro
 	return out, nil
 }
 
-// randomSubset returns a random part of the changes, because a batch need not be one transaction.
+// randomSubset returns a random part of the changes. A store need not execute a batch as one
+// transaction.
 func (w *World) randomSubset(changes []ledger.Change) (some []ledger.Change) {
 	for _, c := range changes {
 		if w.Tape.Chance(500) {
@@ -112,8 +114,8 @@ func (r *ledgerView) Due(ctx context.Context, pipeline string, before time.Time,
 	return found, err
 }
 
-// due returns due rows from the store. In a world with a lagging index it returns them from the
-// index, unordered.
+// due returns due rows from the store. If the index of the world lags, due returns them from
+// the index, without an order.
 func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	if w.plan.lag == 0 {
 		return w.store.Due(context.Background(), pipeline, before, limit)

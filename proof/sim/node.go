@@ -14,22 +14,22 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// node is a worker process: the shipped engine, and the simulated counterpart of the goroutines and
-// timers in package worker.
+// node is a worker process. It contains the real engine, and simulated counterparts of the
+// goroutines and timers of package worker.
 type node struct {
 	*World
 	name        string
-	skew        time.Duration // of its clock
+	skew        time.Duration // difference between its clock and true time
 	engine      *engine.Engine
 	inbox       []engine.Input
 	spare       []engine.Input
-	stepPlanned bool // an engine step is scheduled
+	stepPlanned bool // whether an engine step is scheduled
 	tickAt      time.Duration
 	tasks       []*task
 	deliveries  map[uint64]*message
 
 	gone             bool
-	noMoreDeliveries bool // all deliveries have been made
+	noMoreDeliveries bool // whether all deliveries have been made
 	draining         bool
 	frozenUntil      time.Duration // end of the current freeze
 	frozenTotal      time.Duration // total time frozen so far
@@ -41,7 +41,7 @@ type task struct {
 	node     *node
 	key      ledger.RowKey
 	fence    int64
-	deadline time.Duration // in true time
+	deadline time.Duration // deadline in true time
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	ended    bool
@@ -68,8 +68,8 @@ type workerStart World
 
 func (h *workerStart) Run() { (*World)(h).startWorker() }
 
-// newRand returns the random source of a new process. In an explored world, its nonces differ and
-// its jitter is always one half.
+// newRand returns the random source of a new process. In an explored world, the nonces of
+// processes differ, but the jitter is always one half.
 func (w *World) newRand() *rand.Rand {
 	if w.explored {
 		return rand.New((*fixedJitter)(w))
@@ -77,7 +77,7 @@ func (w *World) newRand() *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(w.started), uint64(w.Tape.Choose(1<<30))))
 }
 
-// fixedJitter is a random source whose numbers differ in their last digits only.
+// fixedJitter is a random source whose numbers differ only in their last digits.
 type fixedJitter World
 
 // Uint64 implements rand.Source.
@@ -123,12 +123,12 @@ func (s *engineStep) Run() {
 	n.planTick()
 }
 
-// deferIfFrozen reports whether the process is frozen, and reschedules the event if so.
+// deferIfFrozen reports whether the process is frozen. If so, it reschedules the event.
 func (n *node) deferIfFrozen(d simkit.Event) bool {
 	if n.gone || n.frozenUntil <= n.Now {
 		return false
 	}
-	n.At(n.frozenUntil+n.Tape.UpTo(100*time.Millisecond), d) // in any order
+	n.At(n.frozenUntil+n.Tape.UpTo(100*time.Millisecond), d) // events of the freeze then run in any order
 	return true
 }
 
@@ -146,8 +146,8 @@ func (t *engineTimer) Run() {
 	t.enqueue(engine.Tick{})
 }
 
-// planTick sets the timer. An idle worker wakes up only if rows are due, because a sweep without
-// due rows changes nothing.
+// planTick sets the timer. An idle worker wakes up only when rows are due, because a sweep
+// without due rows changes nothing.
 func (n *node) planTick() {
 	next := n.engine.Next()
 	if next.IsZero() || n.gone {
@@ -246,7 +246,7 @@ func (n *node) start(a *engine.Start) {
 	})
 }
 
-// attempt runs the shipped attempt. A panic that it does not recover ends the process.
+// attempt runs the real attempt. If a panic is not recovered, it ends the process.
 func (n *node) attempt(t *thread, k *task, claim *ledger.Claim) (fin engine.Finished, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -320,7 +320,7 @@ func (n *node) report(a *engine.Notice) {
 	}
 }
 
-// crash ends the process during whatever it does.
+// crash ends the process immediately.
 func (n *node) crash() {
 	if n.gone {
 		return
@@ -342,7 +342,7 @@ func (n *node) exit() {
 func (n *node) remove() {
 	n.gone = true
 	for _, id := range sortedIDs(n.deliveries) {
-		n.after(n.Tape.UpTo(time.Minute), n.deliveries[id]) // visibility timeout
+		n.after(n.Tape.UpTo(time.Minute), n.deliveries[id]) // the queue delivers the message again after the visibility timeout
 	}
 	for i, o := range n.nodes {
 		if o == n {
@@ -358,8 +358,8 @@ func (n *node) remove() {
 	}
 }
 
-// freeze stops the process for a while. A process that sleeps through its lease continues as a
-// zombie.
+// freeze stops the process for a while. A process that is frozen until after the end of its
+// lease continues without knowing that it has lost the lease.
 func (n *node) freeze() {
 	d := simkit.Pick(n.Tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
 	d += n.Tape.UpTo(10 * time.Second)
@@ -368,7 +368,8 @@ func (n *node) freeze() {
 	}
 	n.frozenUntil = n.Now + d
 	if n.frozenTotal += d; n.frozenTotal > 90*time.Second {
-		// Its next write may land so late that only its own report schedules the next check.
+		// The next write of the process may land so late that only the process's own report
+		// schedules the next check.
 		n.crashFreeUntil = n.frozenUntil + time.Hour
 	}
 	if d > 30*time.Second {

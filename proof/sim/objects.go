@@ -32,13 +32,13 @@ type storedObject struct {
 
 const outputs = "out"
 
-// storeView is the object store as one attempt sees it.
+// storeView is the object store from the view of one attempt.
 type storeView struct {
 	*objectStore
 	thread        *thread
-	claim         *ledger.Claim // nil: an audit's
-	outputSent    bool          // since the last HEAD
-	pinnedChanges int           // number of output changes when the output was pinned
+	claim         *ledger.Claim // claim of the attempt; nil for an audit
+	outputSent    bool          // whether a write of the output was sent since the last HEAD
+	pinnedChanges int           // number of output changes at the time of the HEAD of the output
 	inputVersions int           // number of input versions at the last HEAD of the input
 }
 
@@ -92,7 +92,7 @@ func (v *storeView) get(ctx context.Context, s Step, ref event.Object) (o *store
 		case StepPin:
 			v.pinnedChanges = w.oracleOfOutput(ref).changes
 		case StepLook, StepFetch:
-			// GET returns the version of the last HEAD; in event order there was no HEAD.
+			// GET returns the version that the last HEAD saw. In event order there was no HEAD.
 			if s == StepLook || v.claim != nil && w.kindOf(v.claim.Key) == trusting {
 				v.inputVersions = w.versionCount(ref)
 			}
@@ -107,7 +107,7 @@ func (v *storeView) get(ctx context.Context, s Step, ref event.Object) (o *store
 	return o, err
 }
 
-// hidden is the longest time that an eventually consistent store hides a new object.
+// hidden is the longest time during which an eventually consistent store hides a new object.
 const hidden = 30 * time.Second
 
 // Put implements bucket.Store.
@@ -150,7 +150,7 @@ func (s *objectStore) put(ref event.Object, body string, o bucket.Object, c buck
 	return made.info.ETag, nil
 }
 
-// etagOf depends on the bytes only, as in S3.
+// etagOf returns an ETag that depends only on the bytes, as in S3.
 func etagOf(body string) string { return "e" + body }
 
 // Delete implements bucket.Store.
@@ -172,7 +172,7 @@ func (v *storeView) Delete(ctx context.Context, ref event.Object, c bucket.Condi
 	})
 }
 
-// List implements bucket.Store. Its result may be outdated before it is read.
+// List implements bucket.Store. Its result may be outdated before the caller reads it.
 func (v *storeView) List(ctx context.Context, name, prefix, _ string) iter.Seq2[bucket.Info, error] {
 	var found []bucket.Info
 	v.thread.observe(&found)
@@ -204,7 +204,7 @@ type object struct {
 	ref       event.Object
 	versions  []version
 	changedAt time.Duration // time of its last change
-	counter   int           // of its sequencers
+	counter   int           // counter of its sequencers
 }
 
 // version is one state of an input object.
@@ -215,7 +215,7 @@ type version struct {
 	poison    poison
 }
 
-// poison is the effect of a content on its handler.
+// poison determines what the handler does with a content.
 type poison uint8
 
 const (
@@ -244,7 +244,7 @@ func (t *object) current() *version {
 	return &t.versions[len(t.versions)-1]
 }
 
-// f is the function that the handlers compute, and inputOf is its inverse.
+// f is the function that the handlers compute. inputOf is its inverse.
 func f(body string) string { return "f(" + body + ")" }
 
 func inputOf(body string) string { return body[2 : len(body)-1] }
@@ -254,5 +254,5 @@ func (t *object) bodyOf(n int, p poison) string {
 	return t.ref.Bucket + "/" + t.ref.Key + "#" + strconv.Itoa(n) + "!" + strconv.Itoa(int(p))
 }
 
-// poisonIn parses the poison from a content of bodyOf.
+// poisonIn parses the poison from a content that bodyOf returned.
 func poisonIn(body string) poison { return poison(body[len(body)-1] - '0') }

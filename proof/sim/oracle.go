@@ -17,31 +17,31 @@ type oracle struct {
 	key    ledger.RowKey
 	kind   kindOf
 	object *object
-	ref    event.Object // of the output
+	ref    event.Object // the output object
 
-	row         ledger.Row // as stored in the ledger
+	row         ledger.Row // row as stored in the ledger
 	exists      bool
 	dueAt       time.Time
-	unsettledAt time.Duration // when it last became unsettled
+	unsettledAt time.Duration // time at which the row last became unsettled
 
-	highestFence int64    // highest granted fence
-	owner        *node    // holder of that fence
-	endings      []ending // of attempts, before the engine processed them
+	highestFence int64    // highest fence that the ledger has granted
+	owner        *node    // node that holds the highest fence
+	endings      []ending // ends of attempts that the engine has not processed yet
 
 	claims, completions, resets, released int
-	repeatable                            bool // another effect at the same version is allowed
+	repeatable                            bool // whether another effect at the same version is allowed
 	lastEffect, claimedWant               ledger.Version
 	lastEffectVersion                     int // version of the last external effect
 
-	declaredDeadBy *node // process that wrote that the row is dead
+	declaredDeadBy *node // node that wrote that the row is dead
 	reported       bool
-	highestSettled ledger.Version // highest settled version
+	highestSettled ledger.Version // highest version that was settled
 	highestDead    ledger.Version // highest Want of a dead row
 
-	changes          int                // of the output
+	changes          int                // number of changes of the output
 	visible          int                // version of the object that the output shows
-	publishedWant    ledger.Version     // in event order, the claimed version of the last output change
-	publishedSources map[int64][]string // source versions that each fence published
+	publishedWant    ledger.Version     // in event order, the version in the claim of the last output change
+	publishedSources map[int64][]string // source versions that the holder of each fence published
 	effects          []effect
 
 	committer *node // process whose handler's transaction is being committed
@@ -51,8 +51,8 @@ type oracle struct {
 type ending struct {
 	by       *node
 	fin      engine.Finished
-	recorded bool // in the ledger
-	lost     bool // it had sent a write, and its lease was lost
+	recorded bool // whether the ledger has recorded the end
+	lost     bool // whether the attempt had sent a write when it lost its lease
 }
 
 // effect is an external effect.
@@ -62,7 +62,7 @@ type effect struct {
 	body          string
 	version       int
 	inputVersions int  // number of object versions at the last HEAD
-	heldLease     bool // the attempt held the lease
+	heldLease     bool // whether the attempt held the lease
 }
 
 func newOracle(w *World, kind kindOf, th *object) *oracle {
@@ -85,7 +85,7 @@ func (w *World) oracleOfOutput(ref event.Object) *oracle {
 	return newOracle(w, publishing, &object{})
 }
 
-// rowWritten processes a write that has landed. by is nil for an operator.
+// rowWritten processes a write that has landed. The parameter by is nil for an operator.
 func (t *oracle) rowWritten(by *node, next *ledger.Row) {
 	before := t.row
 	if next == nil {
@@ -160,7 +160,7 @@ func (t *oracle) leaseEnded(by *node, before, after *ledger.Row) {
 	case by == nil || by.clock().Before(before.Lease.Until) && t.clocksWithinSkew():
 		t.violatef(I8, "%s: the lease of fence %d was taken over before it expired", t.key, before.Lease.Fence)
 	}
-	t.repeatable = true // the former holder's effects are unknown
+	t.repeatable = true // it is unknown which effects the former holder has had
 }
 
 // unrecordedEnding returns the end of an attempt that the ledger has not recorded, or nil.
@@ -181,21 +181,21 @@ func (t *oracle) completionRecorded(e *ending, after *ledger.Row) {
 		t.completedOutputExists(fin, after)
 		t.lastEffect = after.Have
 	} else if t.lastEffect.Kind != after.Have.Kind {
-		t.lastEffect = ledger.Version{} // the object was found unchanged
+		t.lastEffect = ledger.Version{} // the attempt found the object unchanged
 	}
 	// A scheduled verification may repeat the effect. External effects cannot be verified.
 	verifies := !t.kind.elsewhere() && !after.VerifyAt.IsZero()
 	t.repeatable = fin.Ending.Unsure || verifies || after.Forced || t.verifyOutstanding()
 }
 
-// hadEffect reports whether an attempt had an effect. A publishing attempt that starts over may
-// find that another attempt published the same output.
+// hadEffect reports whether an attempt had an effect. If a publishing attempt starts over, it
+// may find that another attempt has published the same output.
 func (t *oracle) hadEffect(fin *engine.Finished) bool {
 	return fin.Acted || slices.ContainsFunc(t.effects, func(e effect) bool { return e.fence == fin.Fence })
 }
 
-// verifyScheduled processes a write that schedules a verification. A worker may report this way
-// that it lost its lease after it had sent a write.
+// verifyScheduled processes a write that schedules a verification. A worker also schedules a
+// verification if it lost its lease after it had sent a write.
 func (t *oracle) verifyScheduled(by *node) {
 	t.repeatable = true
 	for i := range t.endings {
@@ -222,17 +222,17 @@ func (t *oracle) leaseGranted(by *node, before, after *ledger.Row) {
 	t.leasesExclusive(by, before)
 }
 
-// attemptFinished records the end of an attempt, before its engine processes it.
+// attemptFinished records the end of an attempt before the engine processes that end.
 func (t *oracle) attemptFinished(by *node, fin *engine.Finished) {
 	lost := fin.Ending.Sent && (!t.row.Held() || t.row.Lease.Fence != fin.Fence)
 	t.endings = append(t.endings, ending{by: by, fin: *fin, lost: lost})
 	t.repeatable = t.repeatable || lost
 }
 
-// processEnded records that the process of an attempt ended.
+// processEnded records that the process of an attempt has ended.
 func (t *oracle) processEnded() { t.repeatable = true }
 
-// attemptsReset records that an operator or an audit gave the row new attempts.
+// attemptsReset records that an operator or an audit has reset the row's attempts.
 func (t *oracle) attemptsReset(force bool) {
 	t.resets++
 	t.repeatable = t.repeatable || force
@@ -249,7 +249,7 @@ func (t *oracle) poisoned() bool {
 	return v != nil && v.poison != harmless
 }
 
-// effectVersion returns the version of a fence's last effect, or -1.
+// effectVersion returns the version of the last effect that the holder of the fence had, or -1.
 func (t *oracle) effectVersion(fence int64) int {
 	for i := len(t.effects) - 1; i >= 0; i-- {
 		if e := &t.effects[i]; e.fence == fence {
@@ -259,8 +259,8 @@ func (t *oracle) effectVersion(fence int64) int {
 	return -1
 }
 
-// versionOf returns the newest version of the object with this content among the first seen
-// versions, or -1.
+// versionOf returns the newest version of the object with this content. It searches only the
+// first seen versions. It returns -1 if there is none.
 func (t *oracle) versionOf(body string, seen int) int {
 	for i := seen - 1; i >= 0; i-- {
 		if v := &t.object.versions[i]; v.kind == event.Created && v.body == body {
@@ -270,8 +270,9 @@ func (t *oracle) versionOf(body string, seen int) int {
 	return -1
 }
 
-// removedAt returns the removal that an attempt acted on: the last one among the first seen
-// versions. In event order, it is the removal that the claim names, if an event reported it.
+// removedAt returns the removal on which an attempt acted. It is the last removal among the
+// first seen versions. In event order, it is the removal in the claim, if an event reported
+// one.
 func (t *oracle) removedAt(claim *ledger.Claim, seen int) int {
 	last := -1
 	for i := range t.object.versions {

@@ -9,38 +9,38 @@ import (
 // plan holds the parameters of one world.
 type plan struct {
 	pipelines      []kindOf
-	trusted        bool // the dialect's sequencers
-	eventual       bool // the store may hide new objects
-	ignoresIfMatch bool // the store ignores If-Match on DELETE
-	ackSettled     bool // deliveries are acknowledged when they are settled
-	noSweep        bool // no sweeps until the faults stop: messages trigger all attempts
-	loses          int  // notifications, per mille
+	trusted        bool // whether the sequencers of the dialect are trusted
+	eventual       bool // whether the store may hide new objects
+	ignoresIfMatch bool // whether the store ignores If-Match on DELETE
+	ackSettled     bool // whether workers acknowledge deliveries only when their objects are settled
+	noSweep        bool // whether workers sweep only after the faults stop, so that messages trigger all attempts
+	loses          int  // lost notifications, per mille
 	doubles        int
-	delays         int // longer than a few seconds, up to delay
+	delays         int // late notifications, per mille; they are later than a few seconds, up to delay
 	delay          time.Duration
-	window         time.Duration // in which the user changes objects
+	window         time.Duration // time in which the user changes objects
 	changes        int
-	removes        int // of the changes, per mille
-	repeats        int // changes that restore an earlier content
-	poison         int // changes to a content that no handler can process
+	removes        int // removals among the changes, per mille
+	repeats        int // changes that restore an earlier content, per mille
+	poison         int // changes to a content that no handler can process, per mille
 	fails          int // attempts that fail at random, per mille
-	slow           int // slow attempts
-	rereads        int // external effects after which the handler reads its input again
+	slow           int // slow attempts, per mille
+	rereads        int // external effects after which the handler reads its input again, per mille
 	skewed         bool
-	twoBucket      bool // the two objects differ in their bucket only
-	audits         int  // during the faults
+	twoBucket      bool // whether the two objects have the same key in different buckets
+	audits         int  // number of audits during the faults
 	purges         int
 	redrives       int
-	drains         int // graceful shutdowns
+	drains         int // number of graceful shutdowns
 	tasks          int
 	batch          int
 	cache          int
 	attempts       int
-	dynamo         bool          // the ledger behaves like a DynamoDB table
-	lag            time.Duration // age of the ledger's due rows; with dynamo, also of scanned rows
+	dynamo         bool          // whether the ledger behaves like a DynamoDB table
+	lag            time.Duration // age of the due rows that the ledger returns; with dynamo, also of scanned rows
 
-	rates      [faults]int // per 10,000
-	faulty     int         // their sum
+	rates      [faults]int // rate of each fault, per 10,000
+	faulty     int         // sum of rates
 	weakStep   Step        // step with weakFactor times as many faults
 	weakFactor int
 }
@@ -59,7 +59,8 @@ const (
 	committing
 )
 
-// The policy of every world. Events are at most maxDelay late; tombstones and audits wait longer.
+// Policy of every world. Events are at most maxDelay late. Tombstones are purged, and audits
+// ignore changes, only after longer times.
 const (
 	maxDelay = 6 * time.Hour
 	settle   = 7 * time.Hour
@@ -69,7 +70,8 @@ const (
 	skew     = 5 * time.Second
 )
 
-// drawPlan draws the parameters of a world. The first alternative of each is the mildest.
+// drawPlan draws the parameters of a world. The first alternative of each parameter is the
+// mildest.
 func drawPlan(t *simkit.Tape) plan {
 	p := plan{
 		trusted: t.Choose(2) == 0, eventual: t.Chance(100), ignoresIfMatch: t.Chance(250), ackSettled: t.Chance(150),
@@ -95,7 +97,7 @@ func drawPlan(t *simkit.Tape) plan {
 	if t.Chance(80) {
 		p.poisonOnly(t)
 	}
-	if p.skewed { // clocks outside the margin cost attempts
+	if p.skewed { // clocks outside the margin cause additional attempts
 		p.attempts = max(p.attempts, 2)
 	}
 	p.weakStep, p.weakFactor = simkit.Pick(t, weakSteps...), simkit.Pick(t, 1, 4, 12)
@@ -103,7 +105,8 @@ func drawPlan(t *simkit.Tape) plan {
 	return p
 }
 
-// poisonOnly removes all faults except poison: if another object dies, poison killed it.
+// poisonOnly removes all faults except poison. If another object then dies, the poison object
+// is the cause.
 func (p *plan) poisonOnly(t *simkit.Tape) {
 	p.rates, p.faulty, p.fails, p.slow, p.drains, p.skewed = [faults]int{}, 0, 0, 0, 0, false
 	p.poison, p.repeats, p.removes, p.changes = 400, 0, 100, 3+t.Choose(2)
@@ -111,7 +114,8 @@ func (p *plan) poisonOnly(t *simkit.Tape) {
 	p.tasks, p.batch, p.attempts = 4, 8, simkit.Pick(t, 3, 4)
 }
 
-// weakSteps are the steps where faults may concentrate. Steps with effects occur more often.
+// weakSteps are the steps at which faults may be concentrated. Steps with effects are listed
+// more than once.
 var weakSteps = []Step{
 	StepPut, StepPut, StepPut, StepAct, StepAct, StepSwap, StepSwap, StepDelete, StepPin, StepLook, StepFetch, StepConfirm, StepLoad, StepDue,
 }
@@ -123,7 +127,7 @@ func (p *plan) drawPipelines(t *simkit.Tape) []kindOf {
 	}
 	mix := simkit.Pick(t, mixes...)
 	if len(mix) == 1 && mix[0] == acting && p.cache == 1 && p.batch == 1 {
-		return []kindOf{committing} // no draw of its own, so that all other worlds stay the same
+		return []kindOf{committing} // draw nothing, so that all other worlds stay the same
 	}
 	return mix
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// refStore is a minimal ledger.Store: a list of rows. Every other store must agree with it.
+// refStore is a minimal ledger.Store: a list of rows. A test compares every other store with
+// it.
 type refStore struct{ rows []ledger.Row }
 
 var _ ledger.Store = (*refStore)(nil)
 
 func (s *refStore) find(k ledger.RowKey) int {
-	for i := range s.rows { // a copy of each row would be slow
+	for i := range s.rows { // the loop uses indexes, because a copy of each row would be slow
 		if s.rows[i].RowKey == k {
 			return i
 		}

@@ -15,11 +15,12 @@ import (
 
 // Options are the parameters of a run.
 type Options struct {
-	First     uint64 // first seed; the others follow it
+	First     uint64 // first seed; the run uses consecutive seeds
 	Histories uint64
 	// Threads is the number of worlds that run at a time. 0 means one per core.
 	Threads int
-	// KeepGoing counts violations. Otherwise the run ends at the first violation and explains it.
+	// KeepGoing makes the run count all violations. Otherwise the run ends at the first
+	// violation and explains it.
 	KeepGoing bool
 	// Progress is called from time to time with the number of finished worlds. It may be nil.
 	Progress func(played uint64)
@@ -28,14 +29,15 @@ type Options struct {
 // Report is the result of a run.
 type Report struct {
 	First     uint64        `json:"first_seed"`
-	Histories uint64        `json:"histories"` // finished
+	Histories uint64        `json:"histories"` // number of finished worlds
 	Steps     uint64        `json:"steps"`
 	Elapsed   time.Duration `json:"-"`
-	// Setbacks counts older results that replaced newer ones until a verification repaired them.
+	// Setbacks counts older results that replaced newer results until a verification repaired
+	// them.
 	Setbacks uint64 `json:"setbacks"`
 	// Dynamo counts the worlds whose ledger behaves like a DynamoDB table.
 	Dynamo uint64 `json:"-"`
-	// Injected counts the faults per step.
+	// Injected counts the injected faults by step and fault.
 	Injected [steps][faults]uint64 `json:"-"`
 	// Violated counts the worlds that violated each invariant.
 	Violated map[Invariant]uint64 `json:"violated,omitempty"`
@@ -47,14 +49,14 @@ type Report struct {
 type Failure struct {
 	Seed       uint64      `json:"seed"`
 	Violations []Violation `json:"violations"`
-	// Tape is the shortest tape found that violates the same invariant, for Replay. Trace lists the
-	// events of its world.
+	// Tape is the shortest tape that was found and violates the same invariant. Replay accepts
+	// it. Trace lists the events of the world of that tape.
 	Tape    string   `json:"tape"`
 	Choices int      `json:"choices"`
 	Trace   []string `json:"story"`
 }
 
-// Missed lists the faults that never occurred at a step where they can occur.
+// Missed lists pairs of a step and a fault that can occur but never did.
 func (r *Report) Missed() (missed []string) {
 	for s := range steps {
 		for f := simkit.CrashBefore; f < faults; f++ {
@@ -66,10 +68,10 @@ func (r *Report) Missed() (missed []string) {
 	return missed
 }
 
-// block is the number of worlds that a goroutine counts before it updates the report.
+// block is the number of worlds that a goroutine runs before it updates the report.
 const block = 64
 
-// Run runs worlds until all are done, one violates an invariant, or ctx ends.
+// Run runs worlds until all have run, one violates an invariant, or ctx ends.
 func Run(ctx context.Context, o Options) *Report {
 	// Worlds are small and short-lived. Frequent garbage collection would only cost time.
 	defer debug.SetGCPercent(debug.SetGCPercent(3200))

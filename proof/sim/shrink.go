@@ -6,7 +6,7 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// Replay runs the world of a tape from a [Failure], and returns its trace.
+// Replay runs the world of a tape from a [Failure]. It returns the trace of the world.
 func Replay(text string) (violations []Violation, trace []string, err error) {
 	recorded, err := simkit.DecodeTape(text)
 	if err != nil {

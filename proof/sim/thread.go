@@ -8,18 +8,18 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// thread runs code that waits for answers.
+// thread is a coroutine for code that waits for responses.
 type thread struct {
 	simkit.Thread
 	world *World
-	node  *node // its process; nil: an operator's
+	node  *node // process of the thread; nil for an operator
 
 	rows       ledgerView
-	ledger     *ledger.Ledger // the shipped ledger, over rows
+	ledger     *ledger.Ledger // the real ledger over rows
 	batch      int            // number of changes in its current swap
-	pending    request        // not landed yet
+	pending    request        // request that has not landed yet
 	pendingErr error          // result of pending
-	observed   []any          // by its current job; recorded in explored worlds only
+	observed   []any          // observations of the current job; recorded in explored worlds only
 }
 
 type threadPool = simkit.Threads[*thread]
@@ -41,14 +41,14 @@ func (w *World) spawn(n *node, job func(*thread)) {
 	w.pool.Start(t, func() { job(t) })
 }
 
-// sleep waits, and reports whether the process still exists.
+// sleep waits. It reports whether the process still exists.
 func (t *thread) sleep(d time.Duration) bool {
 	t.world.after(d, t)
 	t.Yield()
 	return !t.dead()
 }
 
-// dead reports whether the process has ended: its actions have no effect any more.
+// dead reports whether the process has ended. The actions of a dead thread have no effect.
 func (t *thread) dead() bool { return t.world.ended || t.node != nil && t.node.gone }
 
 // Run continues the thread, or defers it while the process is frozen.
@@ -59,7 +59,7 @@ func (t *thread) Run() {
 	t.world.pool.Resume(t)
 }
 
-// pause is the ledger's wait between two tries.
+// pause is the function with which the ledger waits between two attempts.
 func (t *thread) pause(context.Context, time.Duration) error {
 	if !t.sleep(t.world.Tape.UpTo(time.Second)) {
 		return errNoAnswer

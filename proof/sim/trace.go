@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// logf adds a line to the trace. n is nil if no process acts.
+// logf adds a line to the trace. The parameter n is nil if the line concerns no process.
 func (w *World) logf(n *node, format string, args ...any) {
 	name := "-"
 	if n != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// epoch is the start of simulated time on a right clock.
+// epoch is the start of simulated time on a correct clock.
 var epoch = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
 
-// workers is the number of processes while none is down.
+// workers is the number of worker processes that run unless some have crashed.
 const workers = 3
 
 // World is one simulated world.
@@ -30,15 +30,15 @@ type World struct {
 	shuttingDown bool            // no replacement processes start
 	ended        bool
 
-	// explored is set if all possible events are tried. Then each thread records its observations,
-	// because they are its state.
+	// explored is set if a test tries all possible orders of events. Each thread then records
+	// its observations, because they are its state.
 	explored bool
 
 	store       ledger.Store
-	laggingRows refStore  // the rows as of plan.lag ago
-	index       []indexed // index of due rows; with plan.dynamo
+	laggingRows refStore  // rows as they were plan.lag ago
+	index       []indexed // index of due rows; used with plan.dynamo
 	objectStore objectStore
-	pipelines   []*worker.Pipeline // by kindOf; nil if absent
+	pipelines   []*worker.Pipeline // pipelines by kindOf; nil if absent
 	names       []string
 	objects     []*object
 	oracles     []*oracle
@@ -48,7 +48,7 @@ type World struct {
 	crashes     int
 	freezes     int
 	nonces      int
-	setbacks    int // older results that replaced newer ones until a verification
+	setbacks    int // number of older results that replaced newer results until a verification
 
 	injected   [steps][faults]int
 	violations []Violation
@@ -102,7 +102,7 @@ func (w *World) build() {
 
 var kindNames = [...]string{publishing: "publishing", acting: "acting", trusting: "trusting", committing: "committing"}
 
-// elsewhere reports whether the effects are external.
+// elsewhere reports whether the effects are outside the object store.
 func (k kindOf) elsewhere() bool { return k == acting || k == committing }
 
 func (w *World) kindOf(k ledger.RowKey) kindOf {
@@ -117,7 +117,7 @@ func (w *World) schedule() {
 	at := time.Duration(0)
 	for range w.plan.changes {
 		if w.Tape.Chance(600) {
-			at += w.Tape.UpTo(3 * time.Second) // possibly in the same second
+			at += w.Tape.UpTo(3 * time.Second) // sometimes in the same second
 		} else {
 			at = w.Tape.UpTo(w.plan.window)
 		}
@@ -150,7 +150,7 @@ func (w *World) run() {
 	w.endThreads()
 }
 
-// waitUntilSettled waits until every worker finds the objects of its deliveries settled.
+// waitUntilSettled waits until every worker has settled the objects of its deliveries.
 func (w *World) waitUntilSettled() {
 	for _, n := range w.nodes {
 		n.noMoreDeliveries = true
@@ -208,7 +208,7 @@ func (w *World) drainRandomWorker() {
 	}
 }
 
-// earliestDue returns when the next row is due, according to the rows.
+// earliestDue returns the time at which the next row is due.
 func (w *World) earliestDue() (due time.Duration, any bool) {
 	for _, t := range w.oracles {
 		if !t.exists || t.dueAt.IsZero() {
@@ -227,7 +227,7 @@ func (w *World) oracleOf(k ledger.RowKey) *oracle {
 			return t
 		}
 	}
-	// The protocol mixed up rows and wrote one that should not exist.
+	// The protocol confused two rows and wrote a row that should not exist.
 	t := newOracle(w, w.kindOf(k), &object{ref: event.Object{Bucket: k.Bucket, Key: k.Key}})
 	t.key = k
 	w.oracles = append(w.oracles, t)

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/proof/mutants"
 )
 
-// conflict is an error that needs a manual edit.
+// conflict is an error that a developer must fix by editing the patch.
 type conflict struct{ error }
 
 // reanchor updates the patches below root, and returns the number of conflicts.
@@ -86,7 +86,7 @@ func (p *patch) update(ctx context.Context, diffs []*gitdiff.File) (rewritten bo
 	return true, nil
 }
 
-// merge returns current with the change of d. The merge base is the file at the commit that last
+// merge applies the change of d to current. The merge base is the file at the commit that last
 // changed the patch.
 func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (string, error) {
 	commit, err := git(ctx, p.root, "log", "-1", "--format=%H", "--", p.name)
@@ -147,7 +147,7 @@ func gitDiff(ctx context.Context, name, old, changed string) ([]byte, error) {
 	out, err := git(ctx, temp, append([]string{"diff", "--no-index", "--no-prefix", "--no-color", "--no-ext-diff"}, files...)...)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		err = nil // the files differ
+		err = nil // exit code 1 means that the files differ
 	}
 	return out, err
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// block is a line of a coverage profile: statements that run in sequence.
+// block is a line of a coverage profile. It describes statements that run in sequence.
 type block struct {
 	file       string
 	start, end position
@@ -23,9 +23,9 @@ func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.line, q.line), cmp.Compare(p.column, q.column))
 }
 
-// widen extends each covered block of a profile to the end of the previous block. Go's blocks
-// exclude switch conditions and constants between functions, and gremlins only changes code inside
-// blocks.
+// widen extends each covered block of a profile back to the end of the previous block. Without
+// this, gremlins skips switch conditions and constants between functions, because Go's blocks
+// do not include them.
 func widen(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -1,13 +1,15 @@
-// Command mutation changes the code of the deciding packages, one operator at a time, and runs the
-// package's tests after each change. A change that no test notices is an untested rule:
+// Command mutation changes the code of the packages that make decisions, one operator at a
+// time. After each change it runs the package's tests. If no test notices a change, the tests
+// do not cover a rule:
 //
 //	go run ./tools/mutation [gremlins flags] [packages]
 //
-// It fails if tests notice less than 85 % of the changes. docs/MUTATION.md explains the others. It uses
-// -short, so that tests of random histories run few of them and the result does not depend on chance.
-// It disables vet, which is not a test, and cached results, which have no durations.
+// It fails if tests notice less than 85 % of the changes. docs/MUTATION.md explains the changes
+// that no test notices. The command uses -short, so that tests of random histories run few of
+// them and the result does not depend on chance. It disables vet, because vet is not a test,
+// and cached results, because they have no durations.
 //
-// Gremlins makes the changes, in copies of the module. tools/gremlins pins its version, and
+// Gremlins makes the changes in copies of the module. tools/gremlins pins its version, and
 // gremlins.yaml in that folder selects the changes.
 package main
 
@@ -29,8 +31,8 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// realGo is the environment variable with the path of the real go command, for this program when
-// called as go.
+// realGo is the environment variable with the path of the real go command. This program reads
+// it when it is called as go.
 const realGo = "PAWL_MUTATION_GO"
 
 func main() {
@@ -46,7 +48,8 @@ func main() {
 	}
 }
 
-// run mutates each package, even if changes of the previous package survived.
+// run mutates each package. It continues with the next package even if changes of a package
+// survived.
 func run(ctx context.Context, args []string) error {
 	flags, packages := parse(args)
 	root, err := toolcache.Root()
@@ -72,7 +75,7 @@ func run(ctx context.Context, args []string) error {
 		args := append([]string{"unleash", "--config", filepath.Join(root, "tools", "gremlins", "gremlins.yaml")}, flags...)
 		cmd := exec.CommandContext(ctx, gremlins, append(args, p)...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = root, env, os.Stdout, os.Stderr
-		// Interrupt instead of kill, so that gremlins removes its copies.
+		// Interrupt gremlins instead of killing it, so that it removes its copies.
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = time.Minute
 		if err := cmd.Run(); err != nil {
@@ -100,8 +103,8 @@ func parse(args []string) (flags, packages []string) {
 	return flags, packages
 }
 
-// environment returns an environment in which a link in dir replaces the go command by this
-// program.
+// environment returns an environment in which the go command is a link to this program. The
+// link is in dir.
 func environment(dir string) ([]string, error) {
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
@@ -119,10 +122,11 @@ func environment(dir string) ([]string, error) {
 		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -short -vet=off -count=1")), nil
 }
 
-// runGo runs the go command for gremlins, with three corrections. If a test does not compile, it
-// returns exit code 2, which gremlins expects; go test returns 1, and the change would count as
-// noticed. It measures the coverage, and thereby the test timeout, without packages in subfolders.
-// It also widens the coverage.
+// runGo runs the go command for gremlins with three corrections. If a test does not compile,
+// runGo returns the exit code 2, which gremlins expects. The code of go test is 1, so that
+// gremlins would count the change as noticed. When gremlins measures the coverage, runGo omits
+// packages in subfolders; gremlins derives the test timeout from that run. runGo also widens
+// the coverage.
 func runGo(goCommand string, args []string) int {
 	profile := slices.Index(args, "-coverprofile") + 1
 	if profile > 0 {

@@ -16,7 +16,7 @@ type candidate struct {
 	why  string // reason for its selection
 }
 
-// rank is the relation between a change and a candidate.
+// rank describes how a change relates to a candidate.
 type rank int
 
 const (
@@ -32,7 +32,7 @@ func ranked(all []candidate) []candidate {
 	})
 }
 
-// choose selects at most most of the candidates that a change concerns.
+// choose selects the candidates that a change concerns, but no more than most.
 func choose(all []candidate, most int) (chosen, left []candidate) {
 	order := ranked(all)
 	n := slices.IndexFunc(order, func(c candidate) bool { return c.rank == unrelated })

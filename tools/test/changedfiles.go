@@ -12,14 +12,14 @@ import (
 // changes are the files that differ from an earlier commit, including uncommitted ones.
 type changes struct {
 	root  string
-	head  string   // tested commit; "" without a history
-	base  string   // earlier commit; "" if there is none: every file counts as changed
-	why   string   // description of base, or the reason that there is none
-	files []string // names below root, sorted
+	head  string   // tested commit; "" if there is no history
+	base  string   // earlier commit; if it is "", every file counts as changed
+	why   string   // description of base, or the reason why there is none
+	files []string // file names relative to root, sorted
 }
 
-// findChanges finds the changed files. The result depends on the commit and the files only. It
-// never fails: without git or history, everything counts as changed.
+// findChanges finds the changed files. The result depends only on the commit and the files. It
+// never fails: without git or a history, every file counts as changed.
 func findChanges(ctx context.Context, root string) *changes {
 	c := &changes{root: root}
 	c.head, _ = c.git(ctx, "rev-parse", "HEAD")
@@ -38,13 +38,13 @@ func findChanges(ctx context.Context, root string) *changes {
 	return c
 }
 
-// lookBackSeconds is the age of the base commit on main without a tag, because several commits may
-// arrive between two runs.
+// lookBackSeconds is the age of the base commit on main if there is no tag. Several commits may
+// arrive between two runs, so the parent of the tested commit is not enough.
 const lookBackSeconds = 24 * 60 * 60
 
 // findBase returns the base commit and its description.
 func (c *changes) findBase(ctx context.Context) (commit, why string) {
-	for _, from := range []string{"HEAD", "HEAD^"} { // a release is compared with the previous one
+	for _, from := range []string{"HEAD", "HEAD^"} { // compare a release with the previous release
 		tag, err := c.git(ctx, "describe", "--tags", "--abbrev=0", from)
 		if err != nil {
 			continue
@@ -70,7 +70,7 @@ func (c *changes) findBase(ctx context.Context) (commit, why string) {
 	return commit, "a day older on the same branch, because there is no tag"
 }
 
-// git returns git's output. The folder may belong to another user.
+// git returns git's output. It also works in a folder of another user.
 func (c *changes) git(ctx context.Context, args ...string) (string, error) {
 	all := append([]string{"-c", "safe.directory=" + c.root, "-c", "core.quotePath=off"}, args...)
 	cmd := exec.CommandContext(ctx, "git", all...)
@@ -79,7 +79,8 @@ func (c *changes) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// find returns the reason that a matching file counts as changed, or "".
+// find returns the reason why a matching file counts as changed. It returns "" if no file
+// matches.
 func (c *changes) find(match func(file string) bool) string {
 	if c.base == "" {
 		return "everything counts as changed"

@@ -10,13 +10,13 @@ import (
 // failure is a failed test, or a panic, data race, or build failure of a package.
 type failure struct {
 	pkg, test string
-	indent    int      // indentation of its header; its lines are indented further
+	indent    int      // indentation of the header; the failure's lines are indented further
 	lines     []string // the first lines
 }
 
 const (
 	failureLines = 20
-	failureWidth = 240 // characters per line
+	failureWidth = 240 // maximum number of characters per line
 )
 
 var (
@@ -25,8 +25,8 @@ var (
 	failedPackage = regexp.MustCompile(`^FAIL\t(\S+)\s*(.*)`)
 )
 
-// failuresIn parses the failures in the output of go test without -v. The line of a package follows
-// its tests.
+// failuresIn parses the failures in the output of go test without -v. In that output, the line
+// of a package follows the lines of its tests.
 func failuresIn(said string) []failure {
 	var all []failure
 	first, at := 0, 0 // index of the package's first failure, and of the current failure
@@ -60,13 +60,13 @@ func failuresIn(said string) []failure {
 	return all
 }
 
-// printFailures prints the failures, followed by one line for each, because logs may be cut to
-// their last lines.
+// printFailures prints the failures. Then it prints one line for each failure, because a log
+// may be cut to its last lines.
 func printFailures(w io.Writer, all []failure) {
 	var whole, list strings.Builder
 	for i, f := range all {
 		if len(f.lines) == 0 && i+1 < len(all) && strings.HasPrefix(all[i+1].test, f.test+"/") {
-			continue // its subtest has the reason
+			continue // the output of its subtest has the reason
 		}
 		lines := append([]string{f.pkg + " " + f.test}, f.lines...)
 		fmt.Fprintln(&whole, strings.Join(lines, "\n    "))

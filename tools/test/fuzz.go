@@ -15,7 +15,7 @@ import (
 
 // target is a fuzz target or another test.
 type target struct {
-	pkg  string // import path
+	pkg  string // import path of the package
 	name string
 }
 
@@ -24,12 +24,12 @@ func (t target) dir() string { return strings.TrimPrefix(t.pkg, "github.com/pawl
 
 func (t target) String() string { return t.name + " in " + t.dir() }
 
-// minimizeLimit is the number of runs for minimizing one input. The default, a minute, would use up
-// the fuzz time.
+// minimizeLimit is the number of runs in which go test minimizes one input. The default is a
+// minute, which would use up the fuzz time.
 const minimizeLimit = "100x"
 
-// fuzz fuzzes the targets one at a time, because each uses all cores. Go caches new inputs and
-// starts with them the next time.
+// fuzz fuzzes the targets one at a time, because each target uses all cores. Go caches new
+// inputs and uses them in the next run.
 func fuzz(ctx context.Context, root string, targets []target, each time.Duration) error {
 	var failed []error
 	for i, t := range targets {
@@ -71,16 +71,16 @@ func (t target) repeat(said string) string {
 	return fmt.Sprintf("go test -run '%s' %s", run, t.pkg)
 }
 
-// deadline matches the output of a target that failed only because its time was over.
+// deadline matches the output of a target that failed only because the fuzz time ended.
 var deadline = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \([0-9.]+s\)\n    context deadline exceeded$`)
 
-// isDeadlineRace reports whether the target failed without a finding: Go 1.26 may treat the end of
-// -fuzztime as a failure. https://go.dev/issue/75804
+// isDeadlineRace reports whether the target failed without a finding. Go 1.26 may report a
+// failure when -fuzztime ends. https://go.dev/issue/75804
 func isDeadlineRace(said string) bool {
 	return deadline.MatchString(said) && !failingInput.MatchString(said)
 }
 
-// testFiles prints the test files of a package, one on each line.
+// testFiles is a template that prints the test files of a package, one on each line.
 const testFiles = `{{range .TestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}` +
 	`{{range .XTestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`
 
@@ -88,7 +88,7 @@ const testFiles = `{{range .TestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}
 var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
 
 // fuzzTargets returns the fuzz targets of the packages. It returns an error if there are none,
-// because of possible typing errors.
+// because the packages are then probably misspelled.
 func fuzzTargets(ctx context.Context, root string, packages []string) ([]target, error) {
 	targets, err := findTests(ctx, root, packages, fuzzTest)
 	if err == nil && len(targets) == 0 {

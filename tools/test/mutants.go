@@ -15,7 +15,7 @@ const (
 	mutantsPackage = "github.com/pawlhq/pawl/" + mutantsDir
 )
 
-// mutantCandidates ranks the mutants by the changes.
+// mutantCandidates ranks the mutants by their relation to the changes.
 func mutantCandidates(list []mutants.Mutant, c *changes) []candidate {
 	var all []candidate
 	for _, m := range list {
@@ -34,13 +34,13 @@ func mutantCandidates(list []mutants.Mutant, c *changes) []candidate {
 	return all
 }
 
-// detectors returns a function that matches the files that determine whether the mutant is
-// detected: those of the simulator, or the tests of the package whose test must fail.
+// detectors returns a function that matches the files that determine whether a test detects the
+// mutant. These are the files of the simulator, or those of the package whose test must fail.
 func detectors(m *mutants.Mutant) func(file string) bool {
 	return func(file string) bool {
 		dir := path.Dir(file)
 		switch {
-		case path.Ext(file) == ".patch": // the patch of each mutant is considered separately
+		case path.Ext(file) == ".patch": // mutantCandidates considers the patch of each mutant separately
 			return false
 		case dir == mutantsDir:
 			return path.Ext(file) == ".go"
@@ -52,7 +52,7 @@ func detectors(m *mutants.Mutant) func(file string) bool {
 		}
 		pkg := path.Clean(m.Test.Args[0])
 		if pkg == "files/internal/world" && inPackage(file, pkg) {
-			return true // the whole package is the simulator
+			return true // every file of the package belongs to the simulator
 		}
 		return inPackage(file, pkg) && (dir != pkg || strings.HasSuffix(file, "_test.go"))
 	}

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// nightly is a run of everything that does not block a merge.
+// nightly is a run of all checks that do not block a merge.
 type nightly struct {
 	*scope
-	scale float64 // of the budgets; 1 is the full run
-	seed  uint64  // of the first world
+	scale float64 // scale of the budgets; 1 is the full run
+	seed  uint64  // seed of the first world
 }
 
-// goStep returns a step that runs the go command, which can also be run manually.
+// goStep returns a step that runs the go command. A developer can also run that command
+// manually.
 func (n *nightly) goStep(name, budget string, args ...string) step {
 	return step{name, budget, func(ctx context.Context) error {
 		fmt.Println("$ go " + shell(args))
@@ -47,7 +48,7 @@ func (n *nightly) simulations(ctx context.Context) (all []step) {
 func (n *nightly) steps(ctx context.Context) []step {
 	all := n.simulations(ctx)
 	add := func(name, budget string, args ...string) { all = append(all, n.goStep(name, budget, args...)) }
-	rounds, kills, stops := n.count(1, 10), n.count(20, 50), n.count(5, 10) // smaller numbers show too little
+	rounds, kills, stops := n.count(1, 10), n.count(20, 50), n.count(5, 10) // smaller numbers would detect too little
 	add("kills", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./proof/e2e", "-run", "^TestKills$", "-count=1", "-timeout", "6h", "-v",
 		"-rounds", rounds, "-kills", kills, "-stops", stops)
 	rounds = n.count(1, 3)
@@ -91,7 +92,7 @@ func (n *nightly) steps(ctx context.Context) []step {
 	return all
 }
 
-// count scales a number, but returns at least least.
+// count scales the number whole, but returns at least least.
 func (n *nightly) count(least, whole int) string {
 	return strconv.Itoa(max(least, int(n.scale*float64(whole))))
 }

@@ -27,12 +27,12 @@ Everything else is passed to go test.
 // options are the parsed command line.
 type options struct {
 	ci, lint, build bool
-	fuzz            time.Duration // per target; 0 means none
+	fuzz            time.Duration // duration per target; 0 disables fuzzing
 	nightly         bool
-	scale           float64  // of the nightly budgets
+	scale           float64  // scale of the nightly budgets
 	packages        []string // at least one
-	named           bool     // the command line has packages
-	args            []string // for go test
+	named           bool     // whether the command line has packages
+	args            []string // arguments for go test
 }
 
 func parse(args []string) options {
@@ -66,7 +66,8 @@ func parse(args []string) options {
 	return o
 }
 
-// value parses a flag and its positive value. If the value is invalid, the flag belongs to go test.
+// value parses a flag and its positive value. If the value is invalid, the flag is passed to go
+// test.
 func value[T time.Duration | float64](args []string, name string, read func(string) (T, error), to *T) bool {
 	if len(args) < 2 || flagName(args[0]) != name || strings.Contains(args[0], "=") {
 		return false

@@ -15,21 +15,22 @@ import (
 // scope is the set of packages, targets and mutants of a run.
 type scope struct {
 	root     string
-	packages []string // import paths
-	targets  []target // to fuzz
+	packages []string // import paths of the packages
+	targets  []target // targets to fuzz
 	known    []mutants.Mutant
 	mutants  []string // names of the selected mutants; nil means all
-	long     []target // tests that a quick run skips
+	long     []target // tests that a quick run skips because they are long
 	failures []failure
 }
 
-// mergeTargets are the fuzz targets of a run with -ci: external input, and decoders of rows. Each
-// takes 15 seconds including its build.
+// mergeTargets are the fuzz targets of a run with -ci. They parse external input or decode
+// rows. Each takes 15 seconds including its build.
 var mergeTargets = []string{
 	"FuzzConvert in action/imageaction", "FuzzDecode in ledger", "FuzzDialect in event", "FuzzPost in source/webhooksource",
 }
 
-// maxMutants bounds the mutants of a run with -ci. Each takes three seconds on two cores.
+// maxMutants bounds the number of mutants that a run with -ci tests. Each mutant takes three
+// seconds on two cores.
 const maxMutants = 36
 
 // findScope determines the scope. With -ci it prints its selection with reasons.

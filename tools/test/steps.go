@@ -35,7 +35,7 @@ func (s *scope) steps(o options) []step {
 	}
 	vet := []string{"vet"}
 	if o.ci {
-		vet = append(vet, "-race") // golangci-lint has vetted the build without -race
+		vet = append(vet, "-race") // golangci-lint already vets the build without -race
 	}
 	all = append(all, s.command("go vet", append(vet, o.packages...)))
 	all = append(all, s.testSteps(o)...)
@@ -54,15 +54,15 @@ const (
 	auditPackage   = "github.com/pawlhq/pawl/audit"
 )
 
-// reducedPackages run fewer repetitions under the race detector. reducedTests matches their
-// affected tests, which use the constants in the packages' played_race_test.go.
+// reducedPackages run fewer repetitions under the race detector. reducedTests matches the tests
+// that do so. Their constants are in the packages' played_race_test.go.
 var reducedPackages = []string{lockPackage, archivePackage, auditPackage}
 
 const reducedTests = "^Test(Worlds|BrakeInSimulations|KilledAuditResumes|SoleUserWaitsLittle|SickWorker|AllSick)$"
 
-// testSteps returns the calls of go test. Simulated worlds are single-threaded, and ten times as
-// slow under the race detector, so they run without it; those of lock, archive and audit in a
-// separate call.
+// testSteps returns the calls of go test. Simulated worlds run in a single thread, and they are
+// ten times as slow under the race detector. Therefore they run without it. The simulated
+// worlds of lock, archive and audit run in a separate call.
 func (s *scope) testSteps(o options) []step {
 	var watched, worlds, mutants []string
 	for _, p := range slowestFirst(s.packages) {
@@ -104,17 +104,17 @@ func (s *scope) testSteps(o options) []step {
 	return all
 }
 
-// parallelism returns flags for twice as many concurrent tests as cores, because the slowest tests
-// mostly wait for leases, processes and servers.
+// parallelism returns flags that run twice as many tests at a time as there are cores. The
+// slowest tests mostly wait for leases, processes and servers.
 func parallelism() []string {
 	n := strconv.Itoa(2 * runtime.NumCPU())
 	return []string{"-p", n, "-parallel", n}
 }
 
-// slowest packages start first, so that they do not run alone at the end.
+// slowest lists the packages that start first, so that they do not run alone at the end.
 var slowest = []string{"cmd/pawl/root", "proof/e2e", "deploy", "cmd/pawl/demo", "lock", "store/sqlite", "store/postgres"}
 
-// slowestFirst returns the packages in the order of their tests.
+// slowestFirst returns the packages in the order in which their tests should start.
 func slowestFirst(packages []string) []string {
 	var first, others []string
 	for _, p := range packages {
@@ -127,8 +127,8 @@ func slowestFirst(packages []string) []string {
 	return append(first, others...)
 }
 
-// packageTimeout is the default timeout per package. On a slow machine, the mutants may exceed go
-// test's ten minutes.
+// packageTimeout is the default timeout per package. On a slow machine, the tests of the
+// mutants may exceed the ten minutes that go test allows by default.
 const packageTimeout = "40m"
 
 // command returns a step that runs the go command.
@@ -151,7 +151,7 @@ func lintSteps(root string) []step {
 	for _, module := range []string{".", "bench", browserDir} {
 		dir := filepath.Join(root, module)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-			continue // the optional module does not exist
+			continue // this optional module does not exist
 		}
 		all = append(all, lint("golangci-lint "+module, dir, root, toolcache.GolangCI, "run", "--config", filepath.Join(root, ".golangci.yml"), "./..."))
 	}
@@ -177,7 +177,7 @@ func command(ctx context.Context, dir, name string, args ...string) error {
 func commandTo(ctx context.Context, out io.Writer, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, os.Stderr
-	// Interrupt instead of kill, so that tests stop their servers.
+	// Interrupt the tests instead of killing them, so that they stop their servers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 15 * time.Second
 	caches := filepath.Dir(toolcache.Dir())
@@ -197,7 +197,7 @@ func format(ctx context.Context, root string) error {
 	}
 	gofmt := filepath.Join(strings.TrimSpace(string(goroot)), "bin", "gofmt")
 	if _, err := os.Stat(gofmt); err != nil {
-		gofmt = "gofmt" // gofmt is in another package of the system
+		gofmt = "gofmt" // the system has gofmt in another package
 	}
 	cmd := exec.CommandContext(ctx, gofmt, "-l", ".")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -211,7 +211,7 @@ func format(ctx context.Context, root string) error {
 	return nil
 }
 
-// needCompiler returns an error if the race detector cannot work here.
+// needCompiler returns an error if the race detector cannot work on this machine.
 func needCompiler(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED", "CC").Output()
 	if err != nil {

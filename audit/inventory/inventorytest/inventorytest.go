@@ -31,7 +31,7 @@ const (
 // Row is a version of an object.
 type Row struct {
 	Bucket, Key, Version string
-	Old, Marker          bool // not the latest version; a delete marker
+	Old, Marker          bool // Old: not the latest version. Marker: a delete marker.
 	Size                 int64
 	Modified             time.Time
 	ETag                 string
@@ -98,7 +98,7 @@ func CSVText(rows []Row) string {
 	return b.String()
 }
 
-// Zipped compresses a text like S3.
+// Zipped compresses a text with gzip, as S3 does.
 func Zipped(tb testing.TB, text string) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -124,7 +124,7 @@ type parquetRow struct {
 	Class    *string `parquet:"storage_class,optional,snappy"`
 }
 
-// ParquetFile returns a file like those of S3.
+// ParquetFile returns a Parquet file with the schema that S3 writes.
 func ParquetFile(tb testing.TB, rows []Row) []byte {
 	tb.Helper()
 	lines := make([]parquetRow, len(rows))
@@ -140,7 +140,7 @@ func ParquetFile(tb testing.TB, rows []Row) []byte {
 	return ParquetOf(tb, lines)
 }
 
-// ParquetOf returns a file with any columns.
+// ParquetOf returns a Parquet file whose columns are the fields of T.
 func ParquetOf[T any](tb testing.TB, rows []T) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -171,7 +171,7 @@ func (r *Report) ChecksumKey() string {
 	return strings.TrimSuffix(r.ManifestKey(), ".json") + ".checksum"
 }
 
-// Files returns the files of the report by key. edits change the manifest.
+// Files returns the files of the report by key. The functions edits change the manifest.
 func (r *Report) Files(tb testing.TB, edits ...func(map[string]any)) map[string][]byte {
 	tb.Helper()
 	all := make(map[string][]byte)

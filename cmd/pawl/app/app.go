@@ -24,11 +24,11 @@ type App struct {
 	Streams
 	Parts      *config.Table
 	ConfigFile string
-	Ledger     string // value of --ledger, which replaces a configuration file
-	ConfigSet  bool   // --config was given
+	Ledger     string // value of --ledger; it replaces the configuration file
+	ConfigSet  bool   // whether the user gave --config
 	JSON       bool
 	LogLevel   string
-	Parsed     bool // the command line was valid
+	Parsed     bool // whether the command line was valid
 }
 
 // NoArgs rejects arguments.
@@ -50,7 +50,8 @@ func SingleArg(cmd *cobra.Command, args []string) error {
 // invalidFlag matches cobra's error for an invalid flag value, which quotes package strconv.
 var invalidFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?--([a-z-]+)" flag: `)
 
-// FlagError replaces cobra's error for an invalid flag value by one that names valid values.
+// FlagError replaces cobra's error for an invalid flag value by an error that names valid
+// values.
 func FlagError(cmd *cobra.Command, err error) error {
 	m := invalidFlag.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -67,8 +68,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %s: want %s", m[2], m[1], want)
 }
 
-// DocumentExitCodes appends the exit codes to the help of a command, and of its
-// subcommands without exit codes of their own.
+// DocumentExitCodes appends the exit codes to the help of a command and of its subcommands. It
+// skips subcommands that document exit codes themselves.
 func DocumentExitCodes(cmd *cobra.Command, text string) {
 	cmd.SetUsageTemplate(cmd.UsageTemplate() + "\nExit codes:\n" + text)
 }

@@ -23,11 +23,12 @@ func BucketAndPrefix(arg string) (name, prefix string, err error) {
 // occurs nowhere else in it.
 const versionQuery = "?versionId="
 
-// ObjectCandidates returns the objects that an argument can mean, the likeliest first.
+// ObjectCandidates returns the objects that an argument can mean. The likeliest object comes
+// first.
 //
-// The argument is ambiguous: ls prints keys with special characters in quotes, a shell
-// removes the quotes, and a plain key can look like either form. The caller chooses the
-// candidate that has rows.
+// The argument is ambiguous: ls prints keys with special characters in quotes, a shell removes
+// the quotes, and a plain key can look like either form. The caller chooses the candidate that
+// has rows.
 func ObjectCandidates(arg string) ([]event.Object, error) {
 	var all []event.Object
 	if inner, ok := strings.CutPrefix(arg, `"`); ok && strings.HasSuffix(inner, `"`) {

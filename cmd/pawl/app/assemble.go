@@ -21,9 +21,9 @@ import (
 type Runtime struct {
 	Config    *config.Config
 	Ledger    store.Store // nil until Open
-	NewLedger string      // location of the ledger, if Open created it
+	NewLedger string      // location of the ledger if Open created it, otherwise empty
 	Objects   *s3bucket.Store
-	Parts     pawl.Config // without sources
+	Parts     pawl.Config // configuration of the library, without sources
 	Log       *slog.Logger
 	// readOnly opens the ledger for reading only, and does not create it.
 	readOnly bool

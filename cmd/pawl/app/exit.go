@@ -19,7 +19,7 @@ const (
 	ExitFailed = 1
 	ExitUsage  = 2
 	ExitFound  = 3
-	ExitSignal = 128 // plus the signal's number
+	ExitSignal = 128 // the exit code is this value plus the signal's number
 )
 
 // ExitCodes documents the exit codes for the help of commands.
@@ -31,8 +31,8 @@ const ExitCodes = `  0  done
 // Failure is an error with an exit code.
 type Failure struct {
 	Code int
-	Err  error  // nil if nothing is left to print
-	Hint string // a remedy, or empty
+	Err  error  // nil if the command has already printed everything
+	Hint string // how to fix the error, or empty
 }
 
 func (f *Failure) Error() string {
@@ -55,8 +55,8 @@ func Misconfigured(err error) error { return &Failure{Code: ExitUsage, Err: err}
 // Failed returns an error with a hint.
 func Failed(err error, hint string) error { return &Failure{Code: ExitFailed, Err: err, Hint: hint} }
 
-// WhileRunning returns the error of work that had started. If the ledger became unusable
-// meanwhile, the exit code is ExitFailed, not ExitUsage.
+// WhileRunning returns the error of work that had already started. If the ledger became
+// unusable during the work, the exit code is ExitFailed instead of ExitUsage.
 func WhileRunning(err error) error {
 	if errors.Is(err, ledger.ErrUnusable) {
 		return Failed(err, "")
@@ -64,7 +64,8 @@ func WhileRunning(err error) error {
 	return err
 }
 
-// Found returns a failure with exit code 3. Standard output has the findings.
+// Found returns a failure with exit code 3. The command has printed the findings to standard
+// output.
 func Found() error { return &Failure{Code: ExitFound} }
 
 // Classify returns an error with its exit code. parsed is false if the command line was
@@ -93,7 +94,7 @@ func (a *App) PrintFailure(f *Failure, args []string) {
 		return
 	}
 	if i := slices.Index(args, "--"); i >= 0 {
-		args = args[:i] // later flags belong to another command
+		args = args[:i] // later flags belong to the command that pawl runs
 	}
 	if a.JSON || slices.Contains(args, "--json") {
 		a.printFailureJSON(f)
@@ -110,8 +111,8 @@ type failureJSON struct {
 	Error    string          `json:"error"`
 	Hint     string          `json:"hint,omitempty"`
 	ExitCode int             `json:"exit_code"`
-	File     string          `json:"file,omitempty"`    // configuration file
-	Details  []*config.Error `json:"details,omitempty"` // errors in that file
+	File     string          `json:"file,omitempty"`    // name of the configuration file
+	Details  []*config.Error `json:"details,omitempty"` // errors in the configuration file
 }
 
 func (a *App) printFailureJSON(f *Failure) {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/source/replaysource"
 )
 
-// Progress is a progress bar on a terminal. It is also the writer for logs, so that log
-// lines do not mix with the bar.
+// Progress is a progress bar on a terminal. Loggers write through it, so that log lines do not
+// mix with the bar.
 type Progress struct {
 	out   io.Writer
 	Shown bool
@@ -26,7 +26,8 @@ type Progress struct {
 	work sync.WaitGroup
 }
 
-// NewProgress returns a progress bar on standard error, hidden unless that is a terminal.
+// NewProgress returns a progress bar on standard error. The bar is hidden unless standard error
+// is a terminal.
 func (a *App) NewProgress() *Progress {
 	return &Progress{out: a.Err, Shown: IsTerminal(a.Err), stop: make(chan struct{})}
 }
@@ -42,7 +43,7 @@ func (p *Progress) Clear() {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	if p.Bar != nil {
-		_ = p.Bar.Clear() // at worst the log line follows the bar
+		_ = p.Bar.Clear() // if Clear fails, the log line follows the bar
 	}
 }
 
@@ -93,8 +94,8 @@ func (p *Progress) End() {
 	_ = p.Bar.Finish() // a failure to draw is harmless
 }
 
-// Counter shows the number of objects that a command has read: on a terminal with a
-// spinner, otherwise with a log line every LogInterval.
+// Counter shows the number of objects that a command has read. On a terminal it shows a
+// spinner. Otherwise it writes a log line every LogInterval.
 type Counter struct {
 	log  *slog.Logger
 	bar  *Progress
@@ -109,7 +110,7 @@ func NewCounter(log *slog.Logger, bar *Progress) *Counter {
 	return &Counter{log: log, bar: bar, last: time.Now()}
 }
 
-// Show shows a number of objects and further pairs of name and count.
+// Show shows the number of objects. The arguments counts are pairs of a name and a count.
 func (c *Counter) Show(objects int64, counts ...any) {
 	if !c.bar.Shown {
 		if time.Since(c.last) >= LogInterval {

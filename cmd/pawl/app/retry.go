@@ -10,9 +10,9 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// Retry calls do until it succeeds, ctx ends, the limit passes, or retryable returns
-// false for its error. A negative limit means no limit. Retry prints once that it waits
-// for the store.
+// Retry calls do until it succeeds, ctx ends, the limit passes, or retryable returns false for
+// its error. A negative limit means no limit. Before the first retry, Retry prints a message
+// that it is waiting for the store.
 func (a *App) Retry(ctx context.Context, limit time.Duration, retryable func(error) bool, do func() error) error {
 	printed := false
 	for began := time.Now(); ; {

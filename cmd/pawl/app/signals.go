@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/action/execaction"
 )
 
-// repeatWindow is the time within which signals count as one, because a terminal, a
-// wrapper and a service manager may each forward the same Ctrl-C.
+// repeatWindow is the time within which several signals count as one. A terminal, a wrapper and
+// a service manager may each forward the same Ctrl-C.
 const repeatWindow = 500 * time.Millisecond
 
 // UntilSignal returns a context that ends at the first SIGINT or SIGTERM. A second

@@ -19,8 +19,8 @@ func AddStoreFlags(cmd *cobra.Command, endpoint *string) {
 		"`URL` of the object store (default: the configuration's objects.endpoint, then AWS_ENDPOINT_URL, then Amazon S3)")
 }
 
-// Store returns the object store at endpoint. If endpoint is empty, it uses the
-// configuration file, or, without a file, the environment.
+// Store returns the object store at endpoint. If endpoint is empty, it uses the configuration
+// file. If there is no file either, it uses the environment.
 func (a *App) Store(ctx context.Context, endpoint string) (*s3bucket.Store, error) {
 	if endpoint == "" {
 		c, err := a.OptionalConfig()
@@ -32,7 +32,8 @@ func (a *App) Store(ctx context.Context, endpoint string) (*s3bucket.Store, erro
 		}
 		endpoint = cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	}
-	// Path style, as the AWS tools do: few other stores have a host name per bucket.
+	// Use path style, as the AWS tools do, because few other stores have a host name per
+	// bucket.
 	s, err := s3bucket.New(ctx, s3bucket.Config{Endpoint: endpoint, PathStyle: endpoint != ""})
 	if err != nil {
 		return nil, Misconfigured(err)

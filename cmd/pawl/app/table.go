@@ -9,7 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// PlainTable separates columns with spaces only, so that grep and cut work.
+// PlainTable separates columns with spaces only, so that grep and cut can process the output.
 var PlainTable = func() table.Style {
 	s := table.StyleDefault
 	s.Name = "plain"
@@ -37,8 +37,8 @@ func OneLine(s string, width int) string {
 // objectWidth is the maximum length of an object on a terminal, in characters.
 const objectWidth = 60
 
-// Shorten cuts the middle out of a long object on a terminal, because keys often differ
-// at the end.
+// Shorten removes the middle of a long object on a terminal, because keys often differ at the
+// end.
 func Shorten(object string, width int) string {
 	r := []rune(object)
 	if width == 0 || len(r) <= objectWidth {

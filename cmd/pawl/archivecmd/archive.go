@@ -56,9 +56,9 @@ others continue, and the command exits with 1 when it stops.`,
 	}
 }
 
-// withArchives opens the named archives, or all archives if there are no names, with the
-// ledger that open returns. It calls do with them and with a context that a signal
-// cancels. Log lines go to logTo.
+// withArchives opens the archives with the given names, or all archives if names is empty. The
+// function open provides the ledger. withArchives calls do with the archives and with a context
+// that a signal cancels. It logs to logTo.
 func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []string, open func(parts.Ledger, context.Context) (store.Store, error), do func(context.Context, []*archive.Archive) error) (err error) {
 	log, err := a.Logger(logTo, slog.LevelInfo)
 	if err != nil {
@@ -148,8 +148,8 @@ func chooseArchives(c *config.Config, names []string) (chosen []int, err error) 
 	return chosen, nil
 }
 
-// runArchives runs all archives until ctx ends. If there are several and one fails, the
-// exit code is 1.
+// runArchives runs all archives until ctx ends. If one of several archives fails, the exit code
+// is 1.
 func runArchives(ctx context.Context, list []*archive.Archive) error {
 	r := archive.Runner{Archives: list}
 	err := r.Run(ctx)
@@ -159,7 +159,7 @@ func runArchives(ctx context.Context, list []*archive.Archive) error {
 	return exitError(err)
 }
 
-// exitError maps errors of configuration to the exit code 2.
+// exitError gives errors in the configuration the exit code 2.
 func exitError(err error) error {
 	for _, kind := range []error{archive.ErrLostRegisters, archive.ErrLostClaim, archive.ErrClaimed, archive.ErrDenied, archive.ErrNoStream} {
 		if errors.Is(err, kind) {

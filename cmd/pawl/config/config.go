@@ -11,10 +11,9 @@ package config
 
 // File is the whole configuration.
 type File struct {
-	// Storage of the rows: "sqlite:FILE", "postgres://USER@HOST/DATABASE" or
-	// "dynamodb://TABLE" for workers on several machines, or "memory", which is lost when
-	// the process ends. A relative FILE is relative to the folder of this file. Default:
-	// "sqlite:pawl.db".
+	// Storage of the rows. "sqlite:FILE" is a file; a relative FILE is relative to the folder
+	// of this file. Use "postgres://USER@HOST/DATABASE" or "dynamodb://TABLE" for workers on
+	// several machines. "memory" is lost when the process ends. Default: "sqlite:pawl.db".
 	Ledger Ledger `yaml:"ledger"`
 	// The object store.
 	Objects Objects `yaml:"objects"`
@@ -69,19 +68,19 @@ type Source struct {
 
 // Pipeline is one effect on a set of objects.
 type Pipeline struct {
-	// Letters a-z, digits, "-", "_" and "."; at most 64.
+	// Name of the pipeline: letters a-z, digits, "-", "_" and "."; at most 64 characters.
 	Name string `yaml:"name" jsonschema:"required"`
-	// The objects of the pipeline.
+	// Objects that the pipeline processes.
 	Match Match `yaml:"match" jsonschema:"required"`
 	// Source of truth for an object: the current state of the store (the default), or the
 	// event alone.
 	Order Order `yaml:"order" jsonschema:"enum=store,enum=event"`
-	// Unit of work: the object, of which only the latest version counts (the default), or
-	// each version.
+	// Unit of work. With object (the default), only the latest version of an object counts.
+	// With version, Pawl processes each version.
 	Identity Identity `yaml:"identity" jsonschema:"enum=object,enum=version"`
-	// Maximum number of objects that the pipeline handles at the same time, in slots of its
-	// own. Default: one per two cores for images; other pipelines share the slots of the
-	// top-level concurrency.
+	// Maximum number of objects that the pipeline handles at the same time in its own slots.
+	// Default: one per two cores for images; other pipelines share the slots of the top-level
+	// concurrency.
 	Concurrency int `yaml:"concurrency"`
 
 	// One of the actions.
@@ -116,8 +115,8 @@ type Files struct {
 	// Maximum size of a file, at most 5TiB. Files above 5GiB need an upload in parts.
 	// Default: 1GiB.
 	MaxSize Size `yaml:"max_size"`
-	// Maximum time between the expiry of an upload's URL and the end of the upload. A later
-	// upload is lost, although the store answers 200. Default: 1h.
+	// Maximum time between the expiry of an upload's URL and the end of the upload. If an
+	// upload ends later, its bytes are lost, although the store responds with 200. Default: 1h.
 	LongestUpload Duration `yaml:"longest_upload"`
 	// Content types that browsers may display. Browsers download other files, because a
 	// script in a page or picture would run on the origin of the store. Default: image/jpeg,
@@ -132,8 +131,8 @@ type Files struct {
 
 // Archive stores the records of a stream in a bucket.
 type Archive struct {
-	// Letters a-z, digits, "-", "_" and "."; at most 64. The ledger stores the progress
-	// under this name.
+	// Name of the archive: letters a-z, digits, "-", "_" and "."; at most 64 characters. The
+	// ledger stores the progress under this name.
 	Name string `yaml:"name" jsonschema:"required"`
 	// The stream.
 	Kinesis Kinesis `yaml:"kinesis" jsonschema:"required"`
@@ -142,12 +141,12 @@ type Archive struct {
 	// Format of new objects: ndjson, ndjson.gz (the default), ndjson.zst, parquet,
 	// gz.parquet or zst.parquet.
 	Format string `yaml:"format"`
-	// First record of a new archive: trim_horizon (the default), latest, or a time such as
-	// 2026-01-02T15:04:05Z. Existing archives ignore it.
+	// Position of the first record of a new archive: trim_horizon (the default), latest, or a
+	// time such as 2026-01-02T15:04:05Z. Existing archives ignore this field.
 	From string `yaml:"from"`
-	// Size at which an object is complete, before compression. Default: 16MiB.
+	// Size at which Pawl completes an object, before compression. Default: 16MiB.
 	FlushBytes Size `yaml:"flush_bytes" was:"bytes"`
-	// Time after which an object is complete, from its first record. Default: 1m.
+	// Time after which Pawl completes an object, counted from its first record. Default: 1m.
 	FlushInterval Duration `yaml:"flush_interval" was:"age"`
 }
 
@@ -187,9 +186,9 @@ func (Identity) wants() string { return "object or version" }
 
 // Lambda configures a function of AWS Lambda. Other commands ignore it.
 type Lambda struct {
-	// "scheduled" if a schedule invokes the function every minute with {"pawl":"sweep"}. A
-	// message is then acknowledged when the ledger has stored it. With "none", the default,
-	// it is acknowledged when its objects are settled.
+	// "scheduled" if a schedule invokes the function every minute with {"pawl":"sweep"}. The
+	// function then acknowledges a message as soon as the ledger has stored it. With "none",
+	// the default, the function acknowledges a message when its objects are settled.
 	Sweep LambdaSweep `yaml:"sweep" jsonschema:"enum=none,enum=scheduled"`
 	// Format of the notifications. Required for pipelines with order: event. Default: auto.
 	Dialect Dialect `yaml:"dialect"`
@@ -209,7 +208,7 @@ type Lease struct {
 	TTL Duration `yaml:"ttl"`
 	// Maximum difference between the clocks of two machines. Default: 5s.
 	Skew Duration `yaml:"skew"`
-	// Maximum time until a write lands whose response was lost. Default: 15m.
+	// Maximum time until the store applies a write whose response was lost. Default: 15m.
 	LateWriteWindow Duration `yaml:"late_write_window" was:"horizon"`
 }
 
@@ -221,8 +220,8 @@ type Retry struct {
 	Base Duration `yaml:"base"`
 	// Maximum back-off. Default: 5m.
 	Max Duration `yaml:"max"`
-	// Time for which attempts do not count while the receiver of a pipeline is down.
-	// Default: 24h.
+	// Time during which attempts do not count if the receiver of a pipeline is down. Default:
+	// 24h.
 	Outage Duration `yaml:"outage"`
 }
 
@@ -240,9 +239,9 @@ type Audit struct {
 	RowRetention Duration `yaml:"row_retention" was:"retain"`
 	// Maximum delay of a notification. Default: 24h.
 	MaxDelay Duration `yaml:"max_delay"`
-	// Rows that are purged after row_retention: rows of removed objects (the default), or all
-	// settled rows. Audits do not find losses of objects whose rows were purged. They skip
-	// objects without a row that are older than the purged rows.
+	// Rows that a purge deletes after row_retention: rows of removed objects (the default), or
+	// all settled rows. Audits do not find losses of objects whose rows were purged, and they
+	// skip objects that have no row and are older than the purged rows.
 	Purge Purge `yaml:"purge" jsonschema:"enum=removed,enum=settled"`
 }
 

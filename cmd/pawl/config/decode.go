@@ -11,14 +11,14 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// decoder decodes YAML into the types of this package. It collects errors with their
-// positions, and continues.
+// decoder decodes YAML into the types of this package. After an error it records the error with
+// its position and continues.
 type decoder struct {
 	table   *Table
 	lookup  func(string) (string, bool)
 	anchors map[string]ast.Node
 	where   map[string]place
-	ignored string // a top-level field whose errors are ignored
+	ignored string // top-level field in which errors are ignored
 	errs    []*Error
 }
 
@@ -73,7 +73,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 		}
 	}
 	if kind := v.Kind(); null && kind != reflect.Pointer && kind != reflect.Struct {
-		return // like a missing field
+		return // treat a null value like a missing field
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -162,7 +162,8 @@ func (d *decoder) scalar(n ast.Node, path, wants string, set func(string) error)
 	d.note(&Error{Line: p.line, Column: p.column, Path: path, What: err.Error(), unset: unset})
 }
 
-// scalarText returns the text of a scalar without quotes. A name may consist of digits.
+// scalarText returns the text of a scalar without quotes. It accepts a number as text, because
+// a name may consist of digits.
 func scalarText(n ast.Node) (string, bool) {
 	switch t := n.(type) {
 	case *ast.StringNode:
@@ -187,7 +188,7 @@ func shape(n ast.Node) string {
 	return "a single value"
 }
 
-// clip bounds a quotation from the file in an error.
+// clip shortens a text from the file that an error quotes.
 func clip(s string) string {
 	const limit = 60
 	if r := []rune(s); len(r) > limit {

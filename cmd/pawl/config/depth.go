@@ -5,9 +5,9 @@ import "bytes"
 // maxDepth bounds the nesting of collections within a line or within brackets.
 const maxDepth = 100
 
-// depth returns an upper bound of that nesting. The parser recurses into collections, and
-// its memory grows with the square of the depth. The size of the file bounds nesting by
-// indentation.
+// depth returns an upper bound of the nesting within a line or within brackets. The parser
+// recurses into collections, and its memory grows with the square of the depth. depth ignores
+// nesting by indentation, which the size of the file bounds.
 func depth(raw []byte) int {
 	deepest, brackets := 0, 0
 	for line := range bytes.Lines(raw) {
@@ -25,8 +25,8 @@ func depth(raw []byte) int {
 	return deepest
 }
 
-// entryMarks counts the entry marks at the beginning of a line. Each opens a collection:
-// "- - ? x" has three.
+// entryMarks counts the entry marks at the beginning of a line. Each mark opens a collection:
+// "- - ? x" has three marks.
 func entryMarks(line []byte) int {
 	marks := 0
 	for i, b := range line {

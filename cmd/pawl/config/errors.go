@@ -8,12 +8,12 @@ import (
 
 // Error is one error in a configuration.
 type Error struct {
-	Line   int    `json:"line,omitzero"`   // from 1; 0 for the whole file
-	Column int    `json:"column,omitzero"` // from 1, in characters
-	Path   string `json:"path,omitzero"`   // of the field, for example pipelines[1].image.width
+	Line   int    `json:"line,omitzero"`   // line number, from 1; 0 for the whole file
+	Column int    `json:"column,omitzero"` // column in characters, from 1
+	Path   string `json:"path,omitzero"`   // path of the field, for example pipelines[1].image.width
 	What   string `json:"message"`         // the problem and its solution
-	unset  bool   // an environment variable is not set
-	lacks  string // the missing required field
+	unset  bool   // whether the cause is an environment variable that is not set
+	lacks  string // name of the required field that is missing
 }
 
 func (e *Error) Error() string {
@@ -32,7 +32,7 @@ func (e *Error) compare(o *Error) int {
 	return cmp.Or(cmp.Compare(e.Line, o.Line), cmp.Compare(e.Column, o.Column))
 }
 
-// Errors are all errors in a configuration, at least one, in the order of the file.
+// Errors are all errors in a configuration, in the order of the file. There is at least one.
 type Errors struct {
 	File string
 	List []*Error

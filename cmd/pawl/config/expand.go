@@ -10,9 +10,9 @@ import (
 // variable matches ${NAME} and its escape.
 var variable = regexp.MustCompile(`\$?\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
-// These characters replace the braces of variables while the YAML is parsed. YAML would
-// parse the braces in {secret: ${X}} as a map. Each replaces one character, so that
-// columns stay correct.
+// These characters replace the braces of variables while the YAML is parsed. YAML would parse
+// the braces in {secret: ${X}} as a map. Each of them replaces one character, so that the
+// columns in errors stay correct.
 const (
 	openBrace  = '\uE000'
 	closeBrace = '\uE001'
@@ -32,8 +32,8 @@ func protect(raw string) (string, error) {
 	return variable.ReplaceAllStringFunc(raw, hideBraces.Replace), nil
 }
 
-// expand replaces ${NAME} with the value of the variable and $${ with ${. names are the
-// variables in order.
+// expand replaces ${NAME} with the value of the variable, and $${ with ${. It returns the names
+// of the variables in order.
 func expand(text string, lookup func(string) (string, bool)) (value string, names []string, err error) {
 	var out strings.Builder
 	for {

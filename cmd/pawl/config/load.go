@@ -17,7 +17,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// MaxFile is the maximum size of a file in bytes, enough for a thousand pipelines.
+// MaxFile is the maximum size of a file in bytes. A file of this size has room for a thousand
+// pipelines.
 const MaxFile = 256 << 10
 
 // Config is a decoded file with the positions of its fields.
@@ -58,8 +59,8 @@ func (t *Table) LoadArchives(name string, lookup func(string) (string, bool)) (*
 	})
 }
 
-// LoadWithoutSources is Load for commands with notifications from elsewhere. It ignores the
-// sources and their errors.
+// LoadWithoutSources is Load for commands that receive notifications in another way. It ignores
+// the sources and their errors.
 func (t *Table) LoadWithoutSources(name string, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := t.load(name, lookup, "sources", everything)
 	if err == nil {
@@ -150,8 +151,8 @@ func parse(name string, raw []byte) (ast.Node, error) {
 	return file.Docs[0].Body, nil
 }
 
-// At returns an error about a field, with its position in the file. If the file does not
-// have the field, it is the position of the enclosing field.
+// At returns an error about a field, with its position in the file. If the file does not have
+// the field, the error has the position of the enclosing field.
 func (c *Config) At(path string, err error) error {
 	e := &Error{Path: path, What: err.Error()}
 	p := near(c.where, path)

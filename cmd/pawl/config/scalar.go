@@ -23,7 +23,7 @@ type scalar interface {
 	wants() string
 }
 
-// errUnwanted is the error of parse if wants is a sufficient description.
+// errUnwanted is the error of parse if the text of wants describes the problem sufficiently.
 var errUnwanted = errors.New("unwanted")
 
 func oneOf[T ~string](v *T, text string, known ...string) error {
@@ -101,7 +101,7 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Location is a bucket and a prefix: s3://bucket/prefix/.
 type Location struct {
 	Bucket string
-	Prefix string // empty, or ending in "/"
+	Prefix string // prefix of the keys: empty, or ending in "/"
 }
 
 func (l *Location) parse(text string) error {

@@ -16,7 +16,7 @@ type Table struct {
 	Actions []Kind
 }
 
-// Kind is a kind of source or action. The file has a map under its name.
+// Kind is a kind of source or action. The file configures it with a map under the kind's name.
 type Kind struct {
 	Name string
 	// Config is a zero value of the struct into which the map is decoded. Its fields have
@@ -24,10 +24,11 @@ type Kind struct {
 	Config any
 }
 
-// LedgerKind is a kind of ledger. The file has a single value that begins with the name.
+// LedgerKind is a kind of ledger. The file configures it with a single value that begins with
+// the kind's name.
 type LedgerKind struct {
 	Name string
-	Form string // syntax: sqlite:FILE, or only the name
+	Form string // syntax of the value: sqlite:FILE, or only the name
 	// Parse parses the text after the name and the colon. A relative path is relative to
 	// dir, the folder of the file. The error must not contain the text, which may come from
 	// an environment variable.
@@ -37,7 +38,7 @@ type LedgerKind struct {
 // Part is a ledger, source or action of a kind in the table.
 type Part struct {
 	Kind   string `yaml:"-"`
-	Config any    `yaml:"-"` // has the type of the kind
+	Config any    `yaml:"-"` // configuration, with the type of the kind's Config
 
 	others []string // other kinds that the same map names
 }

@@ -15,11 +15,11 @@ const (
 	archivePrefix  = "clicks/"
 	archiveFormat  = "ndjson.gz"
 	archiveRecords = 6000
-	puttingSpan    = 4 * time.Second // the time in which the records are put
+	puttingSpan    = 4 * time.Second // time span in which the demo puts the records
 )
 
-// archiveConfigTemplate is the configuration that all workers share. Small objects and short leases
-// make changes visible in a short demo.
+// archiveConfigTemplate is the configuration that all workers share. Objects are small and
+// leases short, so that much happens in a short demo.
 const archiveConfigTemplate = `
 ledger: %s
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
@@ -43,9 +43,9 @@ type archiveScenario struct {
 	objects, records *endpoint
 }
 
-// RunArchive puts records into a stream, which worker processes store in a bucket. It kills a
-// worker while it stores an object, and checks that each record is stored once. It returns
-// [ErrWrong] if a check fails.
+// RunArchive puts records into a stream. Worker processes store the records in a bucket.
+// RunArchive kills one worker while that worker stores an object, and then checks that each
+// record is stored once. It returns [ErrWrong] if a check fails.
 func RunArchive(ctx context.Context, o Options) error {
 	return runScenario(ctx, o, []string{"archive", "run"}, func(s *demoRun) scenario {
 		return &archiveScenario{demoRun: s, report: &ArchiveReport{}, stream: newStream()}
@@ -87,7 +87,7 @@ func (s *archiveScenario) open(ctx context.Context) (err error) {
 	return err
 }
 
-// startWorker starts "pawl archive run", with its own access key.
+// startWorker starts "pawl archive run". Each worker has a different access key.
 func (s *archiveScenario) startWorker() (*worker, error) {
 	key := accessKeyOf(s.fleet.size() + 1)
 	return s.fleet.launch("", append(environment("", ""), "AWS_ACCESS_KEY_ID="+key))

@@ -48,7 +48,7 @@ func (s *archiveScenario) run(ctx context.Context) error {
 	return nil
 }
 
-// put puts records until their total is to.
+// put puts records until their total number is to.
 func (s *archiveScenario) put(ctx context.Context, to int) error {
 	const batch = 15
 	for s.report.Records.Put < to {
@@ -72,7 +72,7 @@ func (s *archiveScenario) killSender(ctx context.Context) error {
 	// Keep putting records, so that workers have objects to send.
 	go func() {
 		defer close(stopped)
-		_ = s.put(within, 2*archiveRecords/3) // the next call puts the remaining records
+		_ = s.put(within, 2*archiveRecords/3) // the next call of put puts the remaining records
 	}()
 	var key string
 	select {
@@ -115,7 +115,7 @@ func (s *archiveScenario) awaitStored(ctx context.Context) error {
 	return err
 }
 
-// checkWorkersRunning returns an error if a worker exited that was not killed.
+// checkWorkersRunning returns an error if a worker exited that the demo did not kill.
 func (s *archiveScenario) checkWorkersRunning() error {
 	for _, w := range s.fleet.all() {
 		if w != s.killed && w.Ended() {

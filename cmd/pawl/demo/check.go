@@ -17,10 +17,10 @@ import (
 // outputQuality is the default JPEG quality of outputs.
 const outputQuality = 85
 
-// Outputs is the result of the comparison of all outputs with all inputs.
+// Outputs compares all outputs with all inputs.
 type Outputs struct {
-	Right int `json:"right"` // outputs that are the grayscale of their input
-	Of    int `json:"of"`    // inputs
+	Right int `json:"right"` // number of outputs that are the grayscale of their input
+	Of    int `json:"of"`    // number of inputs
 	// Wrong describes each fault in a line.
 	Wrong []string `json:"wrong,omitempty"`
 }
@@ -55,8 +55,7 @@ func compare(inputs, outputs map[string][]byte) Outputs {
 
 func object(bucket, key string) string { return event.Object{Bucket: bucket, Key: key}.String() }
 
-// checkGray compares out, pixel by pixel, with the grayscale of in after encoding in the same
-// format.
+// checkGray encodes the grayscale of in in its format and compares it with out, pixel by pixel.
 func checkGray(in, out []byte) error {
 	picture, format, err := image.Decode(bytes.NewReader(in))
 	if err != nil {
@@ -106,7 +105,8 @@ func samePixels(got, want image.Image) error {
 	return nil
 }
 
-// gray returns the luma of a picture: that of the JPEG, or else that of each pixel.
+// gray returns the luma of a picture. For a JPEG it returns the stored luma, otherwise the luma
+// of each pixel.
 func gray(m image.Image) *image.Gray {
 	b := m.Bounds()
 	out := image.NewGray(b)

@@ -24,12 +24,12 @@ const (
 	ledgerFile = "ledger.db"
 )
 
-// suffixes are the suffixes of the keys that the pipeline matches.
+// suffixes are the key suffixes of the objects that the pipeline processes.
 var suffixes = []string{".jpg", ".jpeg", ".png", ".gif", ".webp", ".JPG", ".JPEG", ".PNG"}
 
-// configTemplate is the configuration that all workers share. Leases are short, so that a killed
-// worker's objects are taken over during the demo. The late-write window is short as well, so that
-// verifications run during the demo.
+// configTemplate is the configuration that all workers share. Leases are short, so that another
+// worker takes over the objects of a killed worker during the demo. The late-write window is
+// short, so that verifications run during the demo.
 const configTemplate = `
 ledger: %s
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
@@ -51,11 +51,11 @@ func writeConfig(dir, store string) error {
 	return os.WriteFile(filepath.Join(dir, configFile), []byte(text), 0o600)
 }
 
-// quoted returns a text as a YAML scalar without any substitution.
+// quoted returns a text as a YAML scalar in which the parser replaces no variable.
 func quoted(s string) string { return strings.ReplaceAll(strconv.Quote(s), "${", "$${") }
 
-// environment returns the environment of a worker: that of this process, but with the demo's store
-// and keys instead of Amazon's.
+// environment returns the environment of a worker. It is the environment of this process, but
+// with the store and the keys of the demo.
 func environment(listen, token string) []string {
 	var env []string
 	for _, v := range os.Environ() {

@@ -42,16 +42,16 @@ type filesScenario struct {
 
 	front    *frontend
 	store    *store
-	endpoint *endpoint // of the page, the services and the store
+	endpoint *endpoint // serves the page, the services and the store
 	client   *rig.FilesClient
 	index    *files.Index
 
-	mu sync.Mutex // held while concurrent clients write the report
+	mu sync.Mutex // clients hold it while they write the report
 }
 
-// RunFiles lets clients upload and delete pictures through service processes, with PUTs of wrong
-// bytes, lost notifications, retries, interrupted uploads, and a killed service. Then it checks
-// that index and bucket agree. It returns [ErrWrong] if they do not.
+// RunFiles lets clients upload and delete pictures through service processes. Clients send
+// wrong bytes, repeat requests and interrupt uploads. The demo loses notifications and kills a
+// service. Then it checks that index and bucket agree. It returns [ErrWrong] if they do not.
 func RunFiles(ctx context.Context, o Options) error {
 	return runScenario(ctx, o, []string{"files", "serve"}, func(s *demoRun) scenario {
 		s.relay = newRelay(o.Seed, s.token, s.fleet.webhooks)

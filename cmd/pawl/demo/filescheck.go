@@ -59,8 +59,8 @@ func (s *filesScenario) checkIndex(ctx context.Context) error {
 	return nil
 }
 
-// compare counts the files with the expected state. It removes their rows and objects from its
-// arguments, and reports the remaining ones.
+// compare counts the files whose row and objects match the expected state. It removes these
+// rows and objects from its arguments, and reports the remaining ones.
 func (s *filesScenario) compare(rows map[string]files.File, objects map[string][]byte) {
 	r := &s.report.Files
 	for _, a := range s.uploads {
@@ -85,12 +85,13 @@ func (s *filesScenario) compare(rows map[string]files.File, objects map[string][
 			r.Right++
 		}
 	}
-	// A killed service may have begun an upload that its client then began again.
+	// A killed service may have begun an upload. The client then began the upload again at
+	// another service.
 	maps.DeleteFunc(rows, func(_ string, f files.File) bool { return f.State == files.Expired })
 	for id, f := range rows {
 		s.reportWrong("%s is %s, but no client uploaded it", id, f.State)
 	}
-	// A killed service may have left objects of its store check, which another service removes
+	// A killed service may have left objects of its store check. Another service removes them
 	// after an hour.
 	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, filesPrefix+files.ProbeFolder) })
 	for key := range objects {

@@ -37,7 +37,7 @@ func (s *filesScenario) runClient(ctx context.Context, a *clientFile) error {
 	return s.afterUpload(ctx, a, to)
 }
 
-// begin begins the upload, and plans the handling of the store's notification.
+// begin begins the upload. It also plans how the relay handles the store's notification.
 func (s *filesScenario) begin(ctx context.Context, a *clientFile) (*rig.SignedURL, error) {
 	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *filesScenario) afterUpload(ctx context.Context, a *clientFile, to *rig.
 	case deletedEarly:
 		return nil // the file stays deleted
 	case unnotified:
-		a.state = files.Indexed // after the audit
+		a.state = files.Indexed // the state that the audit should set
 		return nil
 	case completed:
 		a.state = files.Indexed
@@ -113,7 +113,8 @@ func (s *filesScenario) awaitVisible(ctx context.Context, a *clientFile) error {
 	})
 }
 
-// checkedCall sends a request about the file, and checks the status and the state in the answer.
+// checkedCall sends a request about the file. It checks the status and the file's state in the
+// response.
 func (s *filesScenario) checkedCall(ctx context.Context, a *clientFile, method, what string) error {
 	f, status, err := s.client.Call(ctx, method, "/v1/files/"+a.id+what, nil, nil)
 	if err != nil {
@@ -126,7 +127,7 @@ func (s *filesScenario) checkedCall(ctx context.Context, a *clientFile, method, 
 	return nil
 }
 
-// deleteFile deletes the file, and checks that it is hidden at once.
+// deleteFile deletes the file. It checks that listings hide the file immediately.
 func (s *filesScenario) deleteFile(ctx context.Context, a *clientFile) error {
 	a.state = files.Deleted
 	s.updateReport(func(r *FilesReport) { r.Uploads.Deleted++ })
@@ -138,7 +139,8 @@ func (s *filesScenario) deleteFile(ctx context.Context, a *clientFile) error {
 	return err
 }
 
-// beginAgain repeats the request of the upload, and checks that the answer has the same file.
+// beginAgain repeats the request that began the upload. It checks that the response has the
+// same file.
 func (s *filesScenario) beginAgain(ctx context.Context, a *clientFile) error {
 	s.updateReport(func(r *FilesReport) { r.Uploads.Repeated++ })
 	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
@@ -151,7 +153,8 @@ func (s *filesScenario) beginAgain(ctx context.Context, a *clientFile) error {
 	return nil
 }
 
-// sendWrongPuts sends PUTs that differ from the promise.
+// sendWrongPuts sends PUT requests whose bytes or headers differ from those that the client
+// announced.
 func (s *filesScenario) sendWrongPuts(ctx context.Context, a *clientFile, to *rig.SignedURL) error {
 	other := bytes.Clone(a.body)
 	other[len(other)/2] ^= 1
@@ -169,7 +172,8 @@ func (s *filesScenario) wantRefusedPut(ctx context.Context, a *clientFile, what 
 	return err
 }
 
-// uploadThroughService sends the bytes through the service: first half of them, then all.
+// uploadThroughService sends the bytes through the service. It first sends only half of them,
+// and then sends all.
 func (s *filesScenario) uploadThroughService(ctx context.Context, a *clientFile) error {
 	path := "/v1/files?entity=" + filesEntity
 	headers := map[string]string{"Content-Type": a.ContentType, "Idempotency-Key": a.key}
@@ -178,7 +182,7 @@ func (s *filesScenario) uploadThroughService(ctx context.Context, a *clientFile)
 		if err == nil && status < http.StatusInternalServerError {
 			return false, a.errorf("the first half of its bytes was answered with %d", status)
 		}
-		return err != nil, nil // a killed service answers at once
+		return err != nil, nil // a client gets an immediate error from a killed service
 	})
 	if err != nil {
 		return err

@@ -10,12 +10,12 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// expiryDay is longer than the undelete window and than the time for an upload.
+// expiryDay exceeds the undelete window and also the time for an upload.
 const expiryDay = 25 * time.Hour
 
-// advanceDay makes the index a day older: the bytes of deleted files are removed, and missing
-// uploads expire. A service checks due files when it starts, so the services are restarted until no
-// file is due.
+// advanceDay makes the rows of the index a day older. The services then remove the bytes of
+// deleted files, and expire uploads that have not arrived. A service checks due files when it
+// starts, so advanceDay restarts services until no file is due.
 func (s *filesScenario) advanceDay(ctx context.Context) error {
 	if err := s.backdateRows(ctx); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *filesScenario) advanceDay(ctx context.Context) error {
 	return nil
 }
 
-// backdateRows moves the times of all files that are pending or deleted back by a day.
+// backdateRows subtracts a day from the times of all pending and deleted files.
 func (s *filesScenario) backdateRows(ctx context.Context) error {
 	rows, err := s.rows(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *filesScenario) backdateRows(ctx context.Context) error {
 			if err == nil {
 				break
 			}
-			if errors.Is(err, files.ErrConflict) { // a service was faster
+			if errors.Is(err, files.ErrConflict) { // a service changed the row first
 				f, err = s.index.Load(ctx, f.ID)
 			}
 			if err != nil {

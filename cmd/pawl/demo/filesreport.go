@@ -18,23 +18,24 @@ type FilesReport struct {
 		Started int `json:"started"`
 		Killed  int `json:"killed"`
 	} `json:"services"`
-	// Healed counts files whose notification was lost.
+	// Healed counts files whose notification was lost and whose upload was completed in another
+	// way.
 	Healed struct {
-		Complete int `json:"complete"` // by a complete request of their client
+		Complete int `json:"complete"` // files that a complete request of the client completed
 		Audit    int `json:"audit"`
 	} `json:"healed"`
 	Files struct {
 		Visible int `json:"visible"`
-		Gone    int `json:"gone"`    // deleted, with their bytes removed
-		Expired int `json:"expired"` // their bytes did not arrive
-		// Right is the number of files with the expected state, and with or without bytes in the
-		// bucket accordingly.
+		Gone    int `json:"gone"`    // deleted files whose bytes a service removed
+		Expired int `json:"expired"` // files whose bytes did not arrive
+		// Right is the number of files that have the expected state and whose bytes the bucket
+		// has, or does not have, as expected.
 		Right int `json:"right"`
 		Of    int `json:"of"`
 		// Wrong describes each fault in a line.
 		Wrong []string `json:"wrong,omitempty"`
 	} `json:"files"`
-	// OK is true if index and bucket agree, and have the expected state.
+	// OK is true if index and bucket agree and every file has the expected state.
 	OK bool `json:"ok"`
 }
 

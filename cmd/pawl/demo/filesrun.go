@@ -71,7 +71,7 @@ func (s *filesScenario) upload(ctx context.Context) error {
 	return nil
 }
 
-// killService kills a service in mid-work, and starts another.
+// killService kills a service while it handles requests. Then it starts another service.
 func (s *filesScenario) killService(ctx context.Context, half <-chan struct{}) error {
 	select {
 	case <-half:
@@ -84,7 +84,8 @@ func (s *filesScenario) killService(ctx context.Context, half <-chan struct{}) e
 	return s.startReplacement(ctx)
 }
 
-// drain waits until all notifications are acknowledged that were not dropped.
+// drain waits until the services have acknowledged all notifications that the relay did not
+// drop.
 func (s *filesScenario) drain(ctx context.Context) error {
 	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		open, _ := s.relay.Open()

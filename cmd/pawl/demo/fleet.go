@@ -14,10 +14,10 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// fleet is the worker processes, including those that have ended.
+// fleet has all worker processes, including those that have ended.
 type fleet struct {
 	binary, dir, token string
-	command            []string // the command of each worker
+	command            []string // command line of each worker
 	probe              *http.Client
 
 	mu      sync.Mutex
@@ -27,7 +27,7 @@ type fleet struct {
 // worker is one process of this binary.
 type worker struct {
 	*rig.Process
-	number  int // from 1
+	number  int // number of the worker, from 1
 	webhook string
 	api     string // empty until the worker is ready
 }
@@ -42,13 +42,13 @@ func newFleet(binary, dir, token string, command ...string) *fleet {
 }
 
 const (
-	startTries   = 3 // another process may take the port first
+	startTries   = 3 // another process may take the port before the worker listens
 	startTimeout = 30 * time.Second
 )
 
 var errEndedEarly = errors.New("the worker exited during its start")
 
-// start starts a worker, and returns when its webhook answers.
+// start starts a worker. It returns when the worker's webhook responds.
 func (f *fleet) start(ctx context.Context) (w *worker, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("its webhook did not answer within %s", startTimeout))
 	defer cancel()
@@ -103,7 +103,7 @@ func (f *fleet) launch(webhook string, env []string) (*worker, error) {
 	return w, nil
 }
 
-// ready returns when the worker's webhook answers.
+// ready returns when the worker's webhook responds.
 func (f *fleet) ready(ctx context.Context, w *worker) error {
 	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {
 		if w.Ended() {
@@ -115,7 +115,7 @@ func (f *fleet) ready(ctx context.Context, w *worker) error {
 		}
 		res, err := f.probe.Do(req)
 		if err != nil {
-			return false, nil // not yet
+			return false, nil // the webhook does not respond yet
 		}
 		return res.StatusCode == http.StatusOK, res.Body.Close()
 	})
@@ -140,7 +140,7 @@ func (f *fleet) addresses(of func(*worker) string) (all []string) {
 	return all
 }
 
-// close terminates all workers, and kills those that do not end within the grace.
+// close terminates all workers. It kills the workers that do not end within the grace period.
 func (f *fleet) close(grace time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,15 +21,15 @@ var page embed.FS
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 
-// frontend is the one origin of the page, the services and the objects.
+// frontend serves the page, the services and the objects at a single origin.
 type frontend struct {
-	secret []byte // of tokens
+	secret []byte // signs the tokens
 	apis   func() []string
 	turn   atomic.Uint32
 }
 
-// handler serves pages of this origin, and programs on this machine. It rejects all requests of
-// other pages.
+// handler accepts requests of pages of this origin and of programs on this machine. It rejects
+// all requests of other pages.
 func (f *frontend) handler(store http.Handler) (http.Handler, error) {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
@@ -40,7 +40,8 @@ func (f *frontend) handler(store http.Handler) (http.Handler, error) {
 		"Content-Security-Policy": pagePolicy, "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 	}))
 	mux.HandleFunc("POST /token", f.token)
-	// The uploader chooses the type of an object, so the object must not run scripts here.
+	// The uploader chooses the content type of an object, so these headers prevent an object
+	// from running scripts at this origin.
 	objects := withHeaders(verifySigned(store), map[string]string{"Content-Security-Policy": "sandbox"})
 	mux.Handle("/"+filesBucket, objects)
 	mux.Handle("/"+filesBucket+"/", objects)
@@ -51,8 +52,8 @@ func (f *frontend) handler(store http.Handler) (http.Handler, error) {
 	return localOnly(redirectToAddress(http.NewCrossOriginProtection().Handler(mux)), true), nil
 }
 
-// redirectToAddress redirects a browser that uses another name of this machine to the address in
-// signed URLs, so that there is one origin.
+// redirectToAddress redirects a browser that uses another name of this machine to the address
+// in signed URLs. All requests then have the same origin.
 func redirectToAddress(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -76,20 +77,20 @@ func withHeaders(next http.Handler, headers map[string]string) http.Handler {
 	})
 }
 
-// rewrite sends a request to the next service in turn.
+// rewrite forwards a request to a service. It selects the services in turn.
 func (f *frontend) rewrite(p *httputil.ProxyRequest) {
-	host := "127.0.0.1:0" // refuses the connection, so that the client gets 502
+	host := "127.0.0.1:0" // no server listens there, so the client gets 502
 	if apis := f.apis(); len(apis) > 0 {
 		host = apis[int(f.turn.Add(1))%len(apis)]
 	}
 	p.SetURL(&url.URL{Scheme: "http", Host: host})
 }
 
-// tokenLife is the lifetime of the page's token.
+// tokenLife is the lifetime of the token that the page uses.
 const tokenLife = 10 * time.Minute
 
-// token issues the page's token for the services. The handler has already rejected requests of
-// other origins.
+// token issues a token for the page. The handler has already rejected requests of other
+// origins.
 func (f *frontend) token(w http.ResponseWriter, _ *http.Request) {
 	token, err := f.issue("page", tokenLife)
 	if err != nil {
@@ -98,7 +99,7 @@ func (f *frontend) token(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(map[string]any{"token": token, "entity": filesEntity}) // the client may be gone
+	_ = json.NewEncoder(w).Encode(map[string]any{"token": token, "entity": filesEntity}) // the client may have disconnected
 }
 
 func (f *frontend) issue(subject string, life time.Duration) (string, error) {

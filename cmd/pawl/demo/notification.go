@@ -55,7 +55,7 @@ func notification(c change) []byte {
 	return body
 }
 
-// formEncoded encodes a key as S3 does: as in a form, except for its slashes.
+// formEncoded encodes a key as S3 does. This is form encoding that leaves slashes unchanged.
 func formEncoded(key string) string {
 	return strings.ReplaceAll(url.QueryEscape(key), "%2F", "/")
 }

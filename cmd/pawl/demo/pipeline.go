@@ -18,13 +18,13 @@ type pipelineScenario struct {
 	endpoint        *endpoint
 	ledger          ledger.Store
 	inputs, outputs tally
-	// announcements are changes of outputs, and uploads that the pipeline does not match. They are
-	// sent only while the channel has room.
+	// announcements receives changes of outputs, and uploads that the pipeline does not match.
+	// A change is dropped if the channel is full.
 	announcements chan change
 }
 
-// Run carries notifications from an object store to worker processes with faults, kills one worker,
-// and checks the outputs. It returns [ErrWrong] if a check fails.
+// Run sends notifications from an object store to worker processes and injects faults. It kills
+// one worker and checks the outputs. It returns [ErrWrong] if a check fails.
 func Run(ctx context.Context, o Options) error {
 	return runScenario(ctx, o, []string{"run"}, func(s *demoRun) scenario {
 		s.relay = newRelay(o.Seed, s.token, s.fleet.webhooks)
@@ -66,7 +66,7 @@ func (s *pipelineScenario) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// onChange is called for every change in the store, and must not block.
+// onChange is called for every change in the store. It must not block.
 func (s *pipelineScenario) onChange(c change) {
 	switch c.bucket {
 	case inputBucket:

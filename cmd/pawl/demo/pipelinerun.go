@@ -15,7 +15,8 @@ const stepTimeout = time.Minute
 
 var (
 	errTimeout = errors.New("timed out")
-	// errUnsettled ends the wait, but not the demo, which reports the current state.
+	// errUnsettled ends the wait for the workers. The demo continues and reports the current
+	// state.
 	errUnsettled = errors.New("not all objects are settled")
 )
 
@@ -43,8 +44,8 @@ func (s *pipelineScenario) run(ctx context.Context) error {
 	return nil
 }
 
-// awaitSettled waits until the relay and the ledger have no pending work, and then prints the line.
-// It reports dead objects, and objects that do not settle in time.
+// awaitSettled waits until the relay and the ledger have no pending work. Then it prints the
+// line. It reports dead objects and objects that do not settle in time.
 func (s *pipelineScenario) awaitSettled(ctx context.Context, line string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, errTimeout)
 	defer cancel()
@@ -74,7 +75,8 @@ func (s *pipelineScenario) awaitSettled(ctx context.Context, line string) error 
 
 // unsettled lists the pending work, and the dead objects.
 func (s *pipelineScenario) unsettled(ctx context.Context) (waiting, dead []string, err error) {
-	// Check the relay first: its delivered notifications are in the ledger by now.
+	// Check the relay first: the ledger then already has the notifications that the relay has
+	// delivered.
 	open, failure := s.relay.Open()
 	rs, err := readRows(ctx, s.ledger)
 	if err != nil {

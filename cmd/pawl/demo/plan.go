@@ -12,12 +12,12 @@ import (
 
 // step is one change of the input bucket.
 type step struct {
-	at       time.Duration // since the first step
+	at       time.Duration // time of the change, counted from the first step
 	key      string
-	picture  *picture     // nil: the object is removed
-	handling rig.Handling // of its notification
-	// awaitsOutput delays the removal until the object has its output. One removal of each plan
-	// does so, so that on a slow machine some output is removed as well.
+	picture  *picture     // picture to upload; nil means that the step removes the object
+	handling rig.Handling // how the relay handles the notification
+	// awaitsOutput delays the removal until the object has its output. Each plan has one such
+	// removal, so that some output is removed even on a slow machine.
 	awaitsOutput bool
 }
 
@@ -25,20 +25,20 @@ type step struct {
 const (
 	photographs = 60
 	uploading   = 4 * time.Second // time span of the first uploads
-	rewriting   = 2 * time.Second // longest time between the upload of an object and its change
+	rewriting   = 2 * time.Second // longest time between the upload of an object and its next change
 	removable   = 300 * time.Millisecond
 )
 
-// objectKind is the sequence of changes of an object after its upload.
+// objectKind determines how the demo changes an object after its upload.
 type objectKind int
 
 const (
-	kept        objectKind = iota // no change
-	corrected                     // overwritten within 40 ms, so that the two notifications race
-	withdrawn                     // removed within 40 ms: the late notification of the upload must not restore the output
-	overwritten                   // overwritten later
+	kept        objectKind = iota // the object does not change
+	corrected                     // the object is overwritten within 40 ms, so that the two notifications race
+	withdrawn                     // the object is removed within 40 ms; the late notification of the upload must not restore the output
+	overwritten                   // the object is overwritten later
 	removed
-	returned // removed and uploaded again
+	returned // the object is removed and uploaded again
 )
 
 // objectKinds has the number of objects of each kind. All others are kept.
@@ -46,14 +46,14 @@ var objectKinds = map[objectKind]int{corrected: 10, withdrawn: 4, overwritten: 9
 
 // Number of notifications with each fault.
 const (
-	lostFirsts  = 2 // dropped, about an upload that no change follows
-	lostChanges = 3 // dropped, about an overwrite or a removal that no change follows
+	lostFirsts  = 2 // dropped notifications about uploads that no change follows
+	lostChanges = 3 // dropped notifications about overwrites or removals that no change follows
 	lostOthers  = 3
 	doubled     = 14
 	delayed     = 12
 )
 
-// plan draws the steps of a demo from its seed.
+// plan derives the steps of a demo from its seed.
 func plan(seed uint64) []step {
 	rng := rand.New(rand.NewPCG(seed, 0x7061776c))
 	kinds := make([]objectKind, 0, photographs)
@@ -72,8 +72,8 @@ func plan(seed uint64) []step {
 	return steps
 }
 
-// awaitOutput selects the last removal of an object that existed for a while and whose
-// notifications are not lost, and lets it wait for the output.
+// awaitOutput selects a removal that waits for the output. It is the last removal of an object
+// that existed for a while and whose notifications are not lost.
 func awaitOutput(steps []step) {
 	before, chosen := map[string]*step{}, (*step)(nil)
 	for i := range steps {
@@ -113,15 +113,15 @@ func stepsOf(rng *rand.Rand, s objectKind, key string) []step {
 	case returned:
 		steps = append(steps, remove(while()), put(instant()))
 	}
-	// The notifications race, so the first one is delayed until after the last one.
+	// The notifications race, so the relay delivers the first one after the last one.
 	if s == corrected || s == withdrawn {
 		steps[0].handling.Delay = randomDuration(rng, 200*time.Millisecond, 900*time.Millisecond)
 	}
 	return steps
 }
 
-// assignFaults distributes the faults of notifications. Each notification has at most one, in
-// addition to a small delay that all have.
+// assignFaults distributes the faults of notifications. All notifications have a small delay.
+// Each has at most one other fault.
 func assignFaults(rng *rand.Rand, steps []step) {
 	last := make(map[string]int)
 	count := make(map[string]int)
@@ -155,8 +155,7 @@ func randomDuration(rng *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(rng.Int64N(int64(high-low)))
 }
 
-// awkwardNames are names that break code which decodes keys twice or never, or cleans them like
-// paths.
+// awkwardNames break code that decodes keys twice or never, or that cleans keys like paths.
 var awkwardNames = []string{
 	"summer 2026/beach day.jpg",
 	"a+b=c & d.png",

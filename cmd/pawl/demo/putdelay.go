@@ -13,7 +13,8 @@ import (
 // killed.
 type putDelayer struct {
 	next http.Handler
-	// sender receives the access key of the delayed PUT, and answered its status.
+	// sender receives the access key of the delayed PUT. answered receives the status of its
+	// response.
 	sender   chan string
 	answered chan int
 
@@ -65,7 +66,7 @@ func (l *putDelayer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key, _, _ := strings.Cut(r.URL.Query().Get("X-Amz-Credential"), "/")
 	l.sender <- key
 	<-l.released
-	r = r.WithContext(context.WithoutCancel(r.Context())) // its sender is dead
+	r = r.WithContext(context.WithoutCancel(r.Context())) // the sender is dead, so its context would cancel the request
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	seen := &statusRecorder{ResponseWriter: w, code: http.StatusOK}
 	l.next.ServeHTTP(seen, r)

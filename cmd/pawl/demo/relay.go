@@ -12,19 +12,19 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// relay carries notifications from the store to the workers, with the faults of a plan.
+// relay delivers notifications from the store to the workers. It injects the faults of a plan.
 type relay struct {
 	*rig.Relay
 	client *http.Client
 	token  string
 
 	mu       sync.Mutex
-	plan     map[string][]rig.Handling // by object, in the order of its changes
-	verdicts source.Verdicts           // of all acknowledgements
+	plan     map[string][]rig.Handling // planned handling by object key, in the order of the changes
+	verdicts source.Verdicts           // sum of the verdicts in all acknowledgements
 }
 
-// newRelay returns a relay that handles notifications as planned by expect, and all others without
-// faults.
+// newRelay returns a relay. It handles notifications as expect has planned, and all others
+// without faults.
 func newRelay(seed uint64, token string, workers func() []string) *relay {
 	r := &relay{
 		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: rig.Senders}},
@@ -41,7 +41,8 @@ func (r *relay) expect(key string, next ...rig.Handling) {
 	r.plan[key] = append(r.plan[key], next...)
 }
 
-// close drops all copies, and returns when no more are being sent.
+// close drops all copies that are not sent yet. It returns when the relay is sending no more
+// copies.
 func (r *relay) close() {
 	r.Close()
 	r.client.CloseIdleConnections()
@@ -78,7 +79,8 @@ func (r *relay) post(ctx context.Context, body []byte, webhook string) error {
 	return nil
 }
 
-// rejected returns how many events the workers rejected as duplicates, and as stale.
+// rejected returns the number of events that the workers rejected as duplicates, and the number
+// that they rejected as stale.
 func (r *relay) rejected() (duplicates, stale int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

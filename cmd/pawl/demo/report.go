@@ -20,9 +20,9 @@ type PipelineReport struct {
 	Workers       Workers      `json:"workers"`
 	Effects       Effects      `json:"effects"`
 	Outputs       Outputs      `json:"outputs"`
-	// Unsettled are the objects that did not settle. It should be empty.
+	// Unsettled lists the objects that did not settle. It should be empty.
 	Unsettled []string `json:"unsettled,omitempty"`
-	// OK is true if every output is right, and everything is settled.
+	// OK is true if every output is right and every object is settled.
 	OK bool `json:"ok"`
 }
 
@@ -35,10 +35,10 @@ type Workers struct {
 
 // Effects counts the effects of the workers.
 type Effects struct {
-	Committed  Changes `json:"committed"` // to the output bucket
+	Committed  Changes `json:"committed"` // changes that workers committed to the output bucket
 	Duplicates int     `json:"duplicates_refused"`
 	Stale      int     `json:"stale_refused"`
-	TakenOver  int     `json:"taken_over"` // from the killed worker
+	TakenOver  int     `json:"taken_over"` // objects that other workers took over from the killed worker
 	Healed     int     `json:"healed"`     // objects whose last notification was dropped
 }
 

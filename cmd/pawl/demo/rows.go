@@ -27,7 +27,7 @@ func readRows(ctx context.Context, s ledger.Store) (rows, error) {
 	return all, nil
 }
 
-// held returns the number of objects that a process has a lease on.
+// held returns the number of objects on which the process has a lease.
 func (rs rows) held(pid int) (n int) {
 	for _, r := range rs {
 		// An owner is host/pid/nonce.
@@ -38,7 +38,7 @@ func (rs rows) held(pid int) (n int) {
 	return n
 }
 
-// takenOver returns the number of leases that workers took over after another worker's end.
+// takenOver returns the number of leases that workers took over after another worker ended.
 func (rs rows) takenOver() (n int) {
 	for _, r := range rs {
 		for _, e := range r.History {
@@ -67,8 +67,8 @@ func (rs rows) unfinished(now time.Time) (waiting, dead []string) {
 	return waiting, dead
 }
 
-// newlyDead returns a line for each dead row that is not in known with its current fence. It adds
-// these rows to known, which is indexed by key.
+// newlyDead returns a line for each dead row that died since the last call. The map known has
+// the fence of each known dead row by key. newlyDead adds the new ones.
 func (rs rows) newlyDead(known map[string]int64) (lines []string) {
 	for _, key := range slices.Sorted(maps.Keys(rs)) {
 		r := rs[key]

@@ -15,17 +15,17 @@ import (
 // Options configure a demo. Listen and Terminal may be omitted.
 type Options struct {
 	Seed uint64
-	// Binary is the pawl program. The workers are processes of it.
+	// Binary is the path of the pawl program. The demo runs it for each worker.
 	Binary string
-	// Once ends the demo after its report. Otherwise, the demo keeps running for its user until the
-	// context ends.
+	// Once ends the demo after its report. Otherwise the demo keeps running until the context
+	// ends.
 	Once bool
 	// Listen is the address of the object store in the demo of pipelines, on this machine only.
 	// Default: a free port.
 	Listen string
-	// Out receives the progress, in lines for people.
+	// Out receives the progress as lines of text.
 	Out io.Writer
-	// Terminal enables progress bars, for an Out that is a terminal.
+	// Terminal enables progress bars. Set it if Out is a terminal.
 	Terminal bool
 	// Report is called once, after the last check.
 	Report func(Report) error
@@ -59,17 +59,18 @@ type demoRun struct {
 	screen     *screen
 	fleet      *fleet
 	killed     *worker
-	relay      *relay         // nil if the scenario has no notifications
-	closers    []func() error // called in reverse order, after relay and fleet have ended
+	relay      *relay         // nil if the scenario sends no notifications
+	closers    []func() error // functions that close calls in reverse order, after relay and fleet have ended
 }
 
-// scenario is the part of a demo that differs.
+// scenario is the part that differs between demos.
 type scenario interface {
-	// title returns the command, and the contents of the demo's folder.
+	// title returns the demo's command, and a description of the demo's folder.
 	title() (command, folder string)
 	// open starts the store and the first two workers.
 	open(ctx context.Context) error
-	// run makes the changes, injects the faults, waits and checks. Each step prints a line.
+	// run makes the changes, injects the faults, waits for the workers and checks the results.
+	// It prints a line for each step.
 	run(ctx context.Context) error
 	// result returns the report of run.
 	result() Report
@@ -77,9 +78,9 @@ type scenario interface {
 	stayUp(ctx context.Context) error
 }
 
-// runScenario runs a scenario with workers that run a command. All processes have ended when it
-// returns. It removes the demo's folder, unless it returns an error for which the logs may be
-// needed. That error names the folder.
+// runScenario runs a scenario with workers that run the given command. When it returns, all
+// processes have ended. It removes the demo's folder, unless the user may need the logs for the
+// returned error. The error then names the folder.
 func runScenario(ctx context.Context, o Options, command []string, begin func(*demoRun) scenario) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (s *demoRun) steps(ctx context.Context, sc scenario) error {
 	return sc.stayUp(ctx)
 }
 
-// close ends everything in reverse order of its start.
+// close ends everything in the reverse order of the start.
 func (s *demoRun) close() error {
 	s.screen.end()
 	if s.relay != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// screen prints the progress for people: one line for each completed step, and on a terminal a bar
-// for the current one.
+// screen prints the progress. It prints a line for each completed step, and, on a terminal, a
+// bar for the current step.
 type screen struct {
 	out      io.Writer
 	terminal bool
@@ -18,7 +18,6 @@ type screen struct {
 	bar *progressbar.ProgressBar
 }
 
-// printText prints a text unchanged.
 func (s *screen) printText(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,10 +25,8 @@ func (s *screen) printText(format string, args ...any) {
 	s.write(format, args...)
 }
 
-// done prints a line about a success.
 func (s *screen) done(format string, args ...any) { s.printText("  ✓ "+format+"\n", args...) }
 
-// failed prints a line about a failure.
 func (s *screen) failed(format string, args ...any) { s.printText("  ✗ "+format+"\n", args...) }
 
 // begin shows a new bar in place of the previous one.
@@ -45,16 +42,14 @@ func (s *screen) begin(what string, most int) {
 		progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish())
 }
 
-// progress moves the bar to n.
 func (s *screen) progress(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bar != nil {
-		_ = s.bar.Set(n) // the bar is only decoration
+		_ = s.bar.Set(n) // the demo does not depend on the bar
 	}
 }
 
-// end removes the bar.
 func (s *screen) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +64,7 @@ func (s *screen) clear() {
 	}
 }
 
-// write writes to a person. An error is ignored, because the reader may be gone.
+// write prints a text. It ignores errors, because the reader may have closed the stream.
 func (s *screen) write(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format, args...) }
 
 // plural returns a number with its noun.

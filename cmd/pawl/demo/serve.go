@@ -23,7 +23,8 @@ type endpoint struct {
 	ended  chan error
 }
 
-// serve listens on addr, a loopback address whose port may be 0, and rejects requests of web pages.
+// serve listens on addr and rejects requests of web pages. addr must be a loopback address. Its
+// port may be 0.
 func serve(ctx context.Context, addr string, api http.Handler) (*endpoint, error) {
 	return listen(ctx, addr, localOnly(api, false))
 }
@@ -68,9 +69,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// localOnly rejects requests of web pages, which a browser on this machine would send: requests
-// with an Origin, and requests to a host name other than localhost (DNS rebinding). If pages is
-// true, pages of this server are accepted.
+// localOnly rejects requests that a web page sends through a browser on this machine. These
+// requests have an Origin header, or a host name other than localhost (DNS rebinding). If pages
+// is true, localOnly accepts pages of this server.
 func localOnly(next http.Handler, pages bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -84,7 +85,7 @@ func localOnly(next http.Handler, pages bool) http.Handler {
 	})
 }
 
-// close shuts the server down, and aborts long requests.
+// close shuts the server down. It aborts requests that take too long.
 func (e *endpoint) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// deadPoll is the interval in which the ledger is checked for dead objects.
+// deadPoll is the interval between checks of the ledger for dead objects.
 const deadPoll = 500 * time.Millisecond
 
 const pipelineUsage = `
@@ -24,8 +24,8 @@ Ctrl-C ends the demo and removes all of this.
 
 `
 
-// stayUp prints usage and all changes in the store until ctx ends. It returns an error if the
-// ledger cannot be read.
+// stayUp prints how to use the demo, and then all changes in the store, until ctx ends. It
+// returns an error if it cannot read the ledger.
 func (s *pipelineScenario) stayUp(ctx context.Context) error {
 	s.dropAnnouncements()
 	s.screen.printText(pipelineUsage, accessKey, region, s.endpoint.url, inputBucket, inputPrefix, outputBucket, outputPrefix,
@@ -83,8 +83,8 @@ func (s *pipelineScenario) announce(c change) {
 	s.screen.done("%s %s", object(c.bucket, c.key), verb)
 }
 
-// mismatchReason returns the reason why the pipeline does not match an object of the input bucket,
-// or "" if it does.
+// mismatchReason returns why the pipeline does not match an object of the input bucket. It
+// returns "" if the pipeline matches.
 func mismatchReason(key string) string {
 	if !strings.HasPrefix(key, inputPrefix) {
 		return "the pipeline matches keys that begin with " + inputPrefix

@@ -21,28 +21,28 @@ const (
 	outputBucket = "photos-out"
 )
 
-// maxObject bounds the size of an object in bytes, because the store is in memory.
+// maxObject bounds the size of an object in bytes. The store keeps all objects in memory.
 const maxObject = 256 << 20
 
-// change is one write that the store applied.
+// change is one write or removal that the store applied.
 type change struct {
 	bucket, key string
 	removed     bool
-	existed     bool // before the change
+	existed     bool // whether the object existed before the change
 	etag        string
 	size        int64
 	at          time.Time
-	// order is greater than that of every change applied before.
+	// order is greater than the order of every earlier change.
 	order uint64
 }
 
 // store is the in-memory storage of gofakes3. It reports each change. It has no object versions.
 type store struct {
 	gofakes3.Backend
-	// onChange is called for each change, in order, and must not block.
+	// onChange is called for each change, in order. It must not block.
 	onChange func(change)
 
-	mu   sync.Mutex // held while a change is applied and reported
+	mu   sync.Mutex // the store holds it while it applies and reports a change
 	last uint64
 }
 
@@ -127,7 +127,8 @@ func (s *store) has(bucket, key string) bool {
 	return err == nil
 }
 
-// publish reports a change. Its order is the current time, increased if necessary.
+// publish reports a change. The order of a change is the current time, or more if the last
+// change had the same time.
 func (s *store) publish(c change) {
 	c.at = time.Now().UTC()
 	s.last = max(s.last+1, uint64(c.at.UnixNano()))

@@ -17,7 +17,8 @@ const (
 	streamShards = 4
 )
 
-// stream is a stream in memory with the part of the Kinesis API that reads and puts records.
+// stream is an in-memory stream. It implements the part of the Kinesis API that reads and puts
+// records.
 type stream struct {
 	created time.Time
 
@@ -29,7 +30,7 @@ type stream struct {
 // record is a record in the format of the API.
 type record struct {
 	SequenceNumber              string
-	ApproximateArrivalTimestamp float64 // seconds
+	ApproximateArrivalTimestamp float64 // Unix time in seconds
 	Data                        []byte
 	PartitionKey                string
 }
@@ -102,7 +103,7 @@ func (s *stream) list(*request) (any, error) {
 	return map[string]any{"Shards": shards}, nil
 }
 
-// iterator returns the number of a shard and a position in it.
+// iterator returns the number of a shard and a position in that shard.
 func (s *stream) iterator(in *request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 
 // Changes counts the changes of a bucket, as its store saw them.
 type Changes struct {
-	Put         int `json:"put"` // new objects
+	Put         int `json:"put"` // number of new objects
 	Overwritten int `json:"overwritten"`
 	Removed     int `json:"removed"`
 }

@@ -107,7 +107,7 @@ func (s *pipelineScenario) sendChange(ctx context.Context, client *http.Client, 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = res.Body.Close() }() // it was only read from
+	defer func() { _ = res.Body.Close() }() // the client only read from it
 	if answer, err := io.ReadAll(res.Body); err != nil || res.StatusCode != want {
 		return fmt.Errorf("%s %s: the store answered %s: %s", method, object(inputBucket, step.key), res.Status, answer)
 	}

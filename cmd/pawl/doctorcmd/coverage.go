@@ -14,16 +14,16 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
-// coverage is the coverage of one pipeline by the bucket's notification configuration.
+// coverage describes whether the bucket's notifications cover the objects of one pipeline.
 type coverage struct {
 	Pipeline string   `json:"pipeline"`
 	Created  level    `json:"created"`
 	Removed  level    `json:"removed"`
-	To       []string `json:"to,omitempty"` // destinations
+	To       []string `json:"to,omitempty"` // destinations of the notifications
 	Detail   string   `json:"detail,omitempty"`
 }
 
-// level is the level of coverage: yes, partly, no or unknown.
+// level states how much is covered: yes, partly, no or unknown.
 type level string
 
 const (
@@ -39,7 +39,8 @@ var (
 	removedEvents = []string{"s3:ObjectRemoved:Delete", "s3:ObjectRemoved:DeleteMarkerCreated"}
 )
 
-// checkCoverage compares the notification configuration of a bucket with its pipelines.
+// checkCoverage compares the notification configuration of a bucket with the pipelines that
+// read the bucket.
 func checkCoverage(ctx context.Context, store *s3bucket.Store, name string, pipelines []config.Pipeline) (all []coverage) {
 	var mine []config.Pipeline
 	for _, p := range pipelines {
@@ -95,7 +96,7 @@ func judgeCoverage(notifications []s3bucket.Notification, p config.Pipeline) cov
 						continue
 					}
 					if t := coversKeys(n, p.Match.Prefix, suffix); t != levelNone {
-						best = max(best, t) // relies on "no" < "partly" < "yes"
+						best = max(best, t) // relies on the order "no" < "partly" < "yes" of the texts
 						h.To = append(h.To, n.To)
 					}
 				}
@@ -116,7 +117,7 @@ func judgeCoverage(notifications []s3bucket.Notification, p config.Pipeline) cov
 	return h
 }
 
-// combine returns the common level, or levelPartial if the levels differ.
+// combine returns the level that all elements have. If they differ, it returns levelPartial.
 func combine(all []level) level {
 	if slices.Min(all) == slices.Max(all) {
 		return all[0]
@@ -132,8 +133,7 @@ func coversEvent(n s3bucket.Notification, event string) bool {
 	})
 }
 
-// coversKeys returns the level at which a notification covers the keys with a prefix and a
-// suffix.
+// coversKeys returns how much of the keys with a prefix and a suffix a notification covers.
 func coversKeys(n s3bucket.Notification, prefix, suffix string) level {
 	switch {
 	case strings.HasPrefix(prefix, n.Prefix) && strings.HasSuffix(suffix, n.Suffix):

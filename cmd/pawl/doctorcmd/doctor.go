@@ -1,4 +1,5 @@
-// Package doctorcmd contains the command doctor, and the stored results of its checks.
+// Package doctorcmd contains the command doctor. It also stores the results of the command's
+// checks.
 package doctorcmd
 
 import (

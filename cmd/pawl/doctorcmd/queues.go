@@ -17,7 +17,7 @@ import (
 type queue struct {
 	Queue      string `json:"queue"`
 	MaxMessage int64  `json:"max_message_bytes,omitempty"`
-	Accepts    level  `json:"accepts"` // yes, no or unknown
+	Accepts    level  `json:"accepts"` // whether the queue accepts the longest notification: yes, no or unknown
 	Detail     string `json:"detail,omitempty"`
 }
 
@@ -43,7 +43,7 @@ func queues(ctx context.Context, _ *app.App, log *slog.Logger, sources []config.
 	return all
 }
 
-// rejecting reports whether a queue loses long notifications.
+// rejecting reports whether a queue rejects long notifications, which are then lost.
 func rejecting(all []queue) bool {
 	return slices.ContainsFunc(all, func(q queue) bool { return q.Accepts == levelNone })
 }

@@ -21,7 +21,7 @@ import (
 // checkMaxAge is the age at which a successful check of a store expires.
 const checkMaxAge = 7 * 24 * time.Hour
 
-// The uses that a store is checked for.
+// Uses for which the command checks a store.
 const (
 	useLocks    = "locks"    // locks and updates
 	useListings = "listings" // semaphores and shared locks
@@ -30,18 +30,19 @@ const (
 // ErrUnsafe is returned if doctor found that a store is not safe for a feature.
 var ErrUnsafe = errors.New("not safe")
 
-// cleanUpTime is the time in which a cancelled proof removes its object.
+// cleanUpTime is the time that a cancelled proof has to remove its object.
 const cleanUpTime = 2 * time.Second
 
-// proofTimeout bounds a proof, so that the caller can repeat a proof whose responses are lost.
+// proofTimeout bounds one attempt at a proof. If the responses of an attempt are lost, the
+// caller can try again.
 const proofTimeout = time.Minute
 
 var errProofTimeout = fmt.Errorf("%w: no response within %v", bucket.ErrUnavailable, proofTimeout)
 
-// OpenProven returns the bucket of an object after it proved that the store is safe for
-// locks and updates, or read a stored proof. listing, if set, is a feature that needs
-// listings: OpenProven then also rejects a store whose listings doctor has found stale.
-// It returns at most 2 s after ctx ended.
+// OpenProven returns the bucket of an object after it has checked that the store is safe for
+// locks and updates. It either sends test requests or reads a stored result. If listing is set,
+// it is the name of a feature that needs listings, and OpenProven also rejects a store whose
+// listings doctor has found stale. OpenProven returns at most 2 s after ctx ended.
 func OpenProven(ctx context.Context, a *app.App, endpoint string, o event.Object, listing string) (*lock.Bucket, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, proofTimeout, errProofTimeout)
 	defer stop()
@@ -67,7 +68,8 @@ func OpenProven(ctx context.Context, a *app.App, endpoint string, o event.Object
 	}
 }
 
-// prove proves the store unless a stored check exists. It writes next to the object.
+// prove tests the store unless a stored result exists. It writes test objects next to the
+// object.
 func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, listing string) (*lock.Bucket, error) {
 	store, err := a.Store(ctx, endpoint)
 	if err != nil {
@@ -82,7 +84,7 @@ func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, lis
 	b, err := lock.Open(ctx, store, o.Bucket, o.Key[:strings.LastIndex(o.Key, "/")+1])
 	switch {
 	case err == nil:
-		// The doctor of another process may have rejected the store in the meantime.
+		// In the meantime, doctor may have rejected the store in another process.
 		if _, err := c.allows(endpoint, listing); err != nil {
 			return nil, err
 		}
@@ -97,9 +99,10 @@ func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, lis
 // file for each use, with the time of the check and the reason if the store is not safe.
 type storeCheck struct{ endpoint, bucket string } // an empty endpoint is Amazon S3
 
-// allows reports whether a stored check found the store safe for locks. The error matches
-// ErrUnsafe if doctor rejected the store for locks, or for listing, a feature that needs
-// listings, if it is set.
+// allows reports whether a stored result says that the store is safe for locks. If doctor
+// rejected the store for locks, the error matches ErrUnsafe. If listing is set, it is the name
+// of a feature that needs listings, and the error also matches ErrUnsafe if doctor rejected the
+// store for listings.
 func (c storeCheck) allows(endpoint, listing string) (fit bool, err error) {
 	what := "locks and updates"
 	at, why, fit := c.load(useLocks, time.Now())
@@ -128,7 +131,7 @@ func (c storeCheck) update(r *doctor.Report) (err error) {
 		case safety != "":
 			c.save(use, why, time.Now())
 		case fit:
-			c.save(use, "", time.Time{}) // expired
+			c.save(use, "", time.Time{}) // a zero time marks the success as expired
 		}
 		if _, _, fit := c.load(use, time.Now()); fit && safety != doctor.Safe {
 			name, nameErr := c.file(use)
@@ -147,9 +150,9 @@ func (c storeCheck) file(use string) (string, error) {
 	return filepath.Join(dir, "pawl", "stores", hex.EncodeToString(sum[:16])+"-"+use), nil
 }
 
-// load reads a stored check. fit is true if the check is not expired and the store is safe.
-// why is the reason of a rejection, which does not expire. load ignores files that are
-// unreadable or incomplete.
+// load reads a stored result. fit is true if the store is safe and the result has not expired.
+// why is the reason of a rejection, which does not expire. load ignores unreadable and
+// incomplete files.
 func (c storeCheck) load(use string, now time.Time) (at time.Time, why string, fit bool) {
 	name, err := c.file(use)
 	if err != nil {
@@ -167,7 +170,7 @@ func (c storeCheck) load(use string, now time.Time) (at time.Time, why string, f
 }
 
 // save stores a success, or the reason of a rejection. It ignores errors, because the next
-// command then proves the store again.
+// command then tests the store again.
 func (c storeCheck) save(use, why string, now time.Time) {
 	name, err := c.file(use)
 	if err == nil && os.MkdirAll(filepath.Dir(name), 0o700) == nil {

@@ -73,7 +73,7 @@ func runAudit(ctx context.Context, a *app.App, o files.AuditOptions) error {
 	})
 }
 
-// tools are the objects that audit and rebuild need.
+// tools holds what audit and rebuild need.
 type tools struct {
 	*app.Runtime
 	server *server.Server

@@ -1,4 +1,5 @@
-// Package filescmd contains the commands that serve, audit, sweep and rebuild files, issue tokens, and start their demo.
+// Package filescmd contains the commands that serve, audit, sweep and rebuild files, issue
+// tokens, and run the demo of files.
 package filescmd
 
 import (
@@ -91,7 +92,7 @@ func runServe(ctx context.Context, a *app.App) (err error) {
 	return explainForgeable(m.Config, s.Run(ctx))
 }
 
-// explainForgeable adds the remedy to an error about forged uploads.
+// explainForgeable adds a remedy to an error about uploads with forged signatures.
 func explainForgeable(c *config.Config, err error) error {
 	if !errors.Is(err, s3objects.ErrForgeable) {
 		return err
@@ -128,9 +129,9 @@ func resolvePath(m *app.Runtime, path string) string {
 	return filepath.Join(filepath.Dir(m.Config.Name()), path)
 }
 
-// openIndex opens the store of the index: an SQLite file, or PostgreSQL or DynamoDB if the
-// configuration names it or the ledger is there. If create is set, it creates missing files and
-// tables, except a DynamoDB table.
+// openIndex opens the store of the index. It is a SQLite file, or PostgreSQL or DynamoDB if the
+// configuration names such a database or the ledger uses it. If create is set, openIndex
+// creates missing files and tables, except a DynamoDB table.
 func openIndex(ctx context.Context, m *app.Runtime, create bool) (store.Store, error) {
 	at := m.Config.Files.Index.Reveal()
 	if ledger, ok := m.Config.Ledger.Config.(parts.Postgres); ok && at == "" {
@@ -149,7 +150,7 @@ func openIndex(ctx context.Context, m *app.Runtime, create bool) (store.Store, e
 		return postgres.Open(ctx, at)
 	case named && scheme == "dynamodb":
 		return parts.DynamoDB{URL: at}.Open(ctx)
-	case named: // the text may contain a password
+	case named: // do not print the text, because it may contain a password
 		return nil, errors.New("is not a database URL: use postgres://user:password@host:5432/database, dynamodb://table?region=eu-central-1, or a file name")
 	}
 	path := resolvePath(m, cmp.Or(at, "files.db"))
@@ -165,7 +166,7 @@ func openIndex(ctx context.Context, m *app.Runtime, create bool) (store.Store, e
 	return sqlite.Open(ctx, path)
 }
 
-// closeStore closes a store that was opened to check that it exists.
+// closeStore closes a store that the caller opened only to check that it exists.
 func closeStore[S store.Store](s S, err error) error {
 	if err == nil {
 		err = s.Close()
@@ -191,7 +192,7 @@ func spoolDir(m *app.Runtime) string {
 	return dir
 }
 
-// newTokens returns the verifier of tokens. A remote key set is refreshed until ctx ends.
+// newTokens returns the verifier of tokens. It refreshes a remote key set until ctx ends.
 func newTokens(ctx context.Context, m *app.Runtime) (*filesapi.Tokens, error) {
 	c := m.Config.Files
 	claims := filesapi.Claims{Audience: c.Audience, Issuer: c.Issuer}

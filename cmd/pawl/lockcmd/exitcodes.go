@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// Exit codes of commands that run another command. They follow sysexits.h and the shells, and leave
-// small numbers to the other command.
+// Exit codes of commands that run another command. They follow sysexits.h and the conventions
+// of shells, so that small codes remain free for the other command.
 const (
 	exitUsage       = 64 // EX_USAGE
 	exitUnavailable = 69 // EX_UNAVAILABLE
@@ -29,7 +29,7 @@ const (
 	exitNoCommand   = 127
 )
 
-// errNotStarted means that the lock was lost before the command was started.
+// errNotStarted means that the lock was lost before pawl started the command.
 var errNotStarted = errors.New("the command was not started")
 
 // commandError is the failure of a command or filter that was run.
@@ -41,7 +41,6 @@ type commandError struct {
 func (e *commandError) Error() string { return e.err.Error() }
 func (e *commandError) Unwrap() error { return e.err }
 
-// usageError returns a failure with the exit code for wrong usage.
 func usageError(format string, args ...any) error {
 	return &app.Failure{Code: exitUsage, Err: fmt.Errorf(format, args...)}
 }
@@ -51,7 +50,7 @@ func flagUsageError(cmd *cobra.Command, err error) error {
 	return &app.Failure{Code: exitUsage, Err: app.FlagError(cmd, err), Hint: fmt.Sprintf("%q lists the flags", cmd.CommandPath()+" --help")}
 }
 
-// sysexit gives an error the exit code of a command that runs another command.
+// sysexit gives an error the exit code that a command which runs another command should return.
 func sysexit(err error) error {
 	if err == nil {
 		return nil
@@ -69,7 +68,7 @@ func sysexit(err error) error {
 }
 
 func sysexitCode(err error) int {
-	if errors.Is(err, lock.ErrUnsure) { // first, because the object may have been written
+	if errors.Is(err, lock.ErrUnsure) { // check this first, because pawl may have written the object
 		return exitUnsure
 	}
 	if e, ok := errors.AsType[*commandError](err); ok {
@@ -88,7 +87,7 @@ func sysexitCode(err error) int {
 			lock.ErrConfig, lock.ErrSlow, lock.ErrForeign, lock.ErrNewer, bucket.ErrIgnored, doctorcmd.ErrUnsafe,
 			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
 		}},
-		// If the wait ended and no holder was seen, the store did not answer.
+		// If the wait ended before pawl saw a holder, the store did not respond.
 		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, errWaitTimeout}},
 	} {
 		for _, kind := range c.kinds {
@@ -153,5 +152,5 @@ func oneObject(arg string) (event.Object, error) {
 	return all[0], nil
 }
 
-// unavailable reports whether err has the exit code of a store that does not answer.
+// unavailable reports whether err has the exit code for a store that does not respond.
 func unavailable(err error) bool { return sysexitCode(err) == exitUnavailable }

@@ -24,14 +24,14 @@ import (
 
 type lockOptions struct {
 	endpoint string
-	wait     time.Duration // negative: no limit
+	wait     time.Duration // longest wait for the lock; negative means no limit
 	onLost   string
 	shared   bool
-	slots    int // limit of a semaphore; 0: none
+	slots    int // number of holders of a semaphore; 0 means that the lock is no semaphore
 	config   lock.Config
 }
 
-// Values of --on-lost: the action on the command if the lock is lost.
+// Values of --on-lost, which determines what happens to the command if the lock is lost.
 const (
 	onLostTerminate = "terminate"
 	onLostKill      = "kill"
@@ -130,7 +130,7 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	app.AddStoreFlags(cmd, &o.endpoint)
 }
 
-// check rejects, by the name of its flag, each value that package lock does not accept.
+// check rejects values that package lock does not accept. The error names the flag.
 func (o *lockOptions) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
@@ -164,17 +164,17 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// errWaitTimeout ends the wait for a lock.
+// errWaitTimeout is the cancellation cause if the wait for a lock takes too long.
 var errWaitTimeout = errors.New("the lock was not acquired within --wait")
 
-// tryTimeout bounds a single attempt.
+// tryTimeout bounds a single attempt to acquire the lock.
 const tryTimeout = 10 * time.Second
 
-// errNoAnswer ends a single attempt.
+// errNoAnswer is the cancellation cause if a single attempt takes too long.
 var errNoAnswer = fmt.Errorf("%w: no answer within the %v of one attempt", bucket.ErrUnavailable, tryTimeout)
 
-// acquire acquires the lock. It calls cancel when the time to wait has passed. The lease outlives
-// that time.
+// acquire acquires the lock. It calls cancel when the time to wait has passed. The lease
+// remains valid after that time.
 func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, object event.Object, o *lockOptions) (*lock.Lease, error) {
 	if o.wait >= 0 {
 		limit, why := o.wait, errWaitTimeout
@@ -184,7 +184,7 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 		late := time.AfterFunc(limit, func() { cancel(why) })
 		defer func() {
 			if !late.Stop() {
-				cancel(why) // before the caller uses the lease
+				cancel(why) // cancel before the caller can use the lease
 			}
 		}()
 	}
@@ -192,14 +192,15 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 	switch {
 	case err == nil:
 		return lease, nil
-	case errors.Is(err, lock.ErrLost): // while it waited for shared holders
+	case errors.Is(err, lock.ErrLost): // the lease was lost while acquire waited for shared holders
 		err = fmt.Errorf("%w; %w", err, errNotStarted)
 	}
 	return nil, o.adviseLongerWait(app.WithCause(ctx, err))
 }
 
-// waitFor waits for the store and then for the lock, or tries once. If it ends because the store is
-// unavailable, the next attempt uses the same lock, which remembers our own writes.
+// waitFor waits for the store and then for the lock, or tries once. If it stops because the
+// store is unavailable, the next attempt uses the same lock object, which remembers the writes
+// of this process.
 func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
 	var b *lock.Bucket
 	err = a.Retry(ctx, o.wait, unavailable, func() (err error) {
@@ -243,9 +244,9 @@ func (o *lockOptions) adviseLongerWait(err error) error {
 	return &app.Failure{Code: exitBusy, Err: err, Hint: fmt.Sprintf("if its holder has crashed, wait for longer than its ttl: --wait %v", enough)}
 }
 
-// listingFeature returns doctor's name of the feature if other holders are found by a listing, and
-// otherwise "". An exclusive holder also lists the readers, but is not refused: if listings omit
-// readers, --shared is refused.
+// listingFeature returns doctor's name of the feature if pawl finds other holders with a
+// listing. Otherwise it returns "". An exclusive holder also lists the shared holders, but the
+// result for exclusive locks is "": if listings are stale, pawl refuses --shared instead.
 func (o *lockOptions) listingFeature() string {
 	if o.shared || o.slots > 0 {
 		return doctor.SharedLocks
@@ -272,8 +273,8 @@ func (o *lockOptions) acquireFuncs(b *lock.Bucket, key string) (try, wait func(c
 	return m.TryLock, m.Lock, nil
 }
 
-// boundedListings is a store whose listings fail if they make no progress. Package lock bounds
-// reads.
+// boundedListings is a store whose listings fail if they make no progress. Package lock itself
+// bounds only reads.
 type boundedListings struct{ bucket.Store }
 
 // List implements [bucket.Store].

@@ -74,7 +74,8 @@ func runLockRelease(ctx context.Context, a *app.App, arg, endpoint string, token
 	return printLock(a, toLockJSON(o, &lock.Status{Key: o.Key, Record: r}))
 }
 
-// findLease finds the lease of the holder with this id: of the lock itself, a reader or a slot.
+// findLease finds the lease of the holder with this id. It searches the lease of the lock
+// itself and those of its readers and slots.
 func findLease(ctx context.Context, a *app.App, endpoint string, o event.Object, id string) (key string, token int64, err error) {
 	b, err := openForReading(ctx, a, endpoint, o.Bucket)
 	if err != nil {
@@ -87,7 +88,7 @@ func findLease(ctx context.Context, a *app.App, endpoint string, o event.Object,
 		case err != nil:
 			return "", 0, err
 		case s.Err != nil && (s.Key == o.Key || !errors.Is(s.Err, lock.ErrForeign)):
-			return "", 0, s.Err // it may be the one
+			return "", 0, s.Err // the unreadable lease may be the one that the caller wants
 		}
 		found++
 		if s.Err == nil && s.Record.State == lock.Held && s.Record.ID == id {

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// runLock returns an error: without process groups it cannot end the command and its children when
-// the lock is lost.
+// runLock returns an error. This system has no process groups, so pawl could not end the
+// command and its children when the lock is lost.
 func runLock(context.Context, *app.App, event.Object, []string, *lockOptions) error {
 	return usageError("pawl lock cannot run commands on %s, because it cannot end them if the lock is lost: use package lock of the library, or WSL", runtime.GOOS)
 }

@@ -52,8 +52,9 @@ const guardName = "lock-guard"
 // maxGrace bounds the time from SIGTERM to SIGKILL.
 const maxGrace = 10 * time.Second
 
-// runUnderLease runs the command under a guard. The lease's context ends an eighth of the TTL
-// before another process can acquire the lock. The command gets half of that time to end.
+// runUnderLease runs the command under a guard process. The context of the lease ends an eighth
+// of the TTL before another process can acquire the lock. The command has half of that time to
+// end.
 func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOptions, signals signalQueue) (supervise.Result, error) {
 	cmd := &exec.Cmd{Path: path, Args: command, Env: environment(lease), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	c := supervise.Config{
@@ -61,7 +62,7 @@ func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOpti
 		Grace: min(o.config.TTL/16, maxGrace), KillAtOnce: o.onLost == onLostKill, OrphanGrace: time.Second,
 	}
 	if _, nested := os.LookupEnv(tokenVariable); nested {
-		c.OrphanGrace = 0 // the outer lock may have ended this process because it was lost
+		c.OrphanGrace = 0 // the outer lock may have ended this process because that lock was lost
 	}
 	r, err := supervise.Run(lease.Context(), cmd, c)
 	if start, ok := errors.AsType[*supervise.StartError](err); ok {
@@ -77,7 +78,7 @@ func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOpti
 }
 
 func environment(lease *lock.Lease) []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // of an outer lock
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // remove the variables of an outer lock
 		name, _, _ := strings.Cut(v, "=")
 		return name == tokenVariable || name == deadlineVariable
 	})
@@ -85,11 +86,12 @@ func environment(lease *lock.Lease) []string {
 		deadlineVariable+"="+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-// lossDelay is the time for which the lease may notice the loss later than the guard.
+// lossDelay bounds how much later than the guard the lease may notice the loss.
 const lossDelay = time.Second
 
-// expiryCause returns the reason why the guard ended the group before the lease was lost. A stall
-// of half the TTL is the reason: after a shorter stall the lease could still be renewed.
+// expiryCause returns why the guard ended the group before the lease was lost. If this process
+// stalled for half the TTL or longer, the stall is the reason. After a shorter stall, the
+// process could still have renewed the lease.
 func expiryCause(lease *lock.Lease, stall, ttl time.Duration) error {
 	select {
 	case <-lease.Context().Done():
@@ -104,8 +106,8 @@ func expiryCause(lease *lock.Lease, stall, ttl time.Duration) error {
 	return fmt.Errorf("%w: the guard of the command learned of no renewal before the lease expired", lock.ErrLost)
 }
 
-// Time-outs of the release of a lock: after the command has ended, and after the lock was lost. In
-// the second case, it may still be ours if the store is available again.
+// Timeouts for the release of a lock. The first applies after the command has ended. The second
+// applies after the lock was lost: the lock may still be ours if the store is available again.
 const (
 	releaseTimeout     = 10 * time.Second
 	releaseLostTimeout = time.Second
@@ -124,7 +126,7 @@ func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supe
 		defer stop()
 		releasing := lease.Release(ctx)
 		switch {
-		case err != nil, releasing == nil: // also if the lease was lost
+		case err != nil, releasing == nil: // this also applies if the lease was lost
 		case errors.Is(releasing, lock.ErrLost):
 			err = releasing
 		default:

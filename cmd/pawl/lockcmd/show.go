@@ -56,12 +56,12 @@ func oneArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// lockJSON is a lease with --json.
+// lockJSON is the JSON form of a lease.
 type lockJSON struct {
 	Bucket    string    `json:"bucket"`
 	Key       string    `json:"key"`
 	KeyBase64 string    `json:"key_base64,omitempty"`
-	State     string    `json:"state"` // held, released, not a lock or unknown
+	State     string    `json:"state"` // held, released, not a lock, or unknown
 	Token     int64     `json:"token,omitempty"`
 	ID        string    `json:"id,omitempty"`
 	Owner     string    `json:"owner,omitempty"`
@@ -122,7 +122,7 @@ func runLockLs(ctx context.Context, a *app.App, arg, endpoint string) error {
 	t.SetOutputMirror(a.Out)
 	defer func() {
 		if t.Length() > 0 {
-			t.Render() // also the rows before an error
+			t.Render() // print the rows that precede an error, too
 		}
 	}()
 	n := 0
@@ -149,8 +149,8 @@ func runLockLs(ctx context.Context, a *app.App, arg, endpoint string) error {
 	return first
 }
 
-// storeError returns the error of a lease if the store was unavailable: further reads would also
-// time out.
+// storeError returns the error of a lease if the store was unavailable. The caller then stops,
+// because further reads would also time out.
 func storeError(s *lock.Status) error {
 	if errors.Is(s.Err, bucket.ErrUnavailable) {
 		return s.Err
@@ -171,18 +171,18 @@ func (l *lockJSON) row(now time.Time, width int) table.Row {
 	if l.Error != "" {
 		reason := app.OneLine(l.Error, width)
 		if l.State == notALock {
-			reason = "" // the state says it
+			reason = "" // the state already has this reason
 		}
 		return table.Row{l.State, app.Shorten(l.object.String(), width), "-", "-", "-", "", reason}
 	}
 	row := table.Row{l.State, app.Shorten(l.object.String(), width), l.Token, app.RelativeTime(l.Since, now)}
 	if l.State != string(lock.Held) {
-		return row // omit the last holder
+		return row // a released lock has no holder to print
 	}
 	return append(row, app.RelativeTime(l.Written, now), l.holder(), app.OneLine(l.Reason, width))
 }
 
-// openForReading returns a bucket without a check of the store.
+// openForReading returns a bucket without testing the store.
 func openForReading(ctx context.Context, a *app.App, endpoint, name string) (*lock.Bucket, error) {
 	store, err := a.Store(ctx, endpoint)
 	if err != nil {
@@ -242,11 +242,11 @@ func runLockShow(ctx context.Context, a *app.App, arg, endpoint string) error {
 	return first
 }
 
-// leaseSuffixes are the suffixes of the other leases of a lock, of readers and slots.
+// leaseSuffixes are the suffixes that lead to the leases of readers and slots of a lock.
 var leaseSuffixes = []string{".readers/", ".slots/"}
 
-// leases yields the lease of a lock, and the leases next to it. The object itself is the first one
-// with its key as prefix; other keys with that prefix are skipped.
+// leases yields the lease of a lock, and then the leases of its readers and slots. The lock's
+// own object is the first key with its key as prefix. leases skips other keys with that prefix.
 func leases(ctx context.Context, b *lock.Bucket, key string, beside ...string) iter.Seq2[lock.Status, error] {
 	return func(yield func(lock.Status, error) bool) {
 		for s, err := range b.List(ctx, key) {

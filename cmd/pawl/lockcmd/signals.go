@@ -12,8 +12,8 @@ import (
 // signalQueue holds signals that this process receives for its command.
 type signalQueue chan os.Signal
 
-// receiveSignals starts to receive signals. An ignored signal, as under nohup, stays ignored. The
-// caller calls stop.
+// receiveSignals starts to receive signals. A signal that the process ignores, for example
+// under nohup, stays ignored. The caller must call stop.
 func receiveSignals() (c signalQueue, stop func()) {
 	c = make(signalQueue, 16)
 	for _, s := range supervise.ForwardedSignals {

@@ -120,11 +120,11 @@ func (o *updateOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// updateJSON is the result with --json.
+// updateJSON is the JSON form of the result.
 type updateJSON struct {
 	Written bool `json:"written"`
 	Tries   int  `json:"tries"`
-	Size    int  `json:"size"` // of the content, in bytes
+	Size    int  `json:"size"` // size of the content in bytes
 }
 
 func runUpdate(ctx context.Context, a *app.App, object event.Object, command []string, o *updateOptions) error {
@@ -168,8 +168,8 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 	return nil
 }
 
-// storeTimeout bounds the retries of the store check while the store is unavailable. Package lock
-// retries the update for the same time.
+// storeTimeout bounds the retries of the store check while the store is unavailable. Package
+// lock retries an update for the same time.
 const storeTimeout = time.Minute
 
 func printUpdateResult(a *app.App, object event.Object, done *lock.Updated) error {
@@ -180,8 +180,8 @@ func printUpdateResult(a *app.App, object event.Object, done *lock.Updated) erro
 	return err
 }
 
-// filterGrace is the time that a filter has after SIGTERM, and the time for which its output may
-// stay open after its end.
+// filterGrace is the time that a filter has to end after SIGTERM. It is also the longest time
+// for which the filter's output may stay open after the filter has ended.
 const filterGrace = 5 * time.Second
 
 type filterRun struct {

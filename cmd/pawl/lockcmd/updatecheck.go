@@ -14,8 +14,9 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// checkContent rejects output of a filter that is probably an accident: no output, as of "true" and
-// "sed -i", or output that replaces JSON by other content, such as an error message.
+// checkContent rejects filter output that is probably an accident. It rejects empty output,
+// which "true" and "sed -i" produce. It also rejects output that replaces JSON by other
+// content, such as an error message.
 func (o *updateOptions) checkContent(object event.Object, filter string, was, made lock.Content) error {
 	name := event.Quote(filter)
 	switch {
@@ -32,8 +33,8 @@ func (o *updateOptions) checkContent(object event.Object, filter string, was, ma
 	return nil
 }
 
-// holdsJSON reports whether an object should hold JSON, by its content type, or by its name if no
-// type was given.
+// holdsJSON reports whether an object should contain JSON. It considers the content type, or
+// the name if the object has no content type.
 func (o *updateOptions) holdsJSON(key string, c *lock.Content) bool {
 	if c.Headers.ContentEncoding != "" {
 		return false

@@ -10,8 +10,8 @@ import (
 
 // Copy copies the object.
 type Copy struct {
-	// Location of the copy: s3://bucket/prefix/. Its key is this prefix and the key of the
-	// input after the matched prefix.
+	// Location of the copy: s3://bucket/prefix/. The key of the copy is this prefix followed by
+	// the part of the input's key after the matched prefix.
 	To config.Location `yaml:"to" jsonschema:"required"`
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
-// Image makes another picture of a picture.
+// Image converts a picture to another picture.
 type Image struct {
-	// Location of the output: s3://bucket/prefix/. Its key is this prefix, the key of the
-	// input after the matched prefix, and the suffix.
+	// Location of the output: s3://bucket/prefix/. The key of the output is this prefix,
+	// followed by the part of the input's key after the matched prefix, followed by the suffix.
 	To config.Location `yaml:"to" jsonschema:"required"`
 	// Suffix that is appended to the key of the output. Default: none.
 	Suffix string `yaml:"suffix"`
@@ -25,9 +25,9 @@ type Image struct {
 	Format string `yaml:"format" jsonschema:"enum=jpeg,enum=png,enum=webp"`
 	// Quality of a JPEG or WebP picture, 1 to 100. Default: 85 for JPEG, 75 for WebP.
 	Quality int `yaml:"quality"`
-	// Pictures with more pixels fail permanently. Default: 25000000.
+	// Maximum number of pixels. Larger pictures fail permanently. Default: 25000000.
 	MaxPixels int `yaml:"max_pixels"`
-	// Larger files fail permanently. Default: 64MiB.
+	// Maximum size of the input file. Larger files fail permanently. Default: 64MiB.
 	MaxBytes config.Size `yaml:"max_bytes"`
 }
 

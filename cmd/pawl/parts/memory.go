@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// Memory is a ledger in the memory of its process: memory.
+// Memory is a ledger in the memory of its process. Its configuration is the word memory.
 type Memory struct{}
 
 func parseMemory(rest, _ string) (Memory, error) {

@@ -42,9 +42,9 @@ type Ledger interface {
 	// OpenReadOnly opens an existing ledger for reading. It creates and upgrades
 	// nothing.
 	OpenReadOnly(ctx context.Context) (store.Store, error)
-	// CheckExists returns an error with a remedy if the ledger is missing, or exists
-	// only in the memory of another process. It does not connect to a server: Open and
-	// OpenReadOnly report an unreachable one.
+	// CheckExists returns an error with a remedy if the ledger is missing, or exists only in
+	// the memory of another process. It does not connect to a server. Open and OpenReadOnly
+	// return an error if the server is unreachable.
 	CheckExists(ctx context.Context) error
 	// Describe returns the location of the ledger, without secrets.
 	Describe() string
@@ -52,15 +52,15 @@ type Ledger interface {
 
 // Checker is a [Ledger] on a server.
 type Checker interface {
-	// Check checks the server without changes to it. skew is the largest allowed clock
-	// difference. Check returns an error if it cannot reach the server.
+	// Check checks the server without changing it. The parameter skew is the largest allowed
+	// clock difference. Check returns an error if it cannot reach the server.
 	Check(ctx context.Context, skew time.Duration) ([]Finding, error)
 }
 
 // Finding is the result of one check.
 type Finding = store.Finding
 
-// Creator is a [Ledger] that an operator creates, because it incurs costs.
+// Creator is a [Ledger] that only an operator creates, because it incurs costs.
 type Creator interface {
 	// Create creates the ledger if it is missing.
 	Create(ctx context.Context) error
@@ -84,9 +84,9 @@ type Source interface {
 // Queue is a [Source] that limits the size of messages.
 type Queue interface {
 	Source
-	// MaxMessage returns the queue's maximum message size, and the size of the longest
-	// message that the store sends, both in bytes. It returns an error if the first is
-	// unknown.
+	// MaxMessage returns the queue's maximum message size, and the size of the longest message
+	// that the store sends. Both are in bytes. MaxMessage returns an error if it cannot
+	// determine the queue's limit.
 	MaxMessage(ctx context.Context, a *Assembly) (size, needed int64, err error)
 }
 

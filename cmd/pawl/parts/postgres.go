@@ -43,7 +43,7 @@ func (p Postgres) Describe() string {
 	if err != nil {
 		return "postgres"
 	}
-	kept := url.Values{} // other parameters may be secret: password, sslpassword
+	kept := url.Values{} // drop other parameters, because they may be secret: password, sslpassword
 	if name := u.Query().Get("schema"); name != "" {
 		kept.Set("schema", name)
 	}

@@ -14,7 +14,7 @@ import (
 
 // SQLite is a ledger in a file: sqlite:FILE.
 type SQLite struct {
-	// Path of the file, from the root.
+	// Absolute path of the file.
 	Path string `yaml:"path"`
 }
 

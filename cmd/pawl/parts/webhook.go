@@ -9,14 +9,14 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// Webhook takes notifications by HTTP POST.
+// Webhook receives notifications by HTTP POST.
 type Webhook struct {
 	// Address to listen on, for example 127.0.0.1:8081. An address that other machines can
 	// reach requires a token or a secret.
 	Listen string `yaml:"listen" jsonschema:"required"`
 	// Path of the URL. Default: /events.
 	Path string `yaml:"path"`
-	// Authorization header of the store.
+	// Value of the Authorization header that the store sends.
 	Token config.Secret `yaml:"token"`
 	// Key of Standard Webhooks signatures, "whsec_…".
 	Secret config.Secret `yaml:"secret"`

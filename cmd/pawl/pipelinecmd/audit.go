@@ -148,12 +148,12 @@ func (o *auditOptions) inBucket(c *config.Config) error {
 	return nil
 }
 
-// auditFailure returns the error that the command ends with, or nil.
+// auditFailure returns the error with which the command ends, or nil.
 func auditFailure(report *pawl.AuditReport, err error) error {
 	total := report.Total()
 	switch {
 	case err != nil && report.Started.IsZero():
-		return err // it did not start
+		return err // the audit did not start
 	case err != nil:
 		return app.Failed(app.WhileRunning(err), "run the audit again with the same flags to resume it")
 	}

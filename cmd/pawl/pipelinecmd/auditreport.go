@@ -15,14 +15,14 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 )
 
-// auditProgress shows the progress of an audit: on a terminal with a bar, otherwise
-// with log lines.
+// auditProgress shows the progress of an audit. On a terminal it shows a bar. Otherwise it
+// writes log lines.
 type auditProgress struct {
 	log       *slog.Logger
 	bar       *app.Progress
-	expect    int64 // number of objects; -1 if unknown
+	expect    int64 // expected number of objects; -1 if unknown
 	started   bool
-	resumedAt int64 // objects listed before the audit was resumed
+	resumedAt int64 // number of objects that were listed before the audit was resumed
 	startTime time.Time
 	last      time.Time
 }
@@ -69,7 +69,7 @@ func drawAudit(p *app.Progress, now *audit.Counts, expect int64) {
 // auditJSON is the output of audit with --json.
 type auditJSON struct {
 	*pawl.AuditReport
-	Complete bool         `json:"complete"` // false: the next audit resumes it
+	Complete bool         `json:"complete"` // false if the next audit resumes this one
 	Seconds  float64      `json:"seconds"`
 	Total    audit.Counts `json:"total"`
 }

@@ -17,8 +17,8 @@ import (
 // bucketCheckTimeout bounds the check of all buckets at start-up.
 const bucketCheckTimeout = 20 * time.Second
 
-// checkBuckets checks that every bucket that a pipeline reads or writes exists and is
-// accessible.
+// checkBuckets checks that each bucket that a pipeline reads or writes exists, and that pawl
+// can access it.
 func checkBuckets(ctx context.Context, m *app.Runtime) error {
 	ctx, stop := context.WithTimeout(ctx, bucketCheckTimeout)
 	defer stop()

@@ -120,14 +120,14 @@ func buildReport(o event.Object, rows []ledger.Row, c *config.Config, now time.T
 	return acc
 }
 
-// configured reports whether the configuration has a pipeline of this name. It returns
-// true if the configuration has no pipelines, because --ledger was given then.
+// configured reports whether the configuration has a pipeline of this name. It returns true if
+// the configuration has no pipelines at all, which happens with --ledger.
 func configured(c *config.Config, name string) bool {
 	return len(c.Pipelines) == 0 || slices.ContainsFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == name })
 }
 
-// unmatchedReason returns why the row's pipeline no longer matches its object. It
-// returns "" if the pipeline matches, or is not configured.
+// unmatchedReason returns why the row's pipeline no longer matches its object. It returns "" if
+// the pipeline matches the object or is not configured.
 func unmatchedReason(c *config.Config, r *ledger.Row) string {
 	i := slices.IndexFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == r.Pipeline })
 	if i < 0 {

@@ -9,12 +9,12 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// explanation describes the state of a row in words.
+// explanation describes the state of a row in English.
 type explanation struct {
 	row       *ledger.Row
 	now       time.Time
-	limit     int    // maximum attempts; 0: unknown
-	known     bool   // the pipeline is in the configuration
+	limit     int    // maximum number of attempts; 0 means unknown
+	known     bool   // whether the configuration has the pipeline
 	unmatched string // why the pipeline no longer matches the object; "" if it matches
 }
 
@@ -51,7 +51,7 @@ func (w explanation) reason() string {
 	return fmt.Sprintf("all %d attempts failed; last error: %s", r.Attempts, app.Printable(r.LastError))
 }
 
-// attempt returns the number of the current or last attempt in words.
+// attempt describes the number of the current or last attempt.
 func (w explanation) attempt() string {
 	if w.limit == 0 {
 		return fmt.Sprintf("attempt %d", w.row.Attempts)
@@ -96,7 +96,7 @@ func (w explanation) next() string {
 	return w.atTime("a worker starts an attempt", due, w.doubtClause())
 }
 
-// order reports events that were ignored because of their sequencer.
+// order reports the events that Pawl ignored because of their sequencer.
 func (w explanation) order() string {
 	r := w.row
 	if r.Disorder == 0 {
@@ -106,8 +106,8 @@ func (w explanation) order() string {
 		r.Disorder, r.Want.Sequencer.Raw(), r.Pipeline, app.ShellQuote(r.Object()))
 }
 
-// atTime adds the time to a sentence. If the time is over a minute ago, the sentence
-// asks whether a worker runs.
+// atTime adds the time to a sentence. If the time is more than a minute ago, atTime adds the
+// question whether a worker is running.
 func (w explanation) atTime(what string, t time.Time, more string) string {
 	late := w.now.Sub(t)
 	switch {

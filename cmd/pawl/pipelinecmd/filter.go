@@ -28,7 +28,7 @@ type rowFilter struct {
 	failure  string
 }
 
-// register adds the flags to a command. statesDefault is appended to the help of --state.
+// register adds the flags to a command. It appends statesDefault to the help of --state.
 func (f *rowFilter) register(a *app.App, cmd *cobra.Command, statesDefault string) {
 	addLedgerFlag(a, cmd)
 	flags := cmd.Flags()
@@ -47,16 +47,16 @@ func (f *rowFilter) narrows() bool {
 	return f.prefix != "" || f.older != 0 || f.newer != 0 || f.failure != ""
 }
 
-// rowSelection is a set of conditions on rows. Zero fields accept every row.
+// rowSelection selects rows by several conditions. A zero field accepts every row.
 type rowSelection struct {
 	states   []ledger.State
 	pipeline string
 	bucket   string
 	prefix   string
-	before   time.Time // upper bound of UpdatedAt, exclusive
-	after    time.Time // lower bound of UpdatedAt, inclusive
-	failure  string    // substring of LastError, in lower case
-	now      time.Time // time at which states are derived
+	before   time.Time // exclusive upper bound of UpdatedAt
+	after    time.Time // inclusive lower bound of UpdatedAt
+	failure  string    // lower-case text that LastError must contain
+	now      time.Time // time for which states are computed
 	also     func(r *ledger.Row) bool
 }
 

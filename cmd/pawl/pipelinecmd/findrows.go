@@ -8,8 +8,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// find returns the object named by an argument, and its rows. If no candidate has rows,
-// it returns the likeliest one.
+// find returns the object that an argument names, and the rows of the object. If no candidate
+// has rows, find returns the likeliest candidate.
 func (v *ledgerReader) find(ctx context.Context, arg string) (event.Object, []ledger.Row, error) {
 	all, err := app.ObjectCandidates(arg)
 	if err != nil {
@@ -38,7 +38,7 @@ func (v *ledgerReader) rowsOf(ctx context.Context, names []string, o event.Objec
 				return nil, err
 			}
 			if row.Key != o.Key {
-				break // rows of the exact key come first
+				break // the rows of the exact key come first
 			}
 			if row.Key == o.Key && (o.VersionID == "" || o.VersionID == row.VersionID) {
 				rows = append(rows, row)

@@ -39,8 +39,8 @@ func openInventory(ctx context.Context, m *app.Runtime, o *auditOptions) (*inven
 	return r, nil
 }
 
-// auditedBucket returns the bucket of the named pipelines, or of all if names is empty.
-// It is an error if they read more than one bucket.
+// auditedBucket returns the bucket of the named pipelines, or of all pipelines if names is
+// empty. It returns an error if the pipelines read more than one bucket.
 func auditedBucket(m *app.Runtime, names []string) (bucket string, err error) {
 	for i := range m.Parts.Pipelines {
 		p := &m.Parts.Pipelines[i]

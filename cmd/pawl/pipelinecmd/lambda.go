@@ -38,7 +38,7 @@ func Lambda(ctx context.Context, s app.Streams) int {
 		a.PrintFailure(f, nil)
 		return f.Code
 	}
-	lambda.StartWithOptions(h, lambda.WithContext(ctx)) // does not return: Lambda kills the process
+	lambda.StartWithOptions(h, lambda.WithContext(ctx)) // this call does not return, because Lambda kills the process
 	return app.ExitDone
 }
 

@@ -27,8 +27,8 @@ func addLedgerFlag(a *app.App, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.Ledger, "ledger", "", "use this `ledger`, for example sqlite:pawl.db, instead of a configuration file")
 }
 
-// loadLedgerConfig loads the configuration for a command that does no work. Where the command
-// line names the ledger, it says nothing else.
+// loadLedgerConfig loads the configuration for a command that only reads or edits the ledger.
+// If the command line names the ledger, the configuration contains nothing else.
 func loadLedgerConfig(a *app.App) (*config.Config, error) {
 	if a.Ledger == "" {
 		c, err := a.Parts.LoadLedger(a.ConfigFile, os.LookupEnv)
@@ -52,7 +52,7 @@ func openReadOnly(ctx context.Context, a *app.App) (*ledgerReader, error) {
 	return openLedger(ctx, a, parts.Ledger.OpenReadOnly)
 }
 
-// openLedger opens a ledger that is there. The caller closes it.
+// openLedger opens an existing ledger. The caller closes it.
 func openLedger(ctx context.Context, a *app.App, open func(parts.Ledger, context.Context) (store.Store, error)) (*ledgerReader, error) {
 	c, err := loadLedgerConfig(a)
 	if err != nil {
@@ -72,5 +72,5 @@ func openLedger(ctx context.Context, a *app.App, open func(parts.Ledger, context
 	return &ledgerReader{Store: ledger.NewRows(s), config: c}, nil
 }
 
-// closeInto closes the ledger at the end of a command that ends with err.
+// closeInto closes the ledger at the end of a command. It adds an error of the close to err.
 func (v *ledgerReader) closeInto(err *error) { *err = errors.Join(*err, v.Close()) }

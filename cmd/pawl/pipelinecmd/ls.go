@@ -129,7 +129,8 @@ func printCount(a *app.App, c rowCount) error {
 // rowName formats the key of a row for --after: pipeline/s3://bucket/key.
 func rowName(k ledger.RowKey) string { return k.Pipeline + "/" + k.Object().String() }
 
-// parseAfter parses the output of rowName. An empty name is the zero key.
+// parseAfter parses a text that rowName has formatted. It returns the zero key for an empty
+// text.
 func parseAfter(name string) (ledger.RowKey, error) {
 	if name == "" {
 		return ledger.RowKey{}, nil
@@ -143,7 +144,7 @@ func parseAfter(name string) (ledger.RowKey, error) {
 	return ledger.RowKey{Pipeline: pipeline, Bucket: o.Bucket, Key: o.Key, VersionID: o.VersionID}, nil
 }
 
-// rowPrinter prints rows. end is called after the last.
+// rowPrinter prints rows. The caller calls end after the last row.
 type rowPrinter interface {
 	row(r *ledger.Row) error
 	end() error

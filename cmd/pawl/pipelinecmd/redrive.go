@@ -59,7 +59,7 @@ confirmation before it changes more than 100 rows. Without a terminal it require
   pawl redrive --reset-order s3://photos/in/cat.jpg
   pawl redrive --drop --all --pipeline load
   pawl redrive --force --pipeline grayscale s3://photos/in/cat.jpg`,
-		Args: cobra.ArbitraryArgs, // check counts them
+		Args: cobra.ArbitraryArgs, // the method check counts the arguments
 		RunE: func(cmd *cobra.Command, args []string) error { return runRedrive(cmd.Context(), a, o, args) },
 	}
 	o.register(a, cmd, " (default dead with --all; dead,failed for an object)")
@@ -130,7 +130,7 @@ func (o *redriveOptions) check(args []string) error {
 	return nil
 }
 
-// allowed returns a further condition on rows, or nil.
+// allowed returns an additional condition on rows, or nil if there is none.
 func (o *redriveOptions) allowed(c *config.Config, sel *rowSelection) func(r *ledger.Row) bool {
 	switch {
 	case o.drop:
@@ -143,11 +143,11 @@ func (o *redriveOptions) allowed(c *config.Config, sel *rowSelection) func(r *le
 	return nil
 }
 
-// confirmAbove is the largest number of rows that change without confirmation.
+// confirmAbove is the largest number of rows that redrive changes without confirmation.
 const confirmAbove = 100
 
-// ask reports whether to redrive the selected rows. It asks for confirmation if they
-// are many.
+// ask reports whether to redrive the selected rows. If there are more than confirmAbove, it
+// asks the user.
 func (o *redriveOptions) ask(ctx context.Context, a *app.App, v *ledgerReader, sel *rowSelection) (bool, error) {
 	if o.yes && !o.dryRun {
 		return true, nil
@@ -171,10 +171,10 @@ func (o *redriveOptions) ask(ctx context.Context, a *app.App, v *ledgerReader, s
 // redriven counts rows by outcome.
 type redriven struct {
 	Redriven int `json:"redriven"`
-	Dropped  int `json:"dropped"` // deleted with --drop
-	Skipped  int `json:"skipped"` // in another state, or changed meanwhile
-	// Unreadable counts skipped rows that this version cannot read. With --all they are
-	// not counted.
+	Dropped  int `json:"dropped"` // rows that --drop deleted
+	Skipped  int `json:"skipped"` // rows in another state, and rows that changed meanwhile
+	// Unreadable counts skipped rows that this version of Pawl cannot read. With --all, redrive
+	// does not count them.
 	Unreadable int `json:"unreadable,omitempty"`
 }
 
@@ -195,7 +195,7 @@ func (d *redriver) String() string {
 	return done
 }
 
-// redriver redrives rows by compare-and-swap. Workers may run meanwhile.
+// redriver redrives rows by compare-and-swap, so workers may run at the same time.
 type redriver struct {
 	ledger    *ledger.Ledger
 	selection *rowSelection
@@ -203,7 +203,7 @@ type redriver struct {
 	redriveOptions
 }
 
-// one redrives the object named by an argument.
+// one redrives the object that an argument names.
 func (d *redriver) one(ctx context.Context, v *ledgerReader, arg string) error {
 	object, rows, err := v.find(ctx, arg)
 	if err != nil {
@@ -235,7 +235,7 @@ func (d *redriver) all(ctx context.Context, v *ledgerReader) error {
 	}
 }
 
-// page returns the next selected rows. The scan ends before any write.
+// page returns the next selected rows. It ends its scan before the caller writes.
 func (d *redriver) page(ctx context.Context, v *ledgerReader, after ledger.RowKey) (page []ledger.Row, err error) {
 	for row, err := range v.selected(ctx, d.selection, after) {
 		if err != nil {
@@ -253,7 +253,7 @@ func (d *redriver) selects(r *ledger.Row) bool { return r.Unreadable == nil && d
 // maxRounds bounds the swaps of a row that changes concurrently.
 const maxRounds = 20
 
-// redrive swaps rows. It retries rows that changed meanwhile with their new value.
+// redrive swaps rows. If a row changed meanwhile, redrive loads the new value and tries again.
 func (d *redriver) redrive(ctx context.Context, rows []ledger.Row) error {
 	for range maxRounds {
 		changes := d.changes(rows)

@@ -74,8 +74,8 @@ func completeDialects(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 	return dialectNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// checkFiles rejects missing files and folders. It opens nothing, because a pipe can be
-// opened only once.
+// checkFiles rejects missing files and folders. It does not open the files, because a pipe can
+// be opened only once.
 func checkFiles(paths []string) error {
 	for _, path := range paths {
 		if path == "-" {
@@ -164,8 +164,8 @@ func (r *replay) run(ctx context.Context, a *app.App, bar *app.Progress) error {
 
 // dead counts the dead rows of the pipelines.
 type dead struct {
-	Dead       int `json:"dead"`        // became dead in this replay
-	DeadBefore int `json:"dead_before"` // dead before this replay
+	Dead       int `json:"dead"`        // rows that died during this replay
+	DeadBefore int `json:"dead_before"` // rows that were dead before this replay
 }
 
 // countDead counts the dead rows in a scan of all rows.
@@ -188,12 +188,12 @@ func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 // summary is the report of a replay.
 type summary struct {
 	replaysource.Progress
-	Total            *int64 `json:"total,omitempty"`   // size of the inputs in bytes, if known
-	Completed        int64  `json:"completed"`         // committed effects
-	AlreadyCommitted int64  `json:"already_committed"` // attempts that found the effect committed
-	Failed           int64  `json:"failed_attempts"`   // also counts attempts that were retried with success
+	Total            *int64 `json:"total,omitempty"`   // total size of the inputs in bytes, if known
+	Completed        int64  `json:"completed"`         // number of committed effects
+	AlreadyCommitted int64  `json:"already_committed"` // number of attempts that found the effect already committed
+	Failed           int64  `json:"failed_attempts"`   // number of failed attempts, including those whose retry succeeded
 	dead
-	Unsettled int64 `json:"unsettled"` // objects of the notifications that an interrupted replay left unsettled
+	Unsettled int64 `json:"unsettled"` // number of objects that were not settled when the replay was interrupted
 	// NewLedger is the location of the ledger, if this replay created it.
 	NewLedger string  `json:"new_ledger,omitempty"`
 	Seconds   float64 `json:"seconds"`

@@ -85,8 +85,8 @@ func pipelinesLoader(a *app.App) app.Loader {
 	}
 }
 
-// checkAndAnnounce checks the buckets and logs the configuration. An unavailable store
-// is not an error, because it may wait for this process to listen, as versitygw does.
+// checkAndAnnounce checks the buckets and logs the configuration. It tolerates an unavailable
+// store, because the store may wait until this process listens, as versitygw does.
 func checkAndAnnounce(ctx context.Context, m *app.Runtime) error {
 	switch err := checkBuckets(ctx, m); {
 	case ctx.Err() != nil:

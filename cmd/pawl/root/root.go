@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/simulatecmd"
 )
 
-// Main runs the command in args and returns the exit code of the process. It prints an
-// error to s.Err.
+// Main runs the command in args and returns the exit code of the process. It prints errors to
+// s.Err.
 func Main(ctx context.Context, args []string, s app.Streams) int {
 	return run(ctx, &app.App{Streams: s, Parts: parts.Table}, args)
 }

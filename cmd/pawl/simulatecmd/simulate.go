@@ -1,4 +1,5 @@
-// Package simulatecmd contains the command simulate, which runs worlds of the simulator.
+// Package simulatecmd contains the command simulate. The command runs simulated worlds: random
+// histories of workers, a store and a ledger.
 package simulatecmd
 
 import (
@@ -81,10 +82,11 @@ tape, choices, story). With --story, the object has seed, violations and story.`
 	return cmd
 }
 
-// maxHistories rejects typing errors: so many worlds take at least a week.
+// maxHistories bounds the number of simulated worlds. A larger number is probably a typing
+// error, because this many worlds already take at least a week.
 const maxHistories = 1 << 40
 
-// check rejects contradictory flags, and draws the seed if none was given.
+// check rejects contradictory flags. It draws a seed if the user gave none.
 func (o *simulateOptions) check(given func(flag string) bool) error {
 	switch {
 	case given("tape") && (given("seed") || given("histories") || o.trace):

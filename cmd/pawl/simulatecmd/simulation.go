@@ -17,13 +17,13 @@ import (
 type simulation struct {
 	*sim.Report
 	Seconds  float64                      `json:"seconds"`
-	Faults   map[string]map[string]uint64 `json:"faults"` // number of occurrences, by step and fault
-	Held     bool                         `json:"held"`   // every invariant, in every world
+	Faults   map[string]map[string]uint64 `json:"faults"` // number of occurrences by step and fault
+	Held     bool                         `json:"held"`   // whether every invariant held in every simulated world
 	Complete bool                         `json:"complete"`
 }
 
-// printSimulation prints the report of a run of the wanted number of worlds, and returns the
-// command's error.
+// printSimulation prints the report of a simulation of the wanted number of worlds. It returns
+// the error of the command.
 func printSimulation(a *app.App, r *sim.Report, wanted uint64) error {
 	s := &simulation{
 		Report: r, Seconds: r.Elapsed.Round(time.Millisecond).Seconds(), Faults: faults(r),
@@ -126,7 +126,7 @@ func (s *simulation) table() string {
 
 // worldReport lists the events of one world.
 type worldReport struct {
-	Seed       *uint64         `json:"seed,omitempty"` // nil: the world of a tape
+	Seed       *uint64         `json:"seed,omitempty"` // nil if the world was run from a tape
 	Violations []sim.Violation `json:"violations"`
 	Trace      []string        `json:"story"`
 }

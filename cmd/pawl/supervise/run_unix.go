@@ -18,54 +18,54 @@ import (
 type Config struct {
 	// Guard is the argument of this program that makes it call [Guard].
 	Guard string
-	// Deadline returns the time when the group must have received the signal to end. It is called
-	// once per Interval, and may return a later time each time.
+	// Deadline returns the time when the group must have received the signal to end. Run calls
+	// it once per Interval. Each result may be later than the one before.
 	Deadline func() time.Time
 	Interval time.Duration
 	// Grace is the time from SIGTERM to SIGKILL. KillAtOnce omits SIGTERM.
 	Grace      time.Duration
 	KillAtOnce bool
-	// OrphanGrace bounds the grace of a group whose supervisor is gone.
+	// OrphanGrace bounds the grace of a group whose supervisor has exited.
 	OrphanGrace time.Duration
-	// Signals are forwarded to the command.
+	// Run forwards the signals of the channel Signals to the command.
 	Signals <-chan os.Signal
 }
 
 // Result is the outcome of [Run].
 type Result struct {
-	Started      bool               // the command was started
-	Status       syscall.WaitStatus // of a command that was started
-	Expired      bool               // the guard ended the group
-	Gone         bool               // no process of the group is left
-	LongestStall time.Duration      // the longest time in which the supervisor did not run
+	Started      bool               // whether Run started the command
+	Status       syscall.WaitStatus // status of a command that was started
+	Expired      bool               // whether the guard ended the group
+	Gone         bool               // whether all processes of the group have ended
+	LongestStall time.Duration      // longest time during which the supervisor did not run
 }
 
-// ErrGuardEnded is the error of [Run] if the guard has ended and the deadline has not passed.
+// ErrGuardEnded is the error of [Run] if the guard has ended before the deadline.
 var ErrGuardEnded = errors.New("the process that guards the command has ended, so the command was ended")
 
-// StartError is the error of [Run] if the guard is ready and the command cannot be started.
+// StartError is the error of [Run] if the guard is ready but the command cannot be started.
 type StartError struct{ Err error }
 
 func (e *StartError) Error() string { return "cannot start the command: " + e.Err.Error() }
 func (e *StartError) Unwrap() error { return e.Err }
 
-// group is a supervised process group. The guard leads it and is started first: the command
-// is a member from its start, and the system does not reuse the group's ID while the guard
-// exists.
+// group is a supervised process group. Run starts the guard first, and the guard leads the
+// group. Therefore the command is a member of the group from its start, and the system does not
+// reuse the ID of the group while the guard exists.
 type group struct {
 	*Config
-	id      int       // the guard's process
-	command *exec.Cmd // nil before it is started
+	id      int       // process ID of the guard
+	command *exec.Cmd // nil until the command is started
 
-	orders *os.File  // to the guard
-	sent   time.Time // the deadline that the guard knows
+	orders *os.File  // pipe to the guard
+	sent   time.Time // last deadline that was sent to the guard
 	ready  chan struct{}
-	over   chan bool // the guard has ended; true if it ended the group
+	over   chan bool // receives a value when the guard has ended; true if the guard ended the group
 }
 
-// Run runs cmd in a new process group under a guard, and waits for it. The end of ctx
-// terminates the group, and its cause is the error. When the command has ended, Run kills
-// the rest of the group.
+// Run runs cmd in a new process group under a guard, and waits for cmd. When ctx ends, Run
+// terminates the group and returns the cause of ctx as its error. When the command has ended,
+// Run kills the remaining processes of the group.
 func Run(ctx context.Context, cmd *exec.Cmd, c Config) (r Result, err error) {
 	g, err := startGuard(&c)
 	if err != nil {
@@ -121,7 +121,7 @@ func startGuard(c *Config) (*group, error) {
 	return g, nil
 }
 
-// awaitReady sends the settings and the deadline to the guard, and waits for its answer.
+// awaitReady sends the settings and the deadline to the guard, and waits for its response.
 func (g *group) awaitReady(ctx context.Context) error {
 	err := g.send(guardSettings, syscall.Getpgrp(), g.Grace, g.OrphanGrace, g.KillAtOnce)
 	if err == nil {
@@ -135,7 +135,7 @@ func (g *group) awaitReady(ctx context.Context) error {
 			}
 			return nil
 		case ended := <-g.over:
-			g.over <- ended // for end
+			g.over <- ended // the method end reads this value
 			err = errors.New("it exited during its start")
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -144,8 +144,9 @@ func (g *group) awaitReady(ctx context.Context) error {
 	return fmt.Errorf("cannot start the command's guard: %w", err)
 }
 
-// renew sends the deadline to the guard if it has changed: the time left, and the time by
-// the clock that both processes share, because this process may stop in between.
+// renew sends the deadline to the guard if the deadline has changed. It sends the time left. It
+// also sends the time on the clock that both processes share, because this process may stop
+// between reading the clock and writing.
 func (g *group) renew() error {
 	deadline := g.Deadline()
 	if deadline.Equal(g.sent) {
@@ -156,24 +157,25 @@ func (g *group) renew() error {
 }
 
 func (g *group) send(format string, args ...any) error {
-	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second)) // a stopped guard does not read
+	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second)) // a stopped guard does not read, so the write must not block
 	_, err := fmt.Fprintf(g.orders, format+"\n", args...)
 	return err
 }
 
-// signalAll sends a signal to the group, and to the command itself if it has left the
-// group, as timeout(1) does, because Run waits for the command.
+// signalAll sends a signal to the group. Like timeout(1), it also sends the signal to the
+// command if the command has left the group, because Run waits for the command.
 func (g *group) signalAll(n syscall.Signal) {
-	_ = syscall.Kill(-g.id, n) // the group may have ended
+	_ = syscall.Kill(-g.id, n) // an error means that the group has ended
 	if g.command == nil {
 		return
 	}
 	if own, err := syscall.Getpgid(g.command.Process.Pid); err == nil && own != g.id {
-		_ = g.command.Process.Signal(n) // it may have ended
+		_ = g.command.Process.Signal(n) // an error means that the command has ended
 	}
 }
 
-// forward forwards a signal. SIGCONT lets a stopped process handle a signal that ends it.
+// forward forwards a signal. It also sends SIGCONT, so that a stopped process handles a signal
+// that ends it.
 func (g *group) forward(s os.Signal) {
 	n, ok := s.(syscall.Signal)
 	if !ok {
@@ -185,8 +187,8 @@ func (g *group) forward(s os.Signal) {
 	}
 }
 
-// terminate sends the command the signal to end. It returns a channel that receives when the grace
-// is over.
+// terminate sends the command the signal to end. The returned channel receives a value when the
+// grace is over.
 func (g *group) terminate() <-chan time.Time {
 	if g.KillAtOnce {
 		g.signalAll(syscall.SIGKILL)
@@ -197,12 +199,12 @@ func (g *group) terminate() <-chan time.Time {
 	return time.After(g.Grace)
 }
 
-// watch waits for the end of the command. It returns why the command was ended, if it was.
+// watch waits until the command ends. If Run ended the command, watch returns the reason.
 func (g *group) watch(ctx context.Context) (longestStall time.Duration, why error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = g.command.Wait() // its state has the outcome
+		_ = g.command.Wait() // ProcessState has the outcome
 	}()
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
@@ -230,7 +232,7 @@ func (g *group) watch(ctx context.Context) (longestStall time.Duration, why erro
 			unguarded = g.renew() != nil
 		case expired := <-over:
 			over, unguarded = nil, true
-			g.over <- expired // for end
+			g.over <- expired // the method end reads this value
 		}
 		now := time.Now()
 		longestStall, last = max(longestStall, -countdown{since: last}.left(now)), now
@@ -243,11 +245,11 @@ func (g *group) watch(ctx context.Context) (longestStall time.Duration, why erro
 	}
 }
 
-// killTimeout bounds how long processes may take to end after SIGKILL.
+// killTimeout bounds the time that processes need to end after SIGKILL.
 const killTimeout = 5 * time.Second
 
-// end kills the guard and the rest of the group. It reports whether the guard had ended the
-// group before, and whether no process is left.
+// end kills the guard and the remaining processes of the group. It reports whether the guard
+// had ended the group before, and whether all processes have ended.
 func (g *group) end() (expired, gone bool) {
 	_ = syscall.Kill(-g.id, syscall.SIGKILL)
 	_ = g.orders.Close()
@@ -256,7 +258,7 @@ func (g *group) end() (expired, gone bool) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// Reap orphans, if this process is the init of a container.
+		// Reap orphans if this process is the init process of a container.
 		for pid := 1; pid > 0; {
 			pid, _ = syscall.Wait4(-g.id, nil, syscall.WNOHANG, nil)
 		}

@@ -17,8 +17,9 @@ var (
 	tape      = flag.String("tape", "", "`tape` that TestReplay runs")
 )
 
-// Worlds runs as many worlds as the flag -histories, or count. It shrinks the first world that
-// fails, and prints the commands that repeat it. dir is the directory of the package.
+// Worlds runs simulated worlds. The flag -histories sets their number; the default is count.
+// Worlds shrinks the first world that fails, and prints the commands that repeat it. The
+// parameter dir is the directory of the package.
 func Worlds[P interface{ Close() }](t *testing.T, dir string, count uint64, s simkit.Simulation[P]) {
 	t.Helper()
 	if *histories > 0 {
