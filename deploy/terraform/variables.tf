@@ -139,7 +139,7 @@ variable "deletion_protection" {
 # Schedule
 
 variable "audit_schedule" {
-  description = "When to continue the audit and the purge: a `rate` or `cron` expression of EventBridge"
+  description = "Times at which the audit and the purge continue: a `rate` or `cron` expression of EventBridge"
   type        = string
   default     = "rate(1 hour)"
 }
@@ -147,7 +147,7 @@ variable "audit_schedule" {
 # Encryption
 
 variable "kms_key_arn" {
-  description = "ARN of a KMS key that encrypts the queues, the table, the log, and the environment variables. Null: keys of AWS"
+  description = "ARN of a KMS key that encrypts the queues, the table, the log, and the environment variables. If null, keys of AWS encrypt them"
   type        = string
   default     = null
 }
