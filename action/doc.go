@@ -1,5 +1,5 @@
-// Package action has what the built-in actions share: the facts of an attempt for external
-// programs and services, and excerpts of their output.
+// Package action contains code that the built-in actions share. It formats the facts of an attempt
+// for external programs and services, and shortens their output for errors.
 //
 // Each action is a [pawl.Handler] in its own package, for example imageaction or execaction.
 package action

@@ -9,8 +9,8 @@ import (
 // MaxExcerpt is the maximum length, in bytes, of external output in an error.
 const MaxExcerpt = 500
 
-// Excerpt converts external output to one line of printable characters, for an error or a log
-// line. White space becomes single spaces, and each other unprintable character a dot.
+// Excerpt converts external output to one line of printable characters, for an error or a log line.
+// It replaces white space by single spaces, and each other unprintable character by a dot.
 func Excerpt(b []byte) string {
 	var out strings.Builder
 	space := false

@@ -11,20 +11,20 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Facts describes one attempt to external programs: as a JSON body in httpaction, and as
-// environment variables in execaction. The field names are stable.
+// Facts describes one attempt to external programs. httpaction sends them as a JSON body, and
+// execaction sets environment variables. The field names are stable.
 type Facts struct {
 	Pipeline string `json:"pipeline"`
 	Bucket   string `json:"bucket"`
-	// Key is absent if the object's key is not valid UTF-8, which JSON cannot represent.
-	// KeyBase64 is present only then. A receiver that knows only Key fails in that case. A
-	// modified key could instead make it confuse two objects.
+	// Key is absent if the object's key is not valid UTF-8, which JSON cannot represent. KeyBase64
+	// is present only in that case. A receiver that knows only Key then fails. If Key contained a
+	// modified key, the receiver could confuse two objects.
 	Key       string `json:"key,omitempty"`
 	KeyBase64 []byte `json:"key_base64,omitempty"`
 	// Kind is "created" or "removed". ETag and Size are empty for a removed object.
 	Kind event.Kind `json:"kind"`
 	ETag string     `json:"etag"`
-	// VersionID is empty on an unversioned bucket.
+	// VersionID is empty if the bucket is unversioned.
 	VersionID string `json:"version_id"`
 	Size      int64  `json:"size"` // in bytes
 	// Fence, Attempt and IdempotencyKey are the fields of [pawl.Task].
@@ -62,9 +62,9 @@ func (f Facts) JSON() ([]byte, error) {
 	return b, nil
 }
 
-// Environ returns the facts as environment variables, "NAME=value". PAWL_KEY has the bytes of the
-// key, valid UTF-8 or not. An environment cannot contain a NUL byte, so the caller must reject
-// it.
+// Environ returns the facts as environment variables, "NAME=value". PAWL_KEY contains the bytes of
+// the key, even if they are not valid UTF-8. An environment variable cannot contain a NUL byte, so
+// the caller must reject a key with such a byte.
 func (f Facts) Environ() []string {
 	key := f.Key
 	if f.KeyBase64 != nil {

@@ -19,9 +19,10 @@ import (
 
 // Config configures an archive. Name, Bucket, Stream, Store, Registers and Codec are required.
 type Config struct {
-	// Name identifies the archive in the ledger. [CheckName] defines valid names.
+	// Name identifies the archive in the ledger. [CheckName] checks whether a name is valid.
 	Name string
-	// Bucket and Prefix locate the objects. A non-empty Prefix ends with a slash.
+	// Bucket and Prefix are the bucket and the key prefix of the objects. A non-empty Prefix ends
+	// with a slash.
 	Bucket, Prefix string
 	// Format is the format of new objects. Default "ndjson.gz".
 	Format string
@@ -30,10 +31,11 @@ type Config struct {
 	Origin time.Time
 	// Limits determine when an object is complete. Default 16 MiB and one minute.
 	Limits Limits
-	// Lease is the TTL of a shard's lease, 1 s to 24 h. Default 30 s. Another worker takes over
-	// the shards of a dead worker after 1.05 to 1.15 times Lease.
+	// Lease is the TTL of a shard's lease, 1 s to 24 h. Default 30 s. If a worker dies, other
+	// workers take over its shards after 1.05 to 1.15 times Lease.
 	Lease time.Duration
-	// ShutdownTimeout bounds the release of all shards when a worker stops. Default 20 s.
+	// ShutdownTimeout is the time limit for the release of all shards when a worker stops. Default
+	// 20 s.
 	ShutdownTimeout time.Duration
 	// Owner names this worker in registers and log lines. Default host:pid.
 	Owner string
@@ -77,13 +79,12 @@ type Archive struct {
 	health     health
 }
 
-// signatureValidity is the time from the signature of a PUT to its expiry. The worker signs a
-// PUT with the store's clock before it writes the register. By the store's clock, the PUT
-// therefore starts at most signatureValidity after the register write was sent, even if this
-// machine's clock is wrong.
+// signatureValidity is the time from the signature of a PUT to its expiry. The worker signs a PUT
+// with the store's clock before it writes the register. Even if this machine's clock is wrong, the
+// store therefore accepts the PUT only within signatureValidity after the register write was sent.
 const signatureValidity = 5 * time.Minute
 
-// maxUploadTime bounds one upload: see [bucket.Expirer].
+// maxUploadTime is the time limit of one upload; see [bucket.Expirer].
 const maxUploadTime = signatureValidity
 
 func (a *Archive) register(parts ...string) cell.Cell {
@@ -96,8 +97,8 @@ func (a *Archive) registerName(parts ...string) string {
 
 func (a *Archive) object(key string) event.Object { return event.Object{Bucket: a.Bucket, Key: key} }
 
-// replace writes body to a cell that has the given version, and returns the new version. It
-// resolves ambiguous answers by the nonce in body, and resends body unchanged.
+// replace writes body to a cell if the cell still has the given version, and returns the new
+// version. It resolves ambiguous answers by the nonce in body, and resends body unchanged.
 func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body []byte, nonce string) (next string, err error) {
 	w := cell.Replace(c, &version, body, func(b []byte) bool { return nonceOf(b) == nonce })
 	w.Pace = a.pace

@@ -16,14 +16,14 @@ import (
 )
 
 // Claim is the content of the claim file, which assigns a prefix to one archive of one stream,
-// with registers in one ledger.
+// whose registers are in one ledger.
 type Claim struct {
 	Format        string    `json:"format"`
 	Nonce         string    `json:"nonce"`
 	ID            string    `json:"archive"`
 	Stream        string    `json:"stream"`
 	StreamCreated time.Time `json:"stream_created"`
-	// Table is the ID of the ledger, which its marker contains.
+	// Table is the ID of the ledger. The marker in the ledger contains the same ID.
 	Table string `json:"table"`
 	// Generation rises with every recovery.
 	Generation int64 `json:"generation"`
@@ -41,12 +41,12 @@ type marker struct {
 	ID         string `json:"archive"`
 	Table      string `json:"table"`
 	Generation int64  `json:"generation"`
-	// Claim is the nonce of the claim file, and Origin its origin. Both are empty until a
-	// worker has read the claim file.
+	// Claim is the nonce of the claim file, and Origin is the Origin in the claim file. Both are
+	// empty until a worker has read the claim file.
 	Claim  string    `json:"claim,omitempty"`
 	Origin time.Time `json:"origin,omitzero"`
-	// Highest is the highest shard ID that any worker has listed. Empty if no shard was listed
-	// yet.
+	// Highest is the highest shard ID that any worker has listed. It is empty if no worker has
+	// listed a shard yet.
 	Highest string `json:"highest_shard,omitempty"`
 }
 
@@ -59,8 +59,8 @@ const (
 var (
 	// ErrClaimed is returned if the prefix belongs to another archive, stream or ledger.
 	ErrClaimed = errors.New("the prefix belongs to another archive")
-	// ErrLostRegisters is returned if the ledger does not have the registers of this archive,
-	// or has registers of an earlier generation.
+	// ErrLostRegisters is returned if the registers of this archive are missing in the ledger, or
+	// are of an earlier generation.
 	ErrLostRegisters = errors.New("the ledger does not have the registers of this archive")
 )
 
@@ -108,9 +108,9 @@ func (a *Archive) claimFreshPrefix(ctx context.Context, id StreamID) (Claim, err
 	return a.createClaim(ctx, id)
 }
 
-// checkFresh returns an error if the prefix or the ledger shows an earlier archive, because a
-// new claim would store its records again. It reads the marker last: another worker that starts
-// at the same time writes the marker before any object.
+// checkFresh returns an error if the prefix or the ledger shows an earlier archive, because an
+// archive with a new claim would store the same records again. It reads the marker last: another
+// worker that starts at the same time writes the marker before any object.
 func (a *Archive) checkFresh(ctx context.Context, id StreamID) error {
 	own, err := a.anyObject(ctx)
 	if err != nil {
@@ -164,8 +164,8 @@ func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 	return c, v.Version, nil
 }
 
-// createClaim creates the claim file. It writes the marker of the ledger first, because a claim
-// file without a marker means that registers were lost.
+// createClaim creates the claim file. It writes the marker of the ledger first, because other
+// workers take a claim file without a marker as a sign that registers were lost.
 func (a *Archive) createClaim(ctx context.Context, id StreamID) (Claim, error) {
 	m, version, err := a.readMarker(ctx)
 	if err != nil {
@@ -309,11 +309,11 @@ func (a *Archive) raiseGeneration(ctx context.Context, c Claim, version string, 
 // uploads to end.
 const RecoveryWait = signatureValidity + maxUploadTime + maxClockSkew
 
-// maxClockSkew bounds the difference between a worker's clock and the store's.
+// maxClockSkew is the maximum difference between a worker's clock and the store's clock.
 const maxClockSkew = 5 * time.Minute
 
 func encodeJSON(v any) []byte {
-	b, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true)) // a host name need not be UTF-8
+	b, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true)) // a host name may not be UTF-8
 	if err != nil {
 		panic(err) // all types that are encoded here can be represented as JSON
 	}

@@ -5,13 +5,14 @@ import "github.com/go-json-experiment/json"
 type gapKind string
 
 const (
-	// gapExpired means that at least one record of the range was announced or read, and expired
-	// before it was stored.
+	// gapExpired means that at least one record of the range is known to have existed, because an
+	// intent lists it or a worker read it, and that it expired before it was stored.
 	gapExpired gapKind = "expired"
 	// gapPossible means that it is unknown whether the range had a record. Gap notes of earlier
 	// versions of Pawl have no kind and count as gapPossible.
 	gapPossible gapKind = "possibly expired"
-	// gapMalformed means that all records of the range are stored below _pawl/malformed/.
+	// gapMalformed means that all records of the range are malformed, and are stored below
+	// _pawl/malformed/.
 	gapMalformed gapKind = "malformed"
 )
 

@@ -6,12 +6,12 @@ import (
 )
 
 // health limits how many shards a worker may hold, according to its recent attempts to store
-// objects. It uses no clock and does no I/O. The zero health is good. It is safe for concurrent
-// use.
+// objects. It uses no clock and does no I/O. The zero health has no failed attempts. It is safe for
+// concurrent use.
 //
 // An attempt fails when a shard ends with an error, or when one request fails
-// [failedRequestsPerTry] times in a row. Having nothing to store is neither a failure nor a
-// success.
+// [failedRequestsPerTry] times in a row. If a worker has nothing to store, that is neither a
+// failure nor a success.
 type health struct {
 	mu     sync.Mutex
 	failed int // consecutive failed attempts
@@ -19,13 +19,13 @@ type health struct {
 	until  time.Time // end of the pause
 }
 
-// mode limits the shards of a worker while another worker is in the mode sharing.
+// mode limits the shards of a worker while at least one other worker is in the mode sharing.
 type mode string
 
 const (
-	sharing mode = "sharing" // its share of the shards
-	probing mode = "probing" // one shard
-	resting mode = "resting" // no shard
+	sharing mode = "sharing" // the worker holds its share of the shards
+	probing mode = "probing" // the worker holds one shard to test the store
+	resting mode = "resting" // the worker holds no shard
 )
 
 const (
@@ -39,8 +39,8 @@ const (
 	minProbePause, maxProbePause = 2, 20
 )
 
-// fail records a failed attempt. From the third consecutive failure on, the worker pauses, and
-// each failed probe doubles the pause.
+// fail records a failed attempt. After the third consecutive failure the worker pauses. Each failed
+// probe doubles the pause.
 func (h *health) fail(now time.Time, lease time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,9 +74,10 @@ type peers struct {
 	sharing, probing int
 }
 
-// share returns how many of the open shards a worker may hold. Workers in the mode sharing
-// leave one shard for each prober. If no other worker is sharing, an unhealthy worker tries all
-// shards. Otherwise no worker would store them after an outage of the store.
+// share returns how many of the open shards a worker may hold. Workers in the mode sharing leave
+// one shard for each worker in the mode probing. If no other worker is sharing, an unhealthy worker
+// tries all shards. Without this rule, no worker would store any shard after an outage of the
+// store.
 func (p peers) share(open int, own mode) int {
 	switch {
 	case own == sharing:

@@ -17,7 +17,7 @@ func (a *Archive) checkStream(c Claim, id StreamID) error {
 		ErrClaimed, a.claimCell(), c.Stream, c.StreamCreated.Format(time.RFC3339Nano), id.ARN, id.Created.Format(time.RFC3339Nano))
 }
 
-// identify checks that the stream is still the claim's, and returns its retention.
+// identify checks that the stream is still the stream of the claim, and returns its retention.
 func (a *Archive) identify(ctx context.Context, c Claim) (retention time.Duration, err error) {
 	id, retention, err := a.Stream.Identify(ctx)
 	if err != nil {
@@ -26,9 +26,9 @@ func (a *Archive) identify(ctx context.Context, c Claim) (retention time.Duratio
 	return retention, a.checkStream(c, id)
 }
 
-// claimedStream only opens shards of the claim's stream. It checks the stream after it opened
-// the shard. If the check succeeds, the reader belongs to that stream, because an iterator of a
-// deleted stream is invalid in a new one.
+// claimedStream opens shards only if they belong to the stream of the claim. It checks the stream
+// after it opened the shard. If the check succeeds, the reader belongs to that stream, because an
+// iterator of a deleted stream is invalid in a new one.
 type claimedStream struct {
 	Stream
 	archive *Archive

@@ -14,9 +14,8 @@ const GapFormat = "gap"
 //	<prefix>/YYYY/MM/DD/HH/mm/<shard>-<sorter>-<start>-<end>.<format>
 //	<prefix>/YYYY/MM/DD/HH/mm/_<shard>-<sorter>-<start>-<end>.gap
 //
-// The sorter makes a listing show the newest object of a shard and minute first. The name of a
-// gap begins with an underscore, because Hadoop, Spark and Athena ignore such files in a
-// folder.
+// Because of the sorter, a listing shows the newest object of a shard and minute first. The name of
+// a gap begins with an underscore, because Hadoop, Spark and Athena ignore such files in a folder.
 type Name struct {
 	Minute time.Time
 	Shard  string
@@ -26,7 +25,7 @@ type Name struct {
 
 const (
 	minuteLayout = "2006/01/02/15/04"
-	reserved     = "_pawl/" // below the prefix: the folder of objects without records
+	reserved     = "_pawl/" // folder below the prefix for objects that are not archive objects
 )
 
 // Key returns the key of the object. prefix is empty or ends with a slash.
@@ -44,8 +43,8 @@ func (n Name) notePrefix() string {
 	return ""
 }
 
-// sortKey returns a text that decreases as n increases: the nine's complement of the number of
-// digits, in three digits, followed by that of the digits.
+// sortKey returns a text that sorts lower as n increases. It consists of the nine's complement of
+// the number of digits, in three digits, and the nine's complement of each digit.
 func (n Number) sortKey() string {
 	l := len(n)
 	d := append([]byte{'0' + byte(l/100), '0' + byte(l/10%10), '0' + byte(l%10)}, n...)

@@ -39,8 +39,8 @@ func (a *Archive) checkUnclaimed(ctx context.Context, m marker) error {
 	return err
 }
 
-// confirmMarker checks the marker of the ledger against the claim. If the marker has no claim
-// yet, confirmMarker adds the claim's nonce, and workers then reject every other claim file.
+// confirmMarker checks the marker of the ledger against the claim. If the marker has no claim yet,
+// confirmMarker adds the claim's nonce. Workers then reject every other claim file.
 func (a *Archive) confirmMarker(ctx context.Context, c Claim) error {
 	for {
 		m, version, err := a.readMarker(ctx)

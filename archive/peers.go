@@ -21,8 +21,8 @@ type heartbeat struct {
 type peerHeartbeat struct {
 	version string
 	mode    mode
-	since   time.Time // when a poll first returned it
-	changed time.Time // like since, but zero for the first heartbeat of a worker, which may be old
+	since   time.Time // time of the first poll that returned the heartbeat
+	changed time.Time // like since, but zero for the first heartbeat that was seen of a worker, because it may be old
 }
 
 // removeAfterLeases is the number of leases without a new heartbeat after which the register of
@@ -36,14 +36,14 @@ type pollResult struct {
 	next       time.Duration // time until the next lease expires
 }
 
-// sameAs reports whether two results lead to the same shares.
+// sameAs reports whether two results result in the same shares.
 func (v *pollResult) sameAs(w *pollResult) bool {
 	return v.peers == w.peers && slices.Equal(v.freeShards, w.freeShards)
 }
 
-// poll reads all heartbeats and leases. A worker can acquire a lease only after it has observed
-// the lease unchanged for longer than its TTL. It therefore observes all leases continuously. A
-// worker that started to observe them when its share rises would have to wait for another TTL.
+// poll reads all heartbeats and leases. A worker can acquire a lease only after it has observed the
+// lease unchanged for longer than its TTL. It therefore observes all leases continuously. If it
+// started to observe them only when its share rises, it would have to wait for another TTL.
 func (w *worker) poll(ctx context.Context) (pollResult, error) {
 	v := pollResult{next: w.Lease}
 	prefix := "archive/" + w.Name + "/worker/"
@@ -89,7 +89,7 @@ func (w *worker) poll(ctx context.Context) (pollResult, error) {
 		}
 		m, err := w.mutex(id)
 		if err != nil {
-			continue // acquiring it fails and logs the error
+			continue // the acquisition of this lease fails and logs the error
 		}
 		switch left, err := m.Observe(r); {
 		case err != nil:
@@ -102,9 +102,9 @@ func (w *worker) poll(ctx context.Context) (pollResult, error) {
 	return v, nil
 }
 
-// heartbeatTimeout is the time without a new heartbeat after which a worker does not count. It
-// is shorter than a lease, so that the shares have risen when the leases of a dead worker
-// expire.
+// heartbeatTimeout is the time without a new heartbeat after which a worker does not count for the
+// shares. It is shorter than a lease, so that the shares of other workers have risen before the
+// leases of a dead worker expire.
 func (w *worker) heartbeatTimeout() time.Duration { return w.Lease * 3 / 4 }
 
 func (w *worker) mutex(id string) (*lock.Mutex, error) {
@@ -121,7 +121,7 @@ func (w *worker) mutex(id string) (*lock.Mutex, error) {
 }
 
 // writeHeartbeat writes this worker's heartbeat. A resting worker does not renew it: its last
-// heartbeat, in the mode resting, makes the others raise their shares at once.
+// heartbeat has the mode resting, and the other workers raise their shares when they read it.
 func (w *worker) writeHeartbeat(ctx context.Context, version string, own mode) error {
 	if own == resting && w.heartbeatMode == resting {
 		return nil

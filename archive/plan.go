@@ -9,11 +9,11 @@ type Limits struct {
 	FlushInterval time.Duration // time since its first record was read
 }
 
-// maxMalformed bounds the malformed records of one object. The intent lists their numbers, and
-// the register must stay below its size limit.
+// maxMalformed is the maximum number of malformed records in the range of one object. The intent
+// lists the numbers of these records, and the register must not exceed its size limit.
 const maxMalformed = 32
 
-// run is a contiguous range of a shard that becomes one object: records, or a gap.
+// run is a contiguous range of a shard that becomes one object. The object has records or is a gap.
 type run struct {
 	Range
 	records     []Record
@@ -24,15 +24,15 @@ type run struct {
 	startedAt   time.Time // when the first record was read
 	gap         bool
 	expired     bool         // for a gap: a record in it is known to have expired
-	anchor      Number       // for a gap: the record where reading resumes
-	stored      *StoredRange // an already stored range, which is skipped
+	anchor      Number       // for a gap: the record at which reading resumes
+	stored      *StoredRange // an already stored range; the worker skips it
 }
 
 type planner struct {
 	limits   Limits
 	end      Number        // end of the last run; empty before the first run
 	arrival  time.Time     // latest arrival so far
-	covered  []StoredRange // stored ranges that were not skipped yet, in order
+	covered  []StoredRange // stored ranges that the planner has not skipped yet, in order
 	open     run
 	complete []run
 }
@@ -93,8 +93,8 @@ func (p *planner) skipUpTo(to Number, now time.Time) {
 	}
 }
 
-// addLost adds a gap up to a number. anchor is the record where reading resumes. missed is a
-// record in the gap that is known to be lost, or empty.
+// addLost adds a gap up to a number. anchor is the record at which reading resumes. missed is the
+// number of a record in the gap that is known to be lost, or empty.
 func (p *planner) addLost(to, anchor, missed Number, now time.Time) {
 	if p.end == "" {
 		p.end = begin

@@ -22,8 +22,8 @@ const (
 	Finished State = "finished"
 )
 
-// Progress is the register of a shard: its stored range, and the intent. Its transitions are
-// functions without a clock and without I/O.
+// Progress is the register of a shard: it contains the stored range and the intent. Its transitions
+// are functions without a clock and without I/O.
 type Progress struct {
 	Format string `json:"format"`
 	// Nonce is new in every write. A worker recognizes its own write by it.
@@ -35,25 +35,24 @@ type Progress struct {
 	Owner string `json:"owner"`
 	Fence int64  `json:"fence"`
 	State State  `json:"state"`
-	// Start and Committed are the bounds of the stored range. Both are empty if nothing is
-	// stored.
+	// Start and Committed are the bounds of the stored range. Both are empty if no range is stored.
 	Start     Number `json:"start,omitempty"`
 	Committed Number `json:"committed,omitempty"`
-	// Anchor is the record where reading must resume. Usually it is Committed, and thus stored.
-	// Empty if there is none yet.
+	// Anchor is the record at which reading must resume. It usually equals Committed, so this
+	// record is stored. It is empty if there is no such record yet.
 	Anchor Number `json:"anchor,omitempty"`
-	// Guessed is set if Anchor follows a gap that a recovery has skipped. It may not be a
-	// record.
+	// Guessed is set if a recovery has skipped a gap, and Anchor is the end of that gap. Then
+	// Anchor may not be the number of a record.
 	Guessed bool `json:"guessed,omitempty"`
-	// Arrival is the latest arrival of all records up to Committed. The next object cannot have
-	// an earlier minute.
+	// Arrival is the latest arrival of all records up to Committed. The key of the next object
+	// cannot have an earlier minute.
 	Arrival time.Time `json:"arrival,omitzero"`
-	// SeenEmpty is a time before which no record after Committed arrived. The owner of a quiet
-	// shard updates it about once an hour. It is five minutes earlier than the read that proved
-	// it, because clocks differ. Zero means unknown.
+	// No record after Committed arrived before the time SeenEmpty. The owner of a quiet shard
+	// updates it about once an hour. It is five minutes earlier than the read that proved it,
+	// because clocks differ. A zero SeenEmpty means that no such time is known.
 	SeenEmpty time.Time `json:"seen_empty,omitzero"`
-	// Malformed is the number of malformed records up to Committed that this register has
-	// counted.
+	// Malformed is the number of malformed records up to Committed that workers have counted in
+	// this register.
 	Malformed int `json:"malformed,omitempty"`
 	// Intent lists the objects that are being stored. A worker that takes over the shard must
 	// store exactly these objects.
@@ -65,21 +64,21 @@ type Intent struct {
 	Objects []Planned `json:"objects"`
 }
 
-// Planned is an object of an intent. It contains one contiguous range of a shard's records, or
-// is a gap.
+// Planned is an object of an intent. It contains the records of one contiguous range of a shard, or
+// is a gap for that range.
 type Planned struct {
 	Key string `json:"key"`
 	Range
-	// Format is the format of Key, whatever the configuration of the current owner is.
+	// Format is the format in Key. It may differ from the configuration of the current owner.
 	Format string `json:"format"`
-	// Count is the number of records in the object, and First is the first of them. Digest
-	// covers the records and not their encoding.
+	// Count is the number of records in the object, and First is the number of the first record.
+	// Digest covers the records and not their encoding.
 	Count  int    `json:"count,omitempty"`
 	First  Number `json:"first,omitempty"`
 	Digest string `json:"digest"`
 	// Arrival is the latest arrival of all records up to the last one of this object.
 	Arrival time.Time `json:"arrival"`
-	// Anchor is the record where reading resumes after a gap.
+	// Anchor is the record at which reading resumes after a gap.
 	Anchor Number `json:"anchor,omitempty"`
 	// Malformed lists the numbers of the malformed records in the range. Each of them is stored
 	// below _pawl/malformed/.
@@ -92,7 +91,8 @@ func (o *Planned) isGap() bool { return o.Format == GapFormat }
 
 const (
 	progressFormat = "pawl-archive-shard/1"
-	// maxObjects keeps the register below its size limit.
+	// maxObjects is the maximum number of objects in an intent. It keeps the register below its
+	// size limit.
 	maxObjects = 16
 )
 
@@ -124,8 +124,8 @@ func newProgress(generation int64) Progress {
 
 // TakeOwnership makes a worker the owner. It returns [ErrStale] if the register has a higher
 // generation, or the same generation and an equal or higher fence. A register of an older
-// generation counts as absent. If recovering is set and nothing is known to be stored, the
-// owner must list the stored objects first.
+// generation counts as absent. If recovering is set and the register has no stored range, the owner
+// must list the stored objects first.
 func (p Progress) TakeOwnership(owner string, fence, generation int64, recovering bool) (Progress, error) {
 	switch {
 	case p.Generation > generation:
@@ -166,7 +166,7 @@ func (p Progress) stored(o *Planned) Progress {
 	return p
 }
 
-// RecordQuiet commits the intent, and records that no later record arrived before a time.
+// RecordQuiet commits the intent, and records that no later record arrived before the given time.
 func (p Progress) RecordQuiet(before time.Time) Progress {
 	p = p.Commit()
 	p.SeenEmpty = latest(p.SeenEmpty, before)
@@ -191,10 +191,10 @@ func (p Progress) Announce(i Intent) (Progress, error) {
 	return p, nil
 }
 
-// Abandon commits the first n objects of the intent, and drops the others. The key of object n
-// is void. If later objects are stored (behind), the owner skips them as in a recovery. Reading
-// resumes at the first record of object n. If that record is missing, the missing range becomes
-// a gap.
+// Abandon commits the first n objects of the intent, and drops the others. The key of object n has
+// a void. behind reports that later objects may be stored. Then the owner skips the stored ones as
+// in a recovery. Reading resumes at the first record of object n. If that record is missing, the
+// missing range becomes a gap.
 func (p Progress) Abandon(n int, behind bool) Progress {
 	first := p.Intent.Objects[n].First
 	if behind {
@@ -206,7 +206,7 @@ func (p Progress) Abandon(n int, behind bool) Progress {
 	return p
 }
 
-// SkipStored adds a range that is already stored.
+// SkipStored adds a range of already stored objects to the committed range.
 func (p Progress) SkipStored(s StoredRange) Progress {
 	p = p.Commit().stored(&Planned{Range: s.Range, Arrival: s.Minute, Format: s.Format, Anchor: s.End.after()})
 	p.Guessed = s.Format == GapFormat

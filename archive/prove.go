@@ -13,8 +13,7 @@ import (
 // Prove, an object remains below _pawl/.
 func (a *Archive) Prove(ctx context.Context) error {
 	err := doctor.Prove(ctx, a.Store, a.Bucket, a.Prefix+reserved, doctor.Archives)
-	// MinIO denies a write if another worker's proof removes the parent folder at the same
-	// time.
+	// MinIO denies a write if Prove of another worker removes the parent folder at the same time.
 	if errors.Is(err, bucket.ErrDenied) && a.pace(ctx, 1, err) == nil {
 		err = doctor.Prove(ctx, a.Store, a.Bucket, a.Prefix+reserved, doctor.Archives)
 	}

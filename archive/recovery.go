@@ -13,9 +13,9 @@ import (
 // recoveryRequests is the number of HEAD requests that a recovering shard sends in parallel.
 const recoveryRequests = 16
 
-// listStored lists the stored objects of the shard, and checks that they belong to this
-// archive. For objects older than the oldest record in the stream it only checks those that may
-// be voids: their records cannot be stored twice.
+// listStored lists the stored objects of the shard, and checks that they belong to this archive. If
+// an object is older than the oldest record in the stream, its records cannot be stored twice. Of
+// these objects, listStored checks only those that may be voids.
 func (s *shard) listStored(ctx context.Context) ([]StoredRange, error) {
 	var all []StoredRange
 	var unchecked []listedObject
@@ -76,7 +76,7 @@ func (s *shard) checkObjects(ctx context.Context, all []StoredRange, objects []l
 	return all, errors.Join(errs...)
 }
 
-// checkOwned returns an error if another program wrote the object. It also reports whether the
+// checkOwned returns an error if another program wrote the object. If not, it reports whether the
 // object is a void.
 func (s *shard) checkOwned(ctx context.Context, key string) (void bool, err error) {
 	info, err := s.head(ctx, key)
@@ -104,8 +104,8 @@ func mergeAdjacent(all []StoredRange) (merged []StoredRange) {
 	return merged
 }
 
-// loadParents sets the shard's parents and the start of its records. It returns [ErrParent] if
-// a parent is not finished.
+// loadParents sets the shard's parents and the time since which its records must exist. It returns
+// [ErrParent] if a parent is not finished.
 func (s *shard) loadParents(ctx context.Context, all []Shard, id string) error {
 	i := slices.IndexFunc(all, func(one Shard) bool { return one.ID == id })
 	if i < 0 {
@@ -113,7 +113,7 @@ func (s *shard) loadParents(ctx context.Context, all []Shard, id string) error {
 	}
 	s.Shard = all[i]
 	s.since, s.fromBeginning = s.claim.Since, s.claim.Origin.IsZero()
-	if s.claim.Generation > 1 { // the lost register may have covered all records that could be read at the claim
+	if s.claim.Generation > 1 { // the lost register may have covered all records that were in the stream when the prefix was claimed
 		s.since = latest(s.since.Add(-s.retention), s.claim.Origin)
 	}
 	var last time.Time

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// replay stores the intent of the previous owner: the same objects, with the same keys and in
-// the same format, whatever this worker's configuration is.
+// replay stores the intent of the previous owner. It stores the same objects with the same keys and
+// in the same format, even if this worker has another configuration.
 func (s *shard) replay(ctx context.Context) error {
 	objects := s.progress.Intent.Objects
 	for i := range objects {
@@ -28,8 +28,8 @@ func (s *shard) replay(ctx context.Context) error {
 	return s.write(ctx, s.progress.Commit())
 }
 
-// abandonFrom drops the objects of the intent, starting with object from, whose key is void. A
-// later object may be stored already, if object from was stored and then deleted by hand.
+// abandonFrom drops object from of the intent, whose key has a void, and all later objects. A later
+// object may already be stored if an operator deleted the stored object from.
 func (s *shard) abandonFrom(ctx context.Context, from int) error {
 	behind := false
 	for _, o := range s.progress.Intent.Objects[from+1:] {
@@ -78,9 +78,9 @@ func (s *shard) replayObject(ctx context.Context, i int) (bool, error) {
 	return err == nil, err
 }
 
-// rereadRecords reads the records of object i of the intent again, and reports whether all of
-// them still exist. It reads until a record after the object, because a stream may return
-// empty pages before the record that exists.
+// rereadRecords reads the records of object i of the intent again, and reports whether all of these
+// records still exist. It reads until the stream returns a record after the object, because empty
+// pages do not prove that records are missing.
 func (s *shard) rereadRecords(ctx context.Context, i int) (records []Record, whole bool, err error) {
 	o := &s.progress.Intent.Objects[i]
 	if o.isGap() {

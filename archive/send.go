@@ -17,13 +17,12 @@ import (
 const (
 	metaArchive = "pawl-archive"
 	metaDigest  = "pawl-digest"
-	// metaMalformed is the number of malformed records in the range of an object. The object
-	// itself does not contain them. Absent if there are none, or if an earlier version of Pawl
-	// wrote the object.
+	// metaMalformed is the number of malformed records in the range of an object. The object itself
+	// does not contain these records. The metadata is absent if there are none, or if an earlier
+	// version of Pawl wrote the object.
 	metaMalformed = "pawl-malformed"
 )
 
-// encodedObject is an object that is ready for upload, or a void for its key.
 type encodedObject struct {
 	Planned
 	body   []byte
@@ -61,9 +60,9 @@ func (s *shard) store(ctx context.Context, runs []run) error {
 	return nil
 }
 
-// sendAll uploads objects sequentially with one signature. After that signature has expired, it
-// signs each further object separately. Some stores reject an upload that ends after its
-// signature has expired, so two slow uploads cannot share a signature.
+// sendAll uploads objects sequentially with one signature. After the signature has expired, sendAll
+// signs each further object separately. Some stores reject an upload that ends after its signature
+// has expired, so two slow uploads cannot share a signature.
 func (s *shard) sendAll(ctx context.Context, objects []encodedObject, signed time.Time) (err error) {
 	alone := false
 	for i := range objects {
@@ -96,7 +95,7 @@ func (s *shard) planObject(r *run) Planned {
 	o.Digest = s.digest(&o, r.records)
 	at := r.arrival
 	if at.IsZero() {
-		at = s.since // a gap at the beginning of the shard
+		at = s.since // the object is a gap at the beginning of the shard
 	}
 	o.Key = Name{Minute: minute(at), Shard: s.ID, Range: r.Range, Format: o.Format}.Key(s.Prefix)
 	return o
@@ -132,9 +131,9 @@ func (s *shard) encodeObject(o *Planned, records []Record) ([]byte, error) {
 	return body, nil
 }
 
-// send uploads an object. After each response other than success it checks the key, because
-// another worker may have stored the same object or a void there. Every retry has a new
-// signature. expired is set if at least one signature expired.
+// send uploads an object. If a request does not succeed, send checks the key, because another
+// worker may have stored the same object or a void there. Every retry has a new signature. expired
+// is set if at least one signature expired.
 func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (outcome cell.Outcome, expired bool, err error) {
 	w := cell.Write{Shared: true}
 	w.Send = func(ctx context.Context) error {
@@ -176,9 +175,9 @@ func (s *shard) reportStored(o Planned) {
 	}
 }
 
-// renewSignature returns the time of a new signature. It takes the time before it reads the
-// register and the claim file. If both are unchanged, a recovery can only begin later, and its
-// wait covers this signature.
+// renewSignature returns the time for a new signature. It reads the clock first, and then the
+// register and the claim file. If both are unchanged, a recovery can begin only after that time,
+// and its wait covers this signature.
 func (s *shard) renewSignature(ctx context.Context) (signed time.Time, err error) {
 	signed = s.Store.StoreTime(s.Now())
 	v, err := s.read(ctx, s.cell)
@@ -209,7 +208,7 @@ func (s *shard) put(ctx context.Context, p *encodedObject, signed time.Time) err
 }
 
 // isStored reports whether an object is stored. It compares the metadata, or the content of an
-// object without metadata. It returns an error if the key has another object.
+// object without metadata. It returns an error if another object is stored at the key.
 func (s *shard) isStored(ctx context.Context, o *Planned) (stored bool, err error) {
 	info, err := s.head(ctx, o.Key)
 	switch {
@@ -262,8 +261,8 @@ type malformedRecord struct {
 	Raw          []byte    `json:"raw"`
 }
 
-// saveMalformed stores a malformed record in its own object below _pawl/malformed/. The worker
-// does so before it announces the object whose range covers the record.
+// saveMalformed stores a malformed record in its own object below _pawl/malformed/. The worker does
+// so before it writes the intent for the range that contains the record.
 func (s *shard) saveMalformed(ctx context.Context, e *Record) error {
 	b := encodeJSON(malformedRecord{s.ID, e.Number, e.Arrival, e.PartitionKey, e.Malformed.Error(), e.Raw})
 	ref := s.object(s.malformedPrefix() + s.ID + "-" + string(e.Number) + ".json")

@@ -15,11 +15,12 @@ type shard struct {
 	Shard
 	claim         Claim
 	retention     time.Duration
-	since         time.Time // records that arrived at this time or later must exist
+	since         time.Time // records that arrived at since or later must exist in the stream
 	fromBeginning bool      // the archive covers the shard from its first record
-	// parentsEnd is the latest time at which a parent was known to be open. Zero if unknown.
+	// parentsEnd is the latest time at which a parent was known to be open. Zero means that no such
+	// time is known.
 	parentsEnd    time.Time
-	unknownObject error // an object in the bucket that the register does not contain, or may not contain
+	unknownObject error // error for an object in the bucket that the register does not contain, or may not contain
 
 	cell     cell.Cell
 	version  string
@@ -29,11 +30,11 @@ type shard struct {
 	planner  planner
 	allRead  bool
 	sent     bool   // all objects of the intent are uploaded
-	onStored func() // is called after an object was stored
+	onStored func() // called after each stored object
 }
 
-// run stores a shard until it is finished. The shard was taken over and compared with a
-// listing.
+// run stores a shard until it is finished. Before, the worker must take over the shard and compare
+// it with a listing.
 func (s *shard) run(ctx context.Context) error {
 	if s.unknownObject != nil {
 		return s.unknownObject
@@ -59,9 +60,9 @@ func (s *shard) commitStored(ctx context.Context) error {
 	return s.writeChecked(ctx, s.progress.Commit())
 }
 
-// writeChecked writes a register that commits the intent. It first sends a HEAD request for
-// each object, because the uploads may have happened hours ago. If an object was deleted since,
-// it stays pending, and the next owner can store it again.
+// writeChecked writes a register that commits the intent. It first sends a HEAD request for each
+// object, because the uploads may have happened hours ago. If an object was deleted since then,
+// writeChecked does not commit it, and the next owner can store it again.
 func (s *shard) writeChecked(ctx context.Context, next Progress) error {
 	if s.progress.Intent != nil {
 		for _, o := range s.progress.Intent.Objects {
@@ -94,7 +95,7 @@ func (s *shard) takeOwnership(ctx context.Context, token int64) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.cell, err)
 	}
-	if s.progress.Fence == 0 { // the first owner: no record of the shard is older
+	if s.progress.Fence == 0 { // the shard has had no owner, so no record of it is older
 		next.SeenEmpty = latest(next.SeenEmpty, s.parentsEnd)
 	}
 	if err := s.write(ctx, next); err != nil {
@@ -170,14 +171,14 @@ func (s *shard) startReading(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, r := range s.planner.complete { // reading starts after the last stored record
+	for _, r := range s.planner.complete { // reading then starts after the last stored record
 		p = p.SkipStored(*r.stored)
 	}
 	s.tail = s.tailAt(p)
 	return nil
 }
 
-// tailAt returns a tail that reads the shard after the position of p.
+// tailAt returns a tail that reads the shard after the committed range of p.
 func (s *shard) tailAt(p Progress) tail {
 	t := tail{
 		stream: claimedStream{s.Stream, s.Archive, s.claim}, shard: s.ID, retention: s.retention, now: s.Now,
@@ -192,7 +193,7 @@ func (s *shard) tailAt(p Progress) tail {
 	return t
 }
 
-// gatherRuns reads until some runs are complete. It returns none at the end of the shard.
+// gatherRuns reads until some runs are complete. At the end of the shard it returns no runs.
 func (s *shard) gatherRuns(ctx context.Context) ([]run, error) {
 	for try := 4; ; try++ {
 		now := s.Now()
@@ -226,9 +227,9 @@ func (s *shard) gatherRuns(ctx context.Context) ([]run, error) {
 const quietInterval = time.Hour
 
 // recordQuiet writes to the register that a read found no record after the stored ones. Later
-// objects cannot have an earlier minute, so a takeover need not list earlier minutes. The time
-// is the earlier of the worker's and the store's clock. If the worker's clock is ahead, the
-// register would otherwise hide expired records.
+// objects cannot have an earlier minute, so the next owner need not list earlier minutes.
+// recordQuiet uses the earlier of the worker's and the store's time. Otherwise a worker whose clock
+// is ahead would hide expired records.
 func (s *shard) recordQuiet(ctx context.Context, empty time.Time) error {
 	seen := empty.Add(-maxClockSkew)
 	if store := s.Store.StoreTime(s.Now()).Add(-maxClockSkew); store.Before(seen) {

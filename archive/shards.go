@@ -10,16 +10,16 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Shards returns all shards that must be stored: the shards of the stream, and unfinished
+// Shards returns all shards that must be stored: the shards of the stream, and the unfinished
 // shards that the stream no longer lists. Shards assumes that an unlisted shard ends before the
 // youngest shard begins.
 //
 // Shards creates the registers of new shards, and then raises the highest listed shard in the
-// marker. A shard without a register that is not above the highest one was therefore finished,
-// and its register removed. A parent without a register that is above the highest one was
-// created and closed while no worker ran.
+// marker. If a shard has no register and its ID is not above the highest listed ID, the shard was
+// therefore finished, and a worker removed its register. If a parent has no register and its ID is
+// above the highest listed ID, the parent was created and closed while no worker ran.
 //
-// Shards reads the registers before the stream, because a shard may appear in both between the
+// Shards reads the registers before the stream, because a new shard may appear in both between the
 // two requests.
 func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 	known, err := a.registered(ctx)
@@ -42,7 +42,7 @@ func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 	all := f.addUnlisted(listed)
 	if created, err := f.createMissing(ctx, all); err != nil {
 		return nil, err
-	} else if created { // list again, because the process may have paused
+	} else if created { // list the shards again, because the process may have paused
 		return a.Shards(ctx, c)
 	}
 	if err := f.raiseHighest(ctx, version); err != nil {
@@ -127,8 +127,8 @@ func (f *shardSet) unlistedShard(id string) Shard {
 	return Shard{ID: id, Last: f.youngest.before(), unlisted: true}
 }
 
-// raiseHighest updates the highest listed shard in the marker, which has the given version. All
-// shards have registers at this point.
+// raiseHighest updates the highest listed shard in the marker, which has the given version. The
+// caller has created the registers of all shards.
 func (f *shardSet) raiseHighest(ctx context.Context, version string) error {
 	m := f.marker
 	for id := range f.listed {
@@ -147,8 +147,9 @@ func (f *shardSet) raiseHighest(ctx context.Context, version string) error {
 	return err
 }
 
-// removeFinished removes the registers of finished shards that no worker needs any more: the
-// stream no longer lists the shard, and its listed children have owners.
+// removeFinished removes the registers of finished shards that no worker needs any more. That is
+// the case if the stream no longer lists the shard, and all of its listed children have had an
+// owner.
 func (f *shardSet) removeFinished(ctx context.Context) error {
 	needed := map[string]bool{}
 	for _, s := range f.listed {

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Number is the sequence number of a record: decimal digits without a leading zero, of any
-// length. "0" precedes every record of a shard.
+// Number is the sequence number of a record. It has any number of decimal digits, without a leading
+// zero. "0" is less than the number of every record.
 type Number string
 
-// Compare compares the numeric values of n and m: first their lengths, then their digits.
+// Compare compares the numeric values of n and m.
 func (n Number) Compare(m Number) int {
 	return cmp.Or(cmp.Compare(len(n), len(m)), strings.Compare(string(n), string(m)))
 }
 
-// UserRecord is a record that a producer has put. The user records of one aggregate share a
-// Number and differ in Sub.
+// UserRecord is a record that a producer has put. The user records of one aggregate have the same
+// Number but different values of Sub.
 type UserRecord struct {
 	Number       Number
 	Sub          int // index within its aggregate, from 0; -1 if it is not in an aggregate
@@ -29,14 +29,14 @@ type UserRecord struct {
 	Data         []byte
 }
 
-// Record is a record of the stream: one user record, or an aggregate of several. An archive
-// never splits an aggregate.
+// Record is a record of the stream. It contains one user record, or is an aggregate of several user
+// records. An archive never splits an aggregate.
 type Record struct {
 	Number      Number
 	Arrival     time.Time
 	UserRecords []UserRecord
-	// Malformed is the reason why the record cannot be parsed or stored. If it is set,
-	// UserRecords is empty and Raw has the bytes.
+	// Malformed is the reason why the record cannot be parsed or stored. If it is set, UserRecords
+	// is empty and Raw contains the bytes of the record.
 	Malformed    error
 	Raw          []byte
 	PartitionKey string // of the record itself, not of its user records
@@ -59,10 +59,10 @@ type Shard struct {
 	unlisted bool // the stream no longer lists the shard
 }
 
-// Position is the position where a reader starts. The zero Position is the oldest record.
+// Position is the position where a reader starts. The zero Position means the oldest record.
 type Position struct {
-	At   Number    // at this record, which must still exist
-	Time time.Time // at the first record that arrived at this time or later
+	At   Number    // start at this record, which must still exist
+	Time time.Time // start at the first record that arrived at this time or later
 }
 
 // Page is the result of one read.
@@ -78,8 +78,8 @@ type Stream interface {
 	Identify(ctx context.Context) (StreamID, time.Duration, error)
 	// Shards returns all shards that the stream still lists.
 	Shards(ctx context.Context) ([]Shard, error)
-	// Open returns a reader that starts at from. If the read position expires later, the driver
-	// opens the shard again at the last record that it returned.
+	// Open returns a reader that starts at from. If the iterator of the reader expires later, the
+	// driver opens the shard again at the last record that the reader returned.
 	Open(ctx context.Context, shard string, from Position) (Reader, error)
 }
 
@@ -92,7 +92,7 @@ type Reader interface {
 
 // The kinds of errors of a Stream. A driver wraps them with details.
 var (
-	// ErrGone is returned if the position is older than the oldest record.
+	// ErrGone is returned if the record at the position has expired.
 	ErrGone = errors.New("records have expired")
 	// ErrNoStream is returned if the stream or the shard does not exist.
 	ErrNoStream = errors.New("stream not found")

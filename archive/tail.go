@@ -11,24 +11,25 @@ import (
 
 // tail reads a shard after the end of its stored objects, and detects missing records.
 //
-// A stream silently skips expired records. A tail therefore starts at a known record, the
-// anchor, and requires that record to come first. It starts again at the anchor if its read
-// position may expire. A page that begins with the anchor must also contain the next record.
-// Otherwise the anchor expires eventually, and the range after it becomes a gap.
+// A stream silently skips expired records. A tail therefore starts at a known record, the anchor,
+// and requires that record to come first. If the records at its read position may expire, the tail
+// starts again at the anchor. A page that begins with the anchor must also contain the next record.
+// If no page does so, the anchor eventually expires, and the range after it becomes a gap.
 type tail struct {
 	stream    Stream
 	shard     string
 	retention time.Duration
 	now       func() time.Time
 
-	// at is the number up to which the shard was read. Empty means that nothing was read.
+	// at is the number up to which the tail has read the shard. It is empty if the tail has read
+	// nothing.
 	at Number
-	// anchor is the record that must come first: at, or a record after it. Empty means that
-	// there is no anchor; then every record that arrived at since or later must exist.
+	// anchor is the record that must come first. It is the record at, or a record after it. If it
+	// is empty, there is no anchor, and every record that arrived at since or later must exist.
 	anchor       Number
-	guessed      bool // it is unknown whether the anchor is a record
+	guessed      bool // it is unknown whether a record has the number anchor
 	since        time.Time
-	seenEmpty    time.Time // no record after at arrived before this time
+	seenEmpty    time.Time // no record after at arrived before seenEmpty
 	start        Position  // where to start without an anchor
 	unlisted     bool      // the stream no longer lists the shard
 	positionTime time.Time
@@ -39,13 +40,13 @@ type tail struct {
 }
 
 type readResult struct {
-	lostUpTo  Number // records up to this number may have expired
-	hasLost   bool   // lostUpTo is set
+	lostUpTo  Number // records after at and up to this number may have expired
+	hasLost   bool
 	knownLost Number // the number of a record that is known to be lost; empty if there is none
 	records   []Record
-	end       bool // the shard is closed, and all of it was read
-	// emptyAt is the time of a read that found no new record. Zero if it
-	// found records, or if records may have expired.
+	end       bool // the shard is closed, and the tail has read all of it
+	// emptyAt is the time of a read that found no new record. It is zero if the read found records,
+	// or if records may have expired.
 	emptyAt time.Time
 }
 
@@ -81,7 +82,7 @@ func (t *tail) next(ctx context.Context) (readResult, error) {
 		f.records = append(f.records, rejectMalformed(e))
 	}
 	if page.Behind == 0 && len(f.records) == 0 && !page.End && !t.mayHaveLost() {
-		t.positionTime = latest(t.positionTime, asked) // the next read resumes at the end of the shard
+		t.positionTime = latest(t.positionTime, asked) // this read reached the end of the shard
 		if len(page.Records) == 0 {
 			f.emptyAt = asked
 		}
@@ -103,7 +104,7 @@ func (t *tail) open(ctx context.Context) (err error) {
 	return err
 }
 
-// handleError ends a shard that the stream no longer knows.
+// handleError ends the tail if the stream no longer knows the shard.
 func (t *tail) handleError(err error) (readResult, error) {
 	switch {
 	case errors.Is(err, ErrNoStream) && t.unlisted:
@@ -119,7 +120,8 @@ func (t *tail) handleError(err error) (readResult, error) {
 // mayHaveLost reports whether records before the next one may have expired.
 func (t *tail) mayHaveLost() bool { return t.shardGone || t.awaitingAnchor && t.mayHaveExpired() }
 
-// knownLost returns the anchor if it is known to be a record and was not read.
+// knownLost returns the number of the anchor if the anchor is known to be a record and the tail has
+// not read it.
 func (t *tail) knownLost() Number {
 	if t.guessed || !t.at.less(t.anchor) {
 		return ""
@@ -136,13 +138,14 @@ func (t *tail) mayHaveExpired() bool {
 	return t.nearExpiry(latest(t.seenEmpty, t.since))
 }
 
-// nearExpiry reports whether a record that arrived then has expired, or is about to expire.
+// nearExpiry reports whether a record that arrived at the time then has expired, or is about to
+// expire.
 func (t *tail) nearExpiry(then time.Time) bool {
 	return !t.now().Before(then.Add(t.retention - t.retention/8))
 }
 
-// rejectMalformed marks a record as malformed if no format can represent it. One such record
-// must not block its shard.
+// rejectMalformed marks a record as malformed if no format can represent it. Otherwise this record
+// would block its shard.
 func rejectMalformed(e Record) Record {
 	if e.Malformed != nil {
 		return e

@@ -10,13 +10,13 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// A ledger can go back in time: an operator restores a backup, or a standby that lagged takes
-// over. A register can also be lost. The next owner of the shard would then store some records
-// twice. After its ownership write, each owner therefore compares the register with a listing.
-// Later owners need no listing of that time, because after the ownership write only this owner
-// stores objects of the shard.
+// A ledger can return to an earlier state, because an operator restores a backup, or because a
+// standby that lagged takes over. A register can also be lost. In both cases, the next owner of the
+// shard would store some records twice. Therefore each owner writes its ownership to the register,
+// and then compares the register with a listing. Later owners need not list objects from before
+// that write, because after it only this owner stores objects of the shard.
 
-// listMargin is subtracted from the time where the listing could start.
+// listMargin is subtracted from the earliest time that the listing must cover.
 const listMargin = 5 * time.Minute
 
 func (a *Archive) ownShard(ctx context.Context, c Claim, all []Shard, id string, token int64, saved func()) (*shard, error) {
@@ -31,14 +31,14 @@ func (a *Archive) ownShard(ctx context.Context, c Claim, all []Shard, id string,
 	return s, s.takeOwnership(ctx, token)
 }
 
-// compareWithListing lists the bucket once for all shards that were taken over together. It
+// compareWithListing lists the bucket once for all shards that the worker takes over together. It
 // sets unknownObject of a shard if the bucket has, or may have, an object of the shard that its
-// register does not contain. Such a shard must not be stored.
+// register does not contain. The worker must not store such a shard.
 func (a *Archive) compareWithListing(ctx context.Context, taken []*shard) error {
 	waiting, after := map[string]*shard{}, ""
 	for _, s := range taken {
 		if s.progress.State != Reading {
-			continue // a recovering shard lists all objects anyway
+			continue // the recovery lists all objects anyway
 		}
 		if from := s.listFrom(); len(waiting) == 0 || from < after {
 			after = from
@@ -52,7 +52,7 @@ func (a *Archive) compareWithListing(ctx context.Context, taken []*shard) error 
 		if err != nil && !info.Unlistable(err) {
 			return err
 		}
-		if info.Key > a.Prefix+":" { // the key is after all minutes
+		if info.Key > a.Prefix+":" { // the key sorts after the keys of all minutes
 			return nil
 		}
 		n, keyErr := ParseKey(a.Prefix, info.Key)
@@ -73,8 +73,9 @@ func (a *Archive) compareWithListing(ctx context.Context, taken []*shard) error 
 	return nil
 }
 
-// listFrom returns the key where a listing starts that shows every object which the register
-// may not contain. Objects after those of the register are never in an earlier minute.
+// listFrom returns the key after which the listing starts. The listing then shows every object that
+// the register may not contain, because such objects never have an earlier minute than the objects
+// in the register.
 func (s *shard) listFrom() string {
 	at := latest(s.progress.Arrival, s.progress.SeenEmpty)
 	if !at.IsZero() {
@@ -83,8 +84,8 @@ func (s *shard) listFrom() string {
 	return s.listAfter(at)
 }
 
-// listAfter returns the key where a listing starts that shows the objects of at's minute and
-// later. The zero time means all minutes.
+// listAfter returns the key after which a listing starts that shows the objects of the minute of at
+// and of later minutes. A zero at means all minutes.
 func (a *Archive) listAfter(at time.Time) string {
 	if at.IsZero() {
 		return ""

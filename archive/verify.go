@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// Finding is a fault of an archive, or a note.
+// Finding is a fault of an archive, or a note, which is not a fault.
 type Finding struct {
 	Kind  string   `json:"kind"`
 	Shard string   `json:"shard,omitempty"`
@@ -32,13 +32,13 @@ const (
 
 // Kinds of notes.
 const (
-	Pending = "pending" // an announced object that is not stored yet, which is not a loss
+	Pending = "pending" // an object of an intent that is not stored yet; its records are not lost
 	Expired = "expired" // a range in which at least one record expired before it was stored
 )
 
 // Report is the result of Verify.
 type Report struct {
-	From            time.Time `json:"from,omitzero"` // the window, if any
+	From            time.Time `json:"from,omitzero"` // start of the window; zero means no limit
 	To              time.Time `json:"to,omitzero"`
 	Objects         int       `json:"objects"`
 	Gaps            int       `json:"gaps"`             // gap objects
@@ -57,10 +57,10 @@ type Report struct {
 type VerifyOptions struct {
 	// Deep reads every object.
 	Deep bool
-	// From and To limit Verify to objects of minutes that end after From and begin before To.
-	// Zero means no limit.
+	// From and To limit Verify to objects whose minute ends after From and begins before To. Zero
+	// means no limit.
 	From, To time.Time
-	// OnKey is called with the key of each object. Optional.
+	// OnKey is called with the key of each object. It may be nil.
 	OnKey func(key string)
 }
 
@@ -72,7 +72,7 @@ func (o *VerifyOptions) after(at time.Time) bool { return !minute(at).Before(min
 
 type coveredRange struct {
 	Range
-	first, last string // keys of the first and the last object
+	first, last string
 }
 
 type verifier struct {
@@ -82,19 +82,19 @@ type verifier struct {
 	report    *Report
 	shards    map[string][]coveredRange
 	known     map[string]Progress        // by shard, read before the listing
-	pending   map[string]announcedObject // announced objects that were not listed yet, by key
+	pending   map[string]announcedObject // objects of intents that the listing has not shown yet, by key
 	malformed map[string][]Number        // numbers of the stored malformed records, by shard
 	counted   []malformedCount
 }
 
-// Verify checks that the objects of the archive cover every number of every shard exactly once,
-// and reports what is wrong. It lists all objects, or those of a window, and reads the gap
-// notes. A deep Verify reads every object.
+// Verify checks that the objects of the archive cover every number of every shard exactly once, and
+// reports the faults. It lists all objects, or the objects of a window, and reads the gap notes. A
+// deep Verify reads every object.
 //
-// The minutes of a shard rise with its numbers, so the objects of a window are a contiguous
-// range of each shard. Verify checks the range between the first and the last of these objects.
-// It does not check the range before the first object. It checks the range after the last
-// object only if the register shows that all stored objects are before To.
+// The minutes of a shard rise with its numbers, so the objects of a window are a contiguous range
+// of each shard. Verify checks the range between the first and the last of these objects. It does
+// not check the range before the first object. It checks the range after the last object only if
+// the register shows that all stored objects are before To.
 func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) {
 	c, err := a.ExistingClaim(ctx)
 	if err == nil {
@@ -109,7 +109,7 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) 
 		shards: map[string][]coveredRange{}, known: map[string]Progress{}, pending: map[string]announcedObject{},
 		malformed: map[string][]Number{},
 	}
-	// Workers continue during Verify. The listing may lack objects that they commit after this
+	// Workers continue during Verify. The listing may not show objects that they commit after this
 	// point.
 	for p, err := range v.AllProgress(ctx, v.claim) {
 		if err != nil {
@@ -224,9 +224,9 @@ func (v *verifier) checkCoverage() {
 	}
 }
 
-// findHoles reports ranges that no object covers, up to the committed number that was read
-// before the listing. With a window, it compares the register only with objects that must be in
-// the window.
+// findHoles reports ranges that no object covers, up to the committed number that Verify read
+// before the listing. If there is a window, it compares the register only with objects that must be
+// in the window.
 func (v *verifier) findHoles(shard string, all []coveredRange) {
 	p, known := v.known[shard]
 	at, key := p.Start, ""

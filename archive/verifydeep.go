@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// readTries is the number of times that Verify tries to read an object.
+// readTries is the maximum number of attempts to read an object.
 const readTries = 3
 
 // checkContent reads an object, and compares it with its metadata and its key.
@@ -42,7 +42,6 @@ func (v *verifier) checkContent(ctx context.Context, n Name, key string) error {
 	return nil
 }
 
-// fetch reads an object, and retries if the store is unavailable.
 func (v *verifier) fetch(ctx context.Context, key string) (info bucket.Info, body []byte, err error) {
 	for try := 1; ; try++ {
 		info, body, err = v.get(ctx, key)
@@ -68,7 +67,8 @@ func (a *Archive) get(ctx context.Context, key string) (bucket.Info, []byte, err
 	return info, body, err
 }
 
-// unreadable reports an object that the store does not return. Verify then continues.
+// unreadable reports an object that the store cannot return, and returns nil, so that Verify
+// continues.
 func (v *verifier) unreadable(ctx context.Context, shard, key string, err error) error {
 	if ctx.Err() != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 
 const metaVoid = "pawl-void"
 
-// errVoid is returned for a key that has a void, so no object can be stored there.
+// errVoid is returned for a key that has a void, at which no object can be stored.
 var errVoid = errors.New("the object's key is voided")
 
 // isVoid reports whether a listed object is a void. It sends a HEAD request only for an object
@@ -32,24 +32,24 @@ func voided(info bucket.Info) bool { return info.Size == 0 || info.Metadata[meta
 
 // voidLimit returns the maximum size of a void in bytes. The limit exceeds the size of an empty
 // file, because another version of the encoder may have written the void. Every object with a
-// record is larger.
+// record exceeds this limit.
 func (a *Archive) voidLimit(format string) int64 {
 	const slack = 64
 	if format == GapFormat {
-		return 0 // a gap is never voided, because it can be stored without a record
+		return 0 // a worker never voids the key of a gap, because it can store a gap without reading records
 	}
 	if n, ok := a.emptySizes.Load(format); ok {
 		return 2*n.(int64) + slack
 	}
 	empty, err := a.Codec.Encode(format, "shard", nil)
 	if err != nil {
-		return 64 << 10 // the format of a newer version of Pawl
+		return 64 << 10 // a newer version of Pawl wrote the format
 	}
 	a.emptySizes.Store(format, int64(len(empty)))
 	return a.voidLimit(format)
 }
 
-// head sends a HEAD request, and retries until the store answers.
+// head sends a HEAD request, and retries until the store responds.
 func (a *Archive) head(ctx context.Context, key string) (bucket.Info, error) {
 	for try := 1; ; try++ {
 		info, err := a.Store.Head(ctx, a.object(key))

@@ -17,16 +17,16 @@ import (
 
 // Timing of a worker. Most intervals are fractions of a lease.
 const (
-	// shareParts is the average number of times per lease that a worker writes its heartbeat
-	// and computes its share. It does so at once if leases become free or other workers come or
-	// go.
+	// shareParts is the average number of times per lease that a worker writes its heartbeat and
+	// computes its share. It does so immediately when leases become free, or when other workers
+	// start or stop.
 	shareParts = 6
 	// pollParts is the number of times per lease that a worker reads all heartbeats and leases.
 	// The lease of a dead worker can be acquired 1.05 TTL plus one such interval after its last
 	// renewal.
 	pollParts = 20
-	// shareTime bounds the requests of one computation, unless the lease is longer. Then the
-	// lease is the bound.
+	// shareTime is the time limit of the requests of one computation. If the lease is longer, the
+	// lease is the limit.
 	shareTime = 10 * time.Second
 	// maxRetryPause is the longest pause of a shard after repeated failures.
 	maxRetryPause = time.Minute
@@ -57,8 +57,8 @@ type retryPause struct {
 
 var errRebalanced = errors.New("other workers have fewer shards")
 
-// work stores the shards of the archive together with other workers, until ctx ends. It returns
-// an error if the archive cannot be stored at all.
+// work stores the shards of the archive together with other workers, until ctx ends. It returns an
+// error if no worker can store the archive.
 func (a *Archive) work(ctx context.Context) error {
 	c, err := a.Claim(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *Archive) work(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrDenied) && w.succeeded: // credentials are renewed occasionally
+		case errors.Is(err, ErrDenied) && w.succeeded: // the credentials may have expired and may be renewed
 			a.Logger.Warn("cannot rebalance the shards: access denied", "archive", a.Name, "error", err)
 		case errors.Is(err, ErrLostRegisters), errors.Is(err, ErrLostClaim), errors.Is(err, ErrClaimed), errors.Is(err, ErrDenied), errors.Is(err, ErrNoStream):
 			return err
@@ -99,7 +99,7 @@ func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	own := w.health.mode(w.Now())
 	due := !w.Now().Before(w.due)
 	if !due && (err != nil || v.sameAs(&w.last) && own == w.mode) {
-		return next, nil // an error is returned when rebalancing is due
+		return next, nil // the next balance reports the error
 	}
 	every := w.Lease / shareParts
 	w.due = w.Now().Add(every/2 + rand.N(every))
@@ -114,8 +114,8 @@ func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	return next, err
 }
 
-// releaseTimeout bounds each of the two steps of a release: the write of the register, and the
-// release of the lease. Both together end within ShutdownTimeout.
+// releaseTimeout is the time limit of each of the two steps of a release, which are the write of
+// the register and the release of the lease. Both steps together end within ShutdownTimeout.
 func (a *Archive) releaseTimeout() time.Duration { return a.ShutdownTimeout * 3 / 8 }
 
 // checkClaim returns an error if the archive was recovered or has lost its claim file. This
@@ -135,9 +135,9 @@ func (w *worker) checkClaim(ctx context.Context) error {
 	return nil
 }
 
-// balance releases the shards above this worker's share, and acquires free shards up to it. ctx
-// bounds the leases, and bounded the requests. An unhealthy worker releases its shards before
-// it sends a request to the store, which may not answer.
+// balance releases the shards above this worker's share, and acquires free shards up to it. The
+// leases end with ctx, and the requests with bounded. An unhealthy worker releases its shards
+// before it sends a request to the store, because the store may not respond.
 func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) error {
 	if own != sharing && v.peers.sharing > 0 {
 		w.releaseSurplus(v.peers.share(0, own))
@@ -149,7 +149,8 @@ func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) e
 	if err != nil {
 		return err
 	}
-	// The check follows the listing. If it succeeds, the listed shards are the claim's.
+	// This check must follow the listing. If it succeeds, the listed shards belong to the stream of
+	// the claim.
 	if _, err := w.identify(bounded, w.claim); err != nil {
 		return err
 	}
@@ -174,7 +175,8 @@ func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) e
 	return nil
 }
 
-// releaseSurplus releases the shards above a share, and returns all shards that were held.
+// releaseSurplus releases the shards above a share, and returns all shards that the worker held
+// before.
 func (w *worker) releaseSurplus(share int) (mine []string) {
 	mine = w.heldShards()
 	rand.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
@@ -217,7 +219,7 @@ func (w *worker) isHeld(id string) bool {
 	return w.held[id] != nil
 }
 
-// release ends the work on a shard. This worker does not acquire the shard again for a while.
+// release ends the work on a shard. This worker acquires the shard again only after a pause.
 func (w *worker) release(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -266,8 +268,8 @@ func (w *worker) acquire(ctx context.Context, id string) *leasedShard {
 	return l
 }
 
-// takeOver becomes the owner of shards, compares all of them with one listing, and then stores
-// each of them.
+// takeOver makes this worker the owner of shards, compares all of them with one listing, and then
+// stores each of them.
 func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leasedShard) {
 	var writes sync.WaitGroup
 	for _, l := range leases {
@@ -309,8 +311,8 @@ func (w *worker) noteStored(id string) {
 	delete(w.pauses, id)
 }
 
-// noteEnded records the end of the work on a shard. err is the result of the shard, and cause
-// the reason why its context ended, if any.
+// noteEnded records the end of the work on a shard. err is the error of the shard, and cause the
+// reason why its context ended, if any.
 func (w *worker) noteEnded(id string, err, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -325,7 +327,7 @@ func (w *worker) noteEnded(id string, err, cause error) {
 	case cause != nil || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
 		return
 	}
-	if !errors.Is(err, ErrLostRegisters) && !errors.Is(err, bucket.ErrUnlistable) { // with these errors no worker can store the shard
+	if !errors.Is(err, ErrLostRegisters) && !errors.Is(err, bucket.ErrUnlistable) { // no worker can store the shard after these errors
 		w.health.fail(w.Now(), w.Lease)
 	}
 	r := w.pauses[id]

@@ -20,8 +20,8 @@ var (
 	ErrNoETag = fmt.Errorf("%w: the store or a proxy returns no ETag", ErrIgnored)
 )
 
-// Cell is an object as a [cell.Cell]. Its version is the ETag, which depends only on the
-// content. Each write must therefore contain something new, such as a nonce.
+// Cell implements [cell.Cell] with an object. The version of the cell is the ETag, which depends
+// only on the content. Each write must therefore contain something new, such as a nonce.
 type Cell struct {
 	Store       Store
 	Ref         event.Object
@@ -43,7 +43,7 @@ func (c *Cell) Read(ctx context.Context) (cell.Value, error) {
 		return cell.Value{}, err
 	}
 	body, err := io.ReadAll(io.LimitReader(r, c.Max+1))
-	_ = r.Close() // all of the content was read, so an error does not matter
+	_ = r.Close() // Read has read all of the content, so an error does not matter
 	if err == nil && info.ETag == "" {
 		err = ErrNoETag
 	}

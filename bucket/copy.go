@@ -9,13 +9,13 @@ import (
 // Copier is implemented by a [Store] that can copy an object without sending its content
 // through the caller.
 type Copier interface {
-	// Copy is Put with the content of the source. o has no Body, and its Size is the size of
-	// the source. If the source is missing or has another ETag, Copy writes nothing and returns
-	// ErrPrecondition, as if c did not hold. ErrUnavailable means that Copy failed before it
-	// sent the request that writes the object.
+	// Copy is Put with the content of the source. o has no Body, and its Size is the size of the
+	// source. If the source is missing or has another ETag, Copy writes nothing and returns
+	// ErrPrecondition. It returns the same error if c does not hold. ErrUnavailable means that Copy
+	// failed before it sent the request that writes the object.
 	//
 	// Some stores ignore conditions of a copy. Package doctor finds the methods that honour
-	// them.
+	// conditions.
 	Copy(ctx context.Context, m CopyMethod, from Source, ref event.Object, o Object, c Condition) (etag string, err error)
 }
 
@@ -32,12 +32,12 @@ type CopyMethod uint8
 const (
 	// CopyWhole copies an object of at most 5 GiB with one request.
 	CopyWhole CopyMethod = 1 << iota
-	// CopyParts copies the parts of a multipart upload. Its last request writes the object with
+	// CopyParts copies the parts of a multipart upload. The last request writes the object, and has
 	// the condition.
 	CopyParts
 )
 
-// maxCopyWhole is the limit of S3 for CopyWhole in bytes.
+// maxCopyWhole is the maximum size in bytes that S3 copies with CopyWhole.
 const maxCopyWhole = 5 << 30
 
 // minCopyParts is the size in bytes above which CopyParts is worth its additional requests.

@@ -10,16 +10,16 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Output is the right of one attempt to change one output object. The attempt pins the output
-// before it reads the input. It may change the output once, if the output still has the
-// pinned state. Output has no goroutines and no clock, and is not safe for concurrent use.
+// Output lets one attempt change one output object. The attempt pins the output before it reads the
+// input. It can then change the output once, if the output still has the pinned state. Output has
+// no goroutines and no clock, and is not safe for concurrent use.
 //
 // # Answers
 //
-// A publish is sent up to three times by the rules of [cell.Write]. Conflicts and permanent
-// refusals are trusted. A failed precondition is checked with a HEAD request. Sure means that
-// no request remains unanswered and may still land. The attempt recognizes its own write by the
-// nonce in the metadata.
+// A publish is sent up to three times by the rules of [cell.Write]. Output trusts conflicts and
+// permanent refusals. After a failed precondition it sends a HEAD request. A result is sure if no
+// unanswered request may still land. The attempt recognizes its own write by the nonce in the
+// metadata.
 //
 //	answer to the PUT         what HEAD then shows        result
 //	200                       (not sent)                  Landed
@@ -34,12 +34,12 @@ import (
 //	unclear, unanswered+1     something else              Lost, ErrOutputChanged, unsure
 //	unclear, unanswered+1     HEAD fails                  ErrUnclear, unsure
 //
-// A success after an unanswered request is unsure as well. The unanswered copy still has a
-// condition that holds again if the pinned state returns: the absence of the object, or the
-// same content.
+// A success after an unanswered request is also unsure. The condition of the unanswered request
+// holds again if the pinned state returns, because the object is deleted, or gets the same content
+// again.
 //
 // [Output.PublishCopy] sends a copy instead of the PUT, and its answers have the same meaning.
-// Three answers exist only for a copy:
+// Three answers occur only for a copy:
 //
 //	answer to the copy        result
 //	412, 404                  the source or the output has changed: HEAD decides as above; without the own
@@ -48,8 +48,8 @@ import (
 //	                          condition, in the same try
 //	a part was not copied     the request that writes the output was not sent: that error; Sent is unchanged
 //
-// A copy that lands late reads its source at that time. The condition on the source's ETag
-// ensures that it writes the content that the attempt has read, or nothing.
+// A copy that lands late reads its source at that time. Because of the condition on the source's
+// ETag, it writes either the content that the attempt has read, or nothing.
 //
 // A removal follows the same rules, but has no nonce:
 //
@@ -70,14 +70,14 @@ import (
 //
 // # Limits
 //
-// An ETag depends only on the content. If another attempt replaces the pinned object by one
-// with the same content, the condition still holds, and a late publish replaces the newer
-// object. HEAD would distinguish them by the nonce, but a condition cannot. This requires an
-// attempt that outlived its lease. The takeover has set VerifyAt, and verification finds the
-// wrong recorded source and repairs it.
+// An ETag depends only on the content. If another attempt replaces the pinned object by an object
+// with the same content, the condition still holds, and a late publish replaces the newer object. A
+// HEAD request could distinguish the two objects by the nonce, but a condition cannot. This happens
+// only if an attempt outlived its lease. In that case the takeover has set VerifyAt, and the
+// verification finds the wrong source in the metadata and repairs it.
 //
-// A store that ignores If-Match on DELETE removes any object. The same verification repairs
-// that.
+// If a store ignores If-Match on DELETE, a late removal can delete a newer object. The same
+// verification repairs that.
 type Output struct {
 	store  Store
 	ref    event.Object
@@ -90,11 +90,12 @@ type Output struct {
 // attempt changed it. Pin the output and read the input again.
 var ErrOutputChanged = errors.New("the output has changed since it was pinned")
 
-// errUsed is returned for a second change with one pin. The attempt could not distinguish the
-// two objects.
+// errUsed is returned for a second change with one pin. After two changes, the attempt could not
+// distinguish its two objects.
 var errUsed = errors.New("the output was already changed with this pin: pin it again")
 
-// Result is the outcome of a change for the ledger. It is valid even with an error.
+// Result is the outcome of a change for the ledger. It is valid even if an error is returned with
+// it.
 type Result struct {
 	// Sent reports whether a request may have reached the store.
 	Sent bool
@@ -148,8 +149,8 @@ type Stamp struct {
 	Nonce    string // pawl-nonce: random, new for each attempt
 }
 
-// Metadata names of a stamp. The size shows that an object is complete. Some stores keep a part
-// of a truncated body (versitygw), and a killed writer cannot detect that.
+// Metadata names of a stamp. The size shows whether an object is complete. Some stores, such as
+// versitygw, keep a part of a truncated body, and a writer that was killed cannot detect that.
 const (
 	metaPipeline = "pawl-pipeline"
 	metaObject   = "pawl-object"

@@ -12,21 +12,21 @@ import (
 // tries is the maximum number of times that a change is sent.
 const tries = 3
 
-// Publish writes the object if it still has the pinned state. It calls body for each try and
-// closes the result; a result that is an [io.Seeker] is sent with a signed digest. size is its
-// exact length in bytes.
+// Publish writes the object if it still has the pinned state. It calls body for each try and closes
+// the result. If the result is an [io.Seeker], the request has a signed digest. size is the exact
+// length of the body in bytes.
 //
-// The Result is valid even with an error. After ErrOutputChanged, pin the output again. After
-// ErrConflict, ErrUnclear, or an error of body or the context, retry later. After ErrNoBucket,
-// ErrDenied or ErrInvalid an operator must act.
+// The Result is valid even if Publish returns an error. After ErrOutputChanged, pin the output
+// again. After ErrConflict, ErrUnclear, an error of body, or an error of the context, retry later.
+// After ErrNoBucket, ErrDenied or ErrInvalid an operator must act.
 func (o *Output) Publish(ctx context.Context, stamp Stamp, body func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
 	return o.PublishCopy(ctx, stamp, Source{}, 0, body, size, contentType)
 }
 
-// PublishCopy is Publish with the content of another object. If the store is a [Copier] and
-// methods has a method for this size, the store copies the object. The methods must honour
-// conditions. If the store refuses the copy, PublishCopy sends body instead. A changed source
-// also returns ErrOutputChanged.
+// PublishCopy is Publish with the content of another object. If the store is a [Copier] and methods
+// has a method for this size, the store copies the object. The methods must honour conditions. If
+// the store refuses the copy, PublishCopy sends body instead. If the source has changed,
+// PublishCopy also returns ErrOutputChanged.
 func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, methods CopyMethod, body func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
 	if err := stamp.validate(); err != nil {
 		return Result{Sure: true}, fmt.Errorf("publishing %s: %w", name(o.ref), err)
@@ -55,7 +55,7 @@ func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, meth
 		object := object
 		object.Body = r
 		_, err = o.store.Put(ctx, o.ref, object, c)
-		_ = r.Close() // the whole body was read, so an error does not matter
+		_ = r.Close() // the store has read the whole body, so an error does not matter
 		return err
 	}
 	isOurs := func(now Info, exists bool) bool {
@@ -83,7 +83,7 @@ func (o *Output) Remove(ctx context.Context) (Result, error) {
 		return o.store.Delete(ctx, o.ref, Condition{IfMatch: o.pinned.ETag})
 	}
 	isOurs := func(_ Info, exists bool) bool { return !exists }
-	// An absent object does not show who removed it, so it resolves no request.
+	// HEAD cannot show which request removed the object, so it resolves no unanswered request.
 	return o.change(ctx, "removing", send, isOurs, 0)
 }
 
@@ -129,8 +129,8 @@ func pace(ctx context.Context, try int, answer error) error {
 	return unclear(answer)
 }
 
-// look decides the outcome of a change from a HEAD request. The returned error matches only one
-// kind. It contains only the text of other errors.
+// look sends a HEAD request to find the outcome of a change. The returned error matches only one of
+// the error kinds, and contains only the texts of the others.
 func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool) bool) (cell.Outcome, error) {
 	now, err := o.store.Head(ctx, o.ref)
 	exists := err == nil

@@ -19,13 +19,13 @@ type Listed struct {
 // AuditOptions configure an audit.
 type AuditOptions struct {
 	DryRun bool // report differences without writing
-	// Limit, if above 0, permits the immediate removal of all orphans if there are at most this
-	// many. Set it only if the index is known to be complete.
+	// Limit permits the audit to remove all orphans immediately if there are at most Limit of them.
+	// Zero permits no immediate removal. Set it only if the index is known to be complete.
 	Limit int64
-	// Orphans contains the orphans that earlier audits of this process saw. The audit updates
-	// it. If it is nil, the audit removes orphans only with Limit.
+	// Orphans contains the orphans that earlier audits of this process saw. The audit updates the
+	// map. If Orphans is nil, the audit removes orphans only if Limit permits it.
 	Orphans Orphans
-	// Progress, if set, is called for each listed object.
+	// The audit calls Progress for each listed object. It may be nil.
 	Progress func(*AuditReport)
 }
 
@@ -35,11 +35,11 @@ type AuditReport struct {
 	Rows    int64 `json:"rows"`
 	// Moved counts the files whose state changed, by new state.
 	Moved map[string]int64 `json:"moved"`
-	// Leftovers counts objects of Gone and Expired files, and multipart uploads of known files
-	// that nothing will complete.
+	// Leftovers counts objects of Gone and Expired files, and open multipart uploads of files with
+	// a row that are too old to be completed.
 	Leftovers int64 `json:"leftovers"`
 	// Orphans counts objects that are named like a file but have no row, and multipart uploads
-	// without a row that nothing will complete. OrphanKeys contains the first keys. Removed
+	// without a row that are too old to be completed. OrphanKeys contains the first keys. Removed
 	// counts the removed orphans.
 	Orphans    int64    `json:"orphans"`
 	OrphanKeys []string `json:"orphan_keys,omitempty"`
@@ -64,16 +64,16 @@ type audit struct {
 	*Service
 	options AuditOptions
 	report  AuditReport
-	orphans []Orphan // at most one above the limit
+	orphans []Orphan // at most one more than the limit
 	nextRow func() (File, error, bool)
 	row     *File // next row to compare; nil: none
 	failed  error // first failure
 }
 
-// Audit compares a listing of the bucket below the service's prefix, in key order, with the
-// index. It reconciles each difference, because a listing or a row alone may be out of date. It
-// does not report changes that a due timer makes anyway. A file that fails does not stop the
-// audit, but makes it return an error. After any other error the counts are incomplete.
+// Audit compares a listing of the bucket below the service's prefix, in key order, with the index.
+// It reconciles each file that differs, because the listing or the row may be out of date. It does
+// not report changes that are due to a timer. If the reconciliation of a file fails, the audit
+// continues and returns an error at the end. After any other error the counts are incomplete.
 func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o AuditOptions) (AuditReport, error) {
 	a := &audit{Service: s, options: o, report: AuditReport{Moved: map[string]int64{}}}
 	next, stop := iter.Pull2(s.Index.Scan(ctx))
@@ -177,13 +177,13 @@ func (a *audit) compare(ctx context.Context, o *Listed) error {
 	return a.advance(ctx)
 }
 
-// auditClockTolerance is the maximum lead of the store's clock over the index's clock. An
-// object that was replaced by one of the same size within this time after it was indexed,
-// without a notification, is not detected.
+// auditClockTolerance is the maximum lead of the store's clock over the index's clock. The audit
+// does not detect that an object was replaced if the new object has the same size, no notification
+// arrived, and the replacement followed within this time after the file was indexed.
 const auditClockTolerance = time.Minute
 
-// differs reports whether a row may disagree with the listed object. Deleted and Purging files
-// have timers, so they never do.
+// differs reports whether a row may disagree with the listed object. It returns false for Deleted
+// and Purging files, because timers handle them.
 func (f *File) differs(o *Listed) bool {
 	switch f.State {
 	case Indexed:
@@ -194,8 +194,8 @@ func (f *File) differs(o *Listed) bool {
 	return false
 }
 
-// checkFile reconciles a file and counts the result. It first decides without writing, because
-// most listed differences no longer exist.
+// checkFile reconciles a file and counts the result. It first decides without writing, because most
+// differences no longer exist by then.
 func (a *audit) checkFile(ctx context.Context, id string) error {
 	f, err := a.Index.Load(ctx, id)
 	if err != nil {
@@ -221,8 +221,8 @@ func (a *audit) checkFile(ctx context.Context, id string) error {
 	return err
 }
 
-// checkObjectWithoutRow handles an object whose row the scan did not return. The row may be
-// newer than the scan.
+// checkObjectWithoutRow handles an object whose row the scan did not return. The row may have been
+// written after the scan.
 func (a *audit) checkObjectWithoutRow(ctx context.Context, key string) error {
 	id, ours := a.ID(key)
 	if !ours {
@@ -258,9 +258,9 @@ func (a *audit) checkUploads(ctx context.Context) error {
 	return nil
 }
 
-// checkOldUpload counts an upload that nothing will complete, and aborts it if its file has a
-// row. It skips an upload that the row's timer is about to abort, and one that is missing in
-// the list of its own key.
+// checkOldUpload counts an upload that is too old to be completed, and aborts it if its file has a
+// row. It skips an upload that the row's timer is about to abort, and one that is missing in the
+// list of its own key.
 func (a *audit) checkOldUpload(ctx context.Context, id string, u *OpenUpload) error {
 	f, err := a.Index.Load(ctx, id)
 	rowless := errors.Is(err, ErrNotFound)

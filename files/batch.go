@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// sendBatch applies items together with the usage. It answers the items with a known outcome
-// and queues the others again. It returns only errors of ctx.
+// sendBatch applies items together with the usage. It returns the known outcomes to the callers of
+// the items, and queues the other items again. It returns only errors of ctx.
 func (x *Index) sendBatch(ctx context.Context, s *sender, batch []*item) error {
 	usage, err := s.usageChange(batch)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *sender) usageChange(batch []*item) (c store.Change, err error) {
 	return store.Change{Key: next.Key, Expect: s.nonce, Next: next}, err
 }
 
-// handleRefusal answers the items that changes of other processes caused to be refused, and
-// queues the others again.
+// handleRefusal returns an error to the callers of items that conflict with changes of other
+// processes, and queues the other items again.
 func (x *Index) handleRefusal(ctx context.Context, s *sender, batch []*item, out []store.Outcome) error {
 	late := out[0].Refused
 	if late {
@@ -145,9 +145,9 @@ func (x *Index) retrySolo(s *sender, batch []*item, err error) {
 	x.requeue(s, batch)
 }
 
-// resolveUnclear reads once whether a batch with an ambiguous answer has landed, from the files
-// that it would have written. A row with the ID of a new file can only come from this batch. If
-// the batch has not landed yet, it still may. Therefore new files are never sent again, and the
+// resolveUnclear reads the rows of a batch with an ambiguous response once, to find out whether the
+// batch has landed. A row with the ID of a new file can only come from this batch. If the batch has
+// not landed yet, it still may land. Therefore the index never sends new files again, and the
 // callers of other changes start again with the current rows.
 func (x *Index) resolveUnclear(ctx context.Context, s *sender, batch []*item, cause error) {
 	s.known = false

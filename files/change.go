@@ -26,7 +26,7 @@ type Change struct {
 	From  *File // the row as it was loaded; nil: the row is new
 	Next  File  // Apply sets its nonce
 	Drop  bool  // delete the row and its idempotency key
-	Limit Usage // rejects an increase of the usage above it
+	Limit Usage // Apply rejects an increase of the usage above it
 }
 
 // Apply makes a change. The row, the list entry, the usage, and the idempotency key of a new
@@ -51,8 +51,9 @@ func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 		case c.Next.Idempotency == "" || !errors.Is(err, ErrQuota) && !errors.Is(err, ErrOpenUploads):
 			return File{}, err
 		}
-		// The usage was loaded before the idempotency key. If a file with this key used the
-		// quota, the key exists now. If that file has expired since, there may be room again.
+		// The usage was loaded before the idempotency key. If a file with this key used the quota,
+		// the key exists now. If that file has expired since then, the quota may permit the new
+		// file again.
 		f, missing := x.byIdempotency(ctx, c.Next.Entity, c.Next.Idempotency)
 		switch {
 		case missing == nil && f.State != Expired:
@@ -75,15 +76,14 @@ type item struct {
 	addedUsage Usage
 	limit      Usage
 	changes    []store.Change // of the file, of its list entry if any, and of its idempotency key if any
-	key        int            // index of the key's change; 0: none
+	key        int            // index of the key's change; 0 if there is none
 	keyHolder  File           // file that the idempotency key belongs to
 
-	// Guarded by Index.mu, like the rest of the item while it is queued.
 	wake         chan struct{} // buffered, with a capacity of one
-	leader       bool          // its caller sends the batches
+	leader       bool          // the item's caller sends the batches
 	done         bool
-	solo         bool // send it in a batch of its own
-	queuedAtLoad bool // was queued when the usage was last loaded
+	solo         bool // the item must be sent in a batch of its own
+	queuedAtLoad bool // the item was queued when the usage was last loaded
 	err          error
 }
 
@@ -177,7 +177,7 @@ func (x *Index) dropKey(ctx context.Context, it *item, k store.Key) error {
 }
 
 const (
-	// callTimeout bounds a call of the store. The client cannot cancel it.
+	// callTimeout is the time limit of a call of the store. The client cannot cancel such a call.
 	callTimeout   = 30 * time.Second
 	retryInterval = 200 * time.Millisecond
 )
@@ -193,9 +193,9 @@ func (x *Index) applyDetached(ctx context.Context, changes []store.Change) ([]st
 	return out, err
 }
 
-// writeWithoutUsage makes a change that affects neither the usage nor an idempotency key. After
-// an ambiguous answer it sends the same change again, because the nonce shows whether the first
-// one landed.
+// writeWithoutUsage makes a change that affects neither the usage nor an idempotency key. After an
+// ambiguous answer it sends the same change again, because the nonce shows whether the first copy
+// landed.
 func (x *Index) writeWithoutUsage(ctx context.Context, it *item) error {
 	for again := false; ; again = true {
 		out, err := x.applyDetached(ctx, it.changes)

@@ -9,7 +9,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ProbeFolder is the folder below the prefix that probes of the store use. Audits ignore it.
+// ProbeFolder is the folder below the prefix in which probes of the store write objects. Audits
+// ignore it.
 const ProbeFolder = ".pawl-doctor/"
 
 // State is the state of a file. Only Indexed files are visible.
@@ -23,7 +24,7 @@ const (
 	Deleted                  // deleted by the user, who may undelete it within the undelete window
 	Purging                  // its object is being removed
 	Gone                     // its object was removed; the row is a tombstone
-	Expired                  // its bytes never arrived; the row is a tombstone
+	Expired                  // the bytes never arrived; the row is a tombstone
 )
 
 var stateNames = [...]string{"", "pending", "indexed", "lost", "deleted", "purging", "gone", "expired"}
@@ -76,11 +77,11 @@ type File struct {
 
 	State      State
 	WasPending bool      // a Deleted file was Pending before
-	PutBy      time.Time // deadline for the start of the upload
-	LandBy     time.Time // deadline for the end of the upload, by the store's clock
+	PutBy      time.Time // time until which the upload may start
+	LandBy     time.Time // time by the store's clock after which no upload can land
 	DeletedAt  time.Time
 	DropAt     time.Time // earliest time to delete the tombstone
-	DueAt      time.Time // time of the next reconciliation; zero: none
+	DueAt      time.Time // time of the next reconciliation; zero if there is none
 
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -155,8 +156,8 @@ func (t *Times) Check() error {
 type ObjectInfo struct {
 	Found  bool
 	Size   int64
-	SHA256 [32]byte  // zero: unknown to the store
-	Parts  int       // number of parts in a composite SHA256; 0: SHA256 is of the bytes
+	SHA256 [32]byte  // zero if the store does not return it
+	Parts  int       // number of parts in a composite SHA256; 0 if SHA256 is the checksum of the bytes
 	Date   time.Time // of the response, by the store's clock
 	// Entity and ContentType are from the upload's metadata.
 	Entity, ContentType string

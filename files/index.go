@@ -19,8 +19,9 @@ type Index struct {
 	// Logger logs ambiguous answers of the store and unreadable list entries. Nil disables
 	// logging.
 	Logger *slog.Logger
-	// Wait waits until wake receives (nil: never) or d has passed (0: never). It returns an
-	// error if ctx ends first. The default uses the system clock; a simulation uses its own.
+	// Wait waits until wake receives a value or d has passed. A nil wake never receives, and a d of
+	// 0 never passes. Wait returns an error if ctx ends first. The default uses the system clock; a
+	// simulation uses its own.
 	Wait func(ctx context.Context, wake <-chan struct{}, d time.Duration) error
 
 	store   store.Store
@@ -126,8 +127,8 @@ func (x *Index) listDeletable(ctx context.Context, entity string, limit int) (id
 	return ids, nil
 }
 
-// due returns records of files with DueAt not after before, in order of DueAt and ID. If it
-// returns fewer than limit, there are no more.
+// due returns records of files whose DueAt is not after the time before, in order of DueAt and ID.
+// If it returns fewer than limit records, there are no more.
 func (x *Index) due(ctx context.Context, before time.Time, after store.Place, limit int) ([]store.Record, error) {
 	return x.store.Due(ctx, store.DueRange{Space: fileSpace, After: after, Before: before, Limit: limit})
 }

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-// logMove logs a state change by a reconciliation. The change to Lost is a warning.
+// logTransition logs a state change by a reconciliation. It logs a change to Lost as a warning.
 func (s *Service) logTransition(ctx context.Context, from, to *File, seen ObjectInfo) {
 	if s.Logger == nil || from.State == to.State {
 		return

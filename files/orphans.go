@@ -20,13 +20,13 @@ const (
 	orphanGrace = 7 * 24 * time.Hour
 	// maxOrphans is the number of orphans above which an audit removes none.
 	maxOrphans = 100
-	// maxOrphanKeys bounds the keys in a report.
+	// maxOrphanKeys is the maximum number of keys in a report.
 	maxOrphanKeys = 10
 )
 
-// KeepsOrphans reports whether there are too many orphans to remove any: more than Limit, or
-// without Limit more than 100 or more than 1 % of all objects. Many orphans suggest an index
-// that was restored from a backup.
+// KeepsOrphans reports whether there are too many orphans to remove any. If Limit is set, more than
+// Limit orphans are too many. Otherwise, more than 100, or more than 1 % of all objects, are too
+// many. Many orphans suggest an index that was restored from a backup.
 func (r *AuditReport) KeepsOrphans(o AuditOptions) bool {
 	if o.Limit > 0 {
 		return r.Orphans > o.Limit
@@ -68,7 +68,7 @@ func (a *audit) removeOrphans(ctx context.Context) error {
 	return nil
 }
 
-// removeOrphan removes an orphan, unless a rebuild has written its row meanwhile.
+// removeOrphan removes an orphan, unless a rebuild has written its row in the meantime.
 func (a *audit) removeOrphan(ctx context.Context, o Orphan, first time.Time) error {
 	id, _ := a.ID(o.Key)
 	if _, err := a.Index.Load(ctx, id); !errors.Is(err, ErrNotFound) {

@@ -44,11 +44,11 @@ func CompositeSHA256(sums [][32]byte) (sum [32]byte) {
 }
 
 // UploadParts starts the upload of a multipart file with the given SHA-256s of its parts. It
-// returns the row and one request for each part. Call [Service.Complete] afterwards. If the
-// bytes have already arrived, there are no requests.
+// returns the row and one request for each part. Call [Service.Complete] after all parts were sent.
+// If the bytes have already arrived, it returns no requests.
 //
-// The row is written before the multipart upload starts, so that a reconciliation finds the
-// upload even if this process crashes. Idempotency keys work as in [Service.Upload].
+// The row is written before the multipart upload starts, so that a reconciliation finds the upload
+// even if this process crashes. Idempotency keys work as in [Service.Upload].
 func (s *Service) UploadParts(ctx context.Context, entity, idempotency string, p Promise, sums [][32]byte) (File, []SignedRequest, error) {
 	f, _, err := s.Upload(ctx, entity, idempotency, p)
 	if err == nil && f.State == Pending && f.UploadID == "" {
@@ -66,9 +66,9 @@ func (s *Service) UploadParts(ctx context.Context, entity, idempotency string, p
 	return f, signed, nil
 }
 
-// beginParts starts the multipart upload of a file that has none. If two calls do so at once,
-// the file gets one of the uploads, and a reconciliation after LandBy aborts the other, empty
-// one.
+// beginParts starts the multipart upload of a file that has none. If two calls do so at the same
+// time, the row gets the ID of one upload. A reconciliation after LandBy aborts the other upload,
+// which has no parts.
 func (s *Service) beginParts(ctx context.Context, f *File) (File, error) {
 	begin, cancel := context.WithDeadline(ctx, f.PutBy)
 	defer cancel()
@@ -89,8 +89,8 @@ func (s *Service) beginParts(ctx context.Context, f *File) (File, error) {
 	})
 }
 
-// Complete assembles a multipart file if its parts have arrived, and reconciles it. It
-// reconciles other files only.
+// Complete assembles a multipart file if its parts have arrived, and reconciles it. For other
+// files, it only reconciles them.
 func (s *Service) Complete(ctx context.Context, id string) (File, error) {
 	f, err := s.Index.Load(ctx, id)
 	if err != nil {
@@ -119,8 +119,8 @@ func (s *Service) isOpen(ctx context.Context, u *OpenUpload) (bool, error) {
 	return false, nil
 }
 
-// abortUploads aborts all multipart uploads of a file, including those of processes that
-// crashed before they stored the upload ID.
+// abortUploads aborts all multipart uploads of a file, including uploads whose process crashed
+// before it stored the upload ID.
 func (s *Service) abortUploads(ctx context.Context, f *File) error {
 	if f.PartSize == 0 {
 		return nil

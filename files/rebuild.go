@@ -26,19 +26,19 @@ type RebuildOptions struct {
 type RebuildReport struct {
 	Objects int64 `json:"objects"` // objects that are named like a file
 	Rebuilt int64 `json:"rebuilt"` // rows that were missing
-	Kept    int64 `json:"kept"`    // deleted files whose undelete window was restarted
-	// Skipped counts objects without a row whose metadata has no entity or no SHA-256, so this
+	Kept    int64 `json:"kept"`    // deleted files whose undelete window the rebuild restarted
+	// Skipped counts objects without a row whose metadata has no entity or no SHA-256, so that this
 	// service did not sign their upload. SkippedKeys contains the first keys.
 	Skipped     int64    `json:"skipped"`
 	SkippedKeys []string `json:"skipped_keys,omitempty"`
 }
 
-// Rebuild writes an Indexed row for each listed object that is named like a file but has no
-// row. It reads the row's fields from the object's metadata. It is for an index that was
-// restored from a backup. Quotas do not limit it, and files that were deleted after the backup
-// become visible again. Rebuild restarts the undelete window of Deleted rows, because the files
-// may have been undeleted after the backup. Use it only if the store rejects forged uploads;
-// otherwise the metadata may be forged.
+// Rebuild writes an Indexed row for each listed object that is named like a file but has no row. It
+// reads the row's fields from the object's metadata. Call it after the index was restored from a
+// backup. Rebuild ignores quotas, and files that users deleted after the backup become visible
+// again. Rebuild restarts the undelete window of Deleted rows, because the files may have been
+// undeleted after the backup. Use it only if the store rejects forged uploads, because otherwise
+// users can forge the metadata.
 func (s *Service) Rebuild(ctx context.Context, objects iter.Seq2[Listed, error], o RebuildOptions) (r RebuildReport, err error) {
 	for listed, err := range objects {
 		if err != nil {

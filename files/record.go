@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Spaces of the index's records. Each entity has a space of its own for its list entries.
+// Spaces of the index's records. The list entries of each entity are in a separate space.
 const (
 	fileSpace  = "file"        // name: file ID; due: DueAt
 	keySpace   = "idempotency" // name: entity and idempotency key
@@ -47,9 +47,9 @@ const bodyVersion = "1.0"
 // 1970.
 type fileBody struct {
 	V           string         `json:"v"`
-	Entity      string         `json:"entity,omitzero"` // absent in entries
-	Prefix      string         `json:"prefix,omitzero"` // of the key; the ID is the rest
-	Key         string         `json:"key,omitzero"`    // if it does not end with the ID
+	Entity      string         `json:"entity,omitzero"` // absent in list entries
+	Prefix      string         `json:"prefix,omitzero"` // the key is Prefix and the ID
+	Key         string         `json:"key,omitzero"`    // set if the key does not end with the ID
 	State       string         `json:"state"`
 	Size        int64          `json:"size"`
 	Type        string         `json:"type"`

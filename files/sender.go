@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// maxBatch is the number of items in one batch. A store accepts MaxApply changes: up to 3
-	// for each item, and one for the usage.
+	// maxBatch is the number of items in one batch. A store accepts MaxApply changes at once. Each
+	// item has up to 3 changes, and the usage has one.
 	maxBatch = (store.MaxApply - 1) / 3
-	// maxSenders bounds the entities whose usage is cached while nothing is sent.
+	// maxSenders is the maximum number of entities whose usage is cached while they have no changes
+	// to send.
 	maxSenders = 4096
 )
 
-// sender sends the changes of one entity that affect its usage or delete idempotency keys.
-// Without it, concurrent callers would conflict on the usage record. One caller at a time sends
-// batches until its own item is answered. Then the next caller takes over.
+// sender sends the changes of one entity that affect its usage or delete idempotency keys. Without
+// a sender, concurrent callers would conflict on the usage record. One caller at a time sends
+// batches until the outcome of its own item is known. Then the next caller takes over.
 type sender struct {
 	entity string
 
@@ -27,15 +28,15 @@ type sender struct {
 	queue  []*item
 	active bool // a caller is sending, or about to send
 
-	// Owned by the sending caller.
+	// Only the sending caller uses these fields.
 	used     Usage // as in the store
 	nonce    store.Nonce
 	known    bool // used and nonce are current as far as this process knows
-	unsent   bool // nothing was sent since the usage was loaded
+	unsent   bool // no batch was sent since the usage was loaded
 	refusals int  // consecutive refusals of the usage
 }
 
-// send queues an item and returns its answer. If ctx ends first, the answer is ambiguous.
+// send queues an item and returns its result. If ctx ends first, the result is ambiguous.
 func (x *Index) send(ctx context.Context, entity string, it *item) error {
 	s := x.enqueue(entity, it)
 	for {
@@ -119,7 +120,7 @@ func (it *item) notify() {
 	}
 }
 
-// lead sends batches until the caller's own item is answered.
+// lead sends batches until the result of the caller's own item is known.
 func (x *Index) lead(ctx context.Context, s *sender, own *item) error {
 	for {
 		x.mu.Lock()
@@ -136,7 +137,7 @@ func (x *Index) lead(ctx context.Context, s *sender, own *item) error {
 	}
 }
 
-// step loads the usage if it is unknown, or sends a batch. It returns only errors of ctx.
+// step loads the usage if it is unknown, or sends a batch. If it returns an error, ctx has ended.
 func (x *Index) step(ctx context.Context, s *sender) error {
 	if !s.known {
 		if err := x.loadUsage(ctx, s); err != nil {
@@ -179,8 +180,8 @@ func (s *sender) setUsage(r *store.Record) (err error) {
 	return err
 }
 
-// nextBatch removes the items of the next batch from the queue: items that fit into the limit
-// together and have no record in common. If unfit is set, it ignores the limit.
+// nextBatch removes the items of the next batch from the queue. Together these items fit into the
+// limit and have no record in common. If unfit is set, nextBatch ignores the limit.
 func (x *Index) nextBatch(s *sender, unfit bool) (batch []*item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -230,7 +231,7 @@ func (x *Index) refuseFirst(s *sender) bool {
 	}
 	first := s.queue[0]
 	err := first.exceeds(s.used)
-	if err == nil { // another item was first, and its caller has withdrawn it
+	if err == nil { // the item that exceeded the limit was withdrawn by its caller
 		return true
 	}
 	if !s.unsent || !first.queuedAtLoad {
@@ -241,7 +242,7 @@ func (x *Index) refuseFirst(s *sender) bool {
 	return true
 }
 
-// finish answers an item. The caller holds x.mu.
+// finish passes the result of an item to its caller. The caller of finish holds x.mu.
 func (it *item) finish(err error) {
 	if !it.done {
 		it.done, it.err = true, err
@@ -249,8 +250,8 @@ func (it *item) finish(err error) {
 	it.notify()
 }
 
-// answer finishes items. An error for a new file is ambiguous unless the store rejected the
-// batch.
+// answer passes a result to the callers of items. For a new file, an error is marked as ambiguous
+// unless the store rejected the batch.
 func (x *Index) answer(items []*item, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 
 // Objects is the bucket.
 type Objects interface {
-	// Sign returns a request that uploads the bytes of a file. The store must accept it only
-	// once, only until the given time, and only with the promised bytes.
+	// Sign returns a request that uploads the bytes of a file. The store must accept the request
+	// only once, only until the given time, and only with the promised bytes.
 	Sign(ctx context.Context, f *File, until time.Time) (SignedRequest, error)
 	// SignGet returns a URL that downloads a file. It is valid for life.
 	SignGet(ctx context.Context, f *File, life time.Duration) (url string, err error)
@@ -157,8 +157,8 @@ func (s *Service) sign(ctx context.Context, f *File) (SignedRequest, error) {
 	return s.Objects.Sign(ctx, f, f.PutBy)
 }
 
-// requestTimeout bounds a reconciliation, and the index calls of an upload through the service.
-// An index that rejects writes is retried until then.
+// requestTimeout is the time limit of a reconciliation, and of the index calls of an upload through
+// the service. While the index rejects writes, the calls are repeated until this limit.
 const requestTimeout = 30 * time.Second
 
 // Reconcile changes the row of a file according to its object. notified is true if a
@@ -191,14 +191,14 @@ func (s *Service) Reconcile(ctx context.Context, id string, notified bool) (File
 		if next.State != Expired || !seen.Found || f.State == Expired {
 			return next, nil
 		}
-		// The object is not the promised file. Remove it now instead of with the tombstone,
-		// because it may disturb listings of the bucket.
+		// The object is not the promised file. Remove it now, because it may disturb listings of
+		// the bucket until the tombstone is deleted.
 	}
 }
 
-// observe removes the object if the state permits that, and then returns the state of the
-// object. At or after LandBy, it aborts the multipart uploads of a file and reads the object
-// again, because an upload may have completed after the first read.
+// observe removes the object if the state of the file permits the removal, and then returns the
+// state of the object. At or after LandBy, it aborts the multipart uploads of a file and reads the
+// object again, because an upload may have completed after the first read.
 func (s *Service) observe(ctx context.Context, f *File) (ObjectInfo, error) {
 	if f.objectRemovable() {
 		if err := s.abortUploads(ctx, f); err != nil {
@@ -229,8 +229,9 @@ func (s *Service) ID(key string) (string, bool) {
 // Get returns a file, or ErrNotFound.
 func (s *Service) Get(ctx context.Context, id string) (File, error) { return s.Index.Load(ctx, id) }
 
-// Delete hides a file immediately. Its object is removed after the undelete window. Deleting a
-// deleted file gives it a new nonce, so that an undelete with a lost answer cannot land later.
+// Delete hides a file immediately. Its object is removed after the undelete window. If the file is
+// already deleted, Delete gives it a new nonce, so that an earlier undelete whose response was lost
+// cannot land later.
 func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 	return s.change(ctx, id, func(f *File) (File, error) {
 		if f.State == Deleted {
@@ -241,7 +242,7 @@ func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 }
 
 // DeleteAll deletes up to limit files of an entity and returns their number. If the number is
-// limit, there may be more. Files that are created meanwhile may remain.
+// limit, there may be more. Files that are created during the call may remain.
 func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int, error) {
 	held, err := s.Index.listDeletable(ctx, entity, limit)
 	if err != nil {
@@ -273,10 +274,10 @@ func (s *Service) Undelete(ctx context.Context, id string) (File, error) {
 	})
 }
 
-// errNoChange is returned by a decide function if the row is already right.
+// errNoChange is returned by a decide function if the row need not change.
 var errNoChange = errors.New("nothing to change")
 
-// change loads a row, decides and writes. It starts again after a conflict.
+// change loads a row, calls decide, and writes the result. After a conflict it starts again.
 func (s *Service) change(ctx context.Context, id string, decide func(*File) (File, error)) (File, error) {
 	for {
 		f, err := s.Index.Load(ctx, id)
@@ -298,8 +299,8 @@ func (s *Service) change(ctx context.Context, id string, decide func(*File) (Fil
 }
 
 // UploadBytes uploads bytes for a client that cannot use a signed URL, and returns the visible
-// file. If the upload fails, its row expires immediately, and an object that lands later is
-// removed.
+// file. If the upload fails, the file becomes Expired immediately, and the service removes an
+// object that lands later.
 func (s *Service) UploadBytes(ctx context.Context, entity, idempotency string, p Promise, body io.ReadSeeker) (File, error) {
 	begin, begun := context.WithTimeout(ctx, requestTimeout)
 	f, signed, err := s.Upload(begin, entity, idempotency, p)

@@ -14,9 +14,9 @@ import (
 // Sweeper reconciles files whose timer is due. Several processes may sweep one index.
 type Sweeper struct {
 	Service *Service
-	// Concurrency is the number of files that are reconciled concurrently. Above 1, the order
-	// is random, so that concurrent sweepers share the work. Otherwise the earliest timer is
-	// first.
+	// Concurrency is the maximum number of concurrent reconciliations. If it is above 1, the order
+	// of the files is random, so that concurrent sweepers share the work. If not, the file with the
+	// earliest timer is first.
 	Concurrency int
 
 	mu      sync.Mutex
@@ -34,10 +34,11 @@ type failure struct {
 
 const (
 	sweepPage = 1000
-	// initialBackoff and maxBackoff bound the time before a failed file is retried. It doubles
-	// with each failure.
+	// initialBackoff and maxBackoff are the shortest and the longest time before a failed file is
+	// retried. The time doubles with each failure.
 	initialBackoff, maxBackoff = 10 * time.Second, 5 * time.Minute
-	// maxFailing bounds the remembered failures. Files beyond it are retried every round.
+	// maxFailing is the maximum number of remembered failures. Further failed files are retried
+	// every round.
 	maxFailing = 10_000
 )
 
@@ -72,7 +73,7 @@ func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// reconcilePage reconciles the files of a page that are not backing off.
+// reconcilePage reconciles the files of a page, except files whose backoff has not ended.
 func (w *Sweeper) reconcilePage(ctx context.Context, page []store.Record) (good, bad int) {
 	next := make(chan *store.Record)
 	one := func(f *store.Record) {

@@ -21,7 +21,8 @@ var (
 	ErrKeyUsed = errors.New("idempotency key used for another upload")
 )
 
-// newFile returns the row of a new upload. signed must be before the row is written.
+// newFile returns the row of a new upload. signed is the time of the signature, and must be before
+// the row is written.
 func newFile(id, entity, key, idempotency string, p Promise, signed time.Time, t *Times) File {
 	putBy := signed.Add(t.URL)
 	if p.PartSize > 0 {
@@ -49,12 +50,12 @@ const (
 	dropped                   // delete the row
 )
 
-// reconciled returns the row after a reconciliation. The caller must load the row before it
-// reads the object. notified matters only if the row does not change: see [File.bump].
+// reconciled returns the row after a reconciliation. The caller must load the row before it reads
+// the object. notified has an effect only if the state does not change; see [File.bump].
 //
-// reconciled compares LandBy only with the store's clock. For a multipart file at or after
-// LandBy, s must be the state after all its uploads were aborted, so that no upload can
-// complete later.
+// reconciled compares LandBy only with times of the store's clock. For a multipart file at or after
+// LandBy, s must be the state of the object after all uploads of the file were aborted, so that no
+// upload can complete later.
 func (f File) reconciled(s ObjectInfo, notified bool, t *Times, now time.Time) (File, decision) {
 	landed := !s.Date.Before(f.LandBy) // no upload can land any more
 	switch f.State {
@@ -88,9 +89,9 @@ func (f File) reconciled(s ObjectInfo, notified bool, t *Times, now time.Time) (
 	return f.bump(s, notified, t, now)
 }
 
-// lostRecheckDelay is the delay before a lost file is reconciled again. The process that marked
-// it as lost may have been suspended while the object returned, and the notification of that
-// return found the file still Indexed.
+// lostRecheckDelay is the delay before a lost file is reconciled again. The process that marked it
+// as lost may have been suspended while the object returned, and when the notification of that
+// return arrived, the file was still Indexed.
 const lostRecheckDelay = time.Minute
 
 // multipartCleanupAt returns the time at which to abort open multipart uploads, or zero if
@@ -102,9 +103,9 @@ func (f *File) multipartCleanupAt(s ObjectInfo) time.Time {
 	return f.LandBy
 }
 
-// bump returns the row of a file whose state does not change. If a notification finds no
-// matching object, the row still gets a new nonce, so that an undelete that read the object
-// earlier cannot land. If the timer is early by the store's clock, it is set again.
+// bump returns the row of a file whose state does not change. If a notification finds no matching
+// object, the row still gets a new nonce, so that an undelete that read the object earlier cannot
+// land. If the timer is due but still too early by the store's clock, bump sets the timer again.
 func (f File) bump(s ObjectInfo, notified bool, t *Times, now time.Time) (File, decision) {
 	early := !f.DueAt.IsZero() && !now.Before(f.DueAt)
 	if early && f.State == Lost && f.multipartCleanupAt(s).IsZero() {
@@ -200,7 +201,7 @@ func (f File) undeleted(s ObjectInfo, now time.Time) (File, error) {
 	case f.State != Deleted:
 		return f, ErrState
 	case f.matches(s):
-		s.Date = time.Time{} // multipart uploads were not aborted
+		s.Date = time.Time{} // schedule their abort: the multipart uploads were not aborted yet
 		return f.move(Indexed, f.multipartCleanupAt(s), now), nil
 	case f.WasPending && s.Date.Before(f.LandBy):
 		return f.move(Pending, f.LandBy, now), nil
@@ -208,8 +209,8 @@ func (f File) undeleted(s ObjectInfo, now time.Time) (File, error) {
 	return f, ErrState
 }
 
-// usageDelta returns the change of the entity's usage by a transition. nil means that there is
-// no row.
+// usageDelta returns the change of the entity's usage by a transition. A nil file means that there
+// is no row.
 func usageDelta(from, to *File) (u Usage) {
 	if to != nil {
 		u = to.Usage()

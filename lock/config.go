@@ -14,24 +14,24 @@ import (
 // Config is the configuration of a lock. The zero Config has the defaults.
 type Config struct {
 	// TTL is the duration of the lease after each renewal, and the time for which a crashed holder
-	// blocks others. The lease is renewed after a third of it. Default 30 s, from [MinTTL] to
-	// [MaxTTL].
+	// blocks other holders. The holder renews the lease after a third of the TTL. Default 30 s; the
+	// range is [MinTTL] to [MaxTTL].
 	TTL time.Duration
-	// ID is the holder's name for this lease, for example a build number: at most [MaxID] bytes of
-	// UTF-8. Several holders may have the same ID.
+	// ID is the holder's name for this lease, for example a build number. It has at most [MaxID]
+	// bytes of UTF-8. Several holders may have the same ID.
 	ID string
 	// Owner and Reason describe the holder for people, in at most [MaxText] bytes of UTF-8 each.
-	// They have no effect.
+	// The protocol does not use them.
 	Owner, Reason string
 }
 
-// Limits of a Config. Other values are an [ErrConfig].
+// Limits of a Config. A Config outside these limits is rejected with [ErrConfig].
 const (
 	MinTTL = time.Second
 	MaxTTL = 24 * time.Hour
-	// MaxID bounds an ID, in bytes.
+	// MaxID is the maximum length of an ID in bytes.
 	MaxID = 128
-	// MaxText bounds an owner and a reason, in bytes each.
+	// MaxText is the maximum length of an Owner and of a Reason in bytes.
 	MaxText = 1 << 10
 
 	defaultTTL = 30 * time.Second
@@ -44,7 +44,8 @@ var (
 	ErrHeld = errors.New("the lock is held")
 	// ErrSlow is returned if the store takes longer to answer than a lease lasts.
 	ErrSlow = errors.New("the store takes longer to answer than the lease lasts")
-	// ErrLost is returned if another holder took the lease over, or if it was not renewed in time.
+	// ErrLost is returned if another holder took over the lease, or if the holder did not renew it
+	// in time.
 	ErrLost = errors.New("the lock was lost")
 )
 
@@ -53,8 +54,8 @@ type HeldError struct {
 	// Lock names the lock: s3://bucket/key, or register:name.
 	Lock   string
 	Record Record
-	// Limit is our semaphore's limit if the holder's limit differs, and otherwise 0. Semaphores
-	// with different limits exclude each other.
+	// Limit is the limit of the caller's semaphore, if the holder's semaphore has a different
+	// limit. Otherwise it is 0. Semaphores with different limits exclude each other.
 	Limit int
 }
 
@@ -70,7 +71,6 @@ func (e *HeldError) Error() string {
 	return s
 }
 
-// Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 // withCause adds the last seen holder, if any, to the error that ended ctx.
@@ -81,7 +81,6 @@ func (e *HeldError) withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", e, err)
 }
 
-// describeHolder returns a description of the holder for people.
 func (r *Record) describeHolder() string {
 	s := "another process"
 	if r.Owner != "" {
@@ -100,7 +99,6 @@ func (r *Record) describeHolder() string {
 	return s
 }
 
-// holderRecord returns a record with the fields that identify the holder.
 func (c Config) holderRecord() (Record, error) {
 	if c.TTL == 0 {
 		c.TTL = defaultTTL
@@ -118,7 +116,7 @@ func (c Config) holderRecord() (Record, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "" // it is for people only
+		host = "" // the host name is only for people
 	}
 	return Record{ID: c.ID, Owner: c.Owner, Reason: c.Reason, Host: host, PID: os.Getpid(), TTL: c.TTL.Milliseconds()}, nil
 }

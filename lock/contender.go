@@ -9,30 +9,30 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// contender is a process's knowledge of a lease that it wants: when it first saw the current
-// record, and which of its own writes give the lease to no goroutine.
+// contender is one process that wants a lease. It stores when the process first saw the current
+// record, and the nonces of its own writes under which no goroutine holds the lease.
 type contender struct {
 	leaseCell
 	holder Record // the fields that identify this process as the holder
 
 	mu      sync.Mutex
 	watch   watch
-	ignored map[string]bool // nonces of our own writes that no goroutine holds the lease by
+	ignored map[string]bool // nonces of our own writes under which no goroutine holds the lease
 }
 
-// watch is the time since which a record is unchanged, by the watcher's clock.
+// watch stores since when a record is unchanged, by the watcher's clock.
 type watch struct {
 	nonce string
 	since time.Time
 }
 
 const (
-	// clockTolerance bounds the difference between the rates of two clocks, in percent.
+	// clockTolerance is the maximum difference between the rates of two clocks in percent.
 	clockTolerance = 5
-	// maxLateAnswers bounds the acquisitions in a row whose answer arrives after the lease has
-	// expired.
+	// maxLateAnswers is the maximum number of consecutive acquisitions whose response arrives after
+	// the lease has expired.
 	maxLateAnswers = 3
-	// cleanUpTimeout bounds the cleanup after a canceled acquisition.
+	// cleanUpTimeout is the time limit of the cleanup after a canceled acquisition.
 	cleanUpTimeout = 5 * time.Second
 )
 
@@ -50,8 +50,8 @@ func (c *contender) expiry(now observation) time.Duration {
 	return now.rec.ttl() + now.rec.ttl()*clockTolerance/100 - c.clock.Now().Sub(c.watch.since)
 }
 
-// tryAcquire writes our record if the lease is free or expired. Otherwise it returns the time until
-// expiry. It updates now to the version that it finds.
+// tryAcquire writes our record if the lease is free or expired. If neither is true, it returns the
+// time until expiry. It sets now to the version that it finds.
 func (c *contender) tryAcquire(ctx context.Context, now *observation) (attempt, error) {
 	for late := 0; ; {
 		if left := c.expiry(*now); left > 0 {
@@ -71,7 +71,7 @@ func (c *contender) tryAcquire(ctx context.Context, now *observation) (attempt, 
 			h.inherited = c.forgetIgnored(h.replaced)
 			return attempt{held: h}, nil
 		}
-		c.ignore(w.next.Nonce) // the answer came too late
+		c.ignore(w.next.Nonce) // the response came too late
 		if late++; late == maxLateAnswers {
 			h.releaseBestEffort(ctx)
 			return attempt{}, fmt.Errorf("acquire the lock %s: %w (%v): choose a longer TTL", c, ErrSlow, h.ttl())
@@ -89,8 +89,9 @@ func (c *contender) claim(now version) Record {
 	return now.rec.acquired(&c.holder, c.nonce(), c.clock.Now())
 }
 
-// expire releases an expired lease on behalf of its holder, so that the holder cannot renew it.
-// Otherwise it returns the time until expiry. It updates now to the version that it finds.
+// expire releases an expired lease on behalf of its holder, so that the holder cannot renew it. If
+// the lease has not expired, it returns the time until expiry. It sets now to the version that it
+// finds.
 func (c *contender) expire(ctx context.Context, now *observation) (time.Duration, error) {
 	for {
 		left := c.expiry(*now)
@@ -106,8 +107,8 @@ func (c *contender) expire(ctx context.Context, now *observation) (time.Duration
 }
 
 // cleanUpLateWrite releases the lease if the write of a canceled acquisition has landed. If the
-// store does not answer, the lease stays until it expires, and only this contender can acquire it
-// earlier.
+// store does not respond, the lease remains until it expires. Only this contender can acquire it
+// before.
 func (c *contender) cleanUpLateWrite(ctx context.Context, w *leaseWrite) {
 	if !w.unclear {
 		return
@@ -116,7 +117,7 @@ func (c *contender) cleanUpLateWrite(ctx context.Context, w *leaseWrite) {
 	ctx, stop := c.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer stop()
 	if now, err := c.readOnce(ctx); err == nil && now.exists && now.rec.Nonce == w.next.Nonce {
-		_ = (&heldLease{contender: c, at: now.version}).release(ctx) // on failure, the lease expires
+		_ = (&heldLease{contender: c, at: now.version}).release(ctx) // if this fails, the lease expires
 	}
 }
 
@@ -130,8 +131,8 @@ func (c *contender) ignore(nonce string) {
 	c.ignored[nonce] = true
 }
 
-// forgetIgnored clears the ignored nonces, which cannot return after a new acquisition. It reports
-// whether the replaced nonce was among them.
+// forgetIgnored clears the ignored nonces, because none of them can become the current nonce after
+// a new acquisition. It reports whether the replaced nonce was among them.
 func (c *contender) forgetIgnored(replaced string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

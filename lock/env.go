@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/internal/process"
 )
 
-// env is the environment of the protocol: a store, a clock and randomness. The simulation replaces
+// env is the environment of the protocol: a store, a clock and randomness. Simulation tests replace
 // it.
 type env struct {
 	store bucket.Store
@@ -22,14 +22,14 @@ type env struct {
 	nonce func() string
 	// jitter returns a random duration in [0, d).
 	jitter func(d time.Duration) time.Duration
-	// lastWrite is the duration of the last answered write, in nanoseconds.
+	// lastWrite is the duration of the last write that the store responded to, in nanoseconds.
 	lastWrite atomic.Int64
 }
 
 // clock is the clock of one process. The protocol never compares clocks of two processes.
 type clock interface {
 	Now() time.Time
-	// Sleep waits for d. It returns the cause if ctx ends first.
+	// Sleep waits for d. If ctx ends first, it returns the cause of ctx.
 	Sleep(ctx context.Context, d time.Duration) error
 	// Await waits until done is closed. It reports false if ctx ends first.
 	Await(ctx context.Context, done <-chan struct{}) bool
@@ -76,13 +76,13 @@ type backoff struct {
 	last              time.Duration
 }
 
-// Bounds of a waiter's pause between two reads of a lease.
+// Shortest and longest a waiter's pause between two reads of a lease.
 const (
 	minPoll = 100 * time.Millisecond
 	maxPoll = 2 * time.Second
 )
 
-// retryPauses returns the pauses after requests without a clear answer.
+// retryPauses returns the pauses after requests whose outcome is unknown.
 func (e *env) retryPauses() *backoff {
 	return &backoff{env: e, shortest: 20 * time.Millisecond, longest: time.Second}
 }
@@ -94,11 +94,11 @@ func (b *backoff) next() time.Duration {
 }
 
 const (
-	// callTimeout bounds one request. A shorter lease bounds it as well.
+	// callTimeout is the time limit of one request. If the lease is shorter, its TTL is the limit.
 	callTimeout = 10 * time.Second
-	// transferTimeout bounds the transfer of MaxUpdate bytes.
+	// transferTimeout is the time limit of the transfer of MaxUpdate bytes.
 	transferTimeout = 5 * time.Minute
-	// outageTimeout bounds the retries while the store gives no clear answer.
+	// outageTimeout is the time limit of retries while the outcome of every request is unknown.
 	outageTimeout = time.Minute
 )
 
@@ -107,7 +107,7 @@ func (e *env) retryUnavailable(ctx context.Context, ask func() error) error {
 	return e.retryUnavailableSince(ctx, e.clock.Now(), ask)
 }
 
-// retryUnavailableSince is retryUnavailable for a store whose last answer came at began.
+// retryUnavailableSince is retryUnavailable for a store that last responded at began.
 func (e *env) retryUnavailableSince(ctx context.Context, began time.Time, ask func() error) error {
 	pace := e.retryPace(began)
 	var before error // the error before the context ended, which names the real cause
@@ -128,8 +128,8 @@ func (e *env) retryUnavailableSince(ctx context.Context, began time.Time, ask fu
 	}
 }
 
-// retryPace returns the Pace function of a [cell.Write]: it pauses while the store gives no clear
-// answer, until outageTimeout after began.
+// retryPace returns the Pace function of a [cell.Write]: it pauses between requests whose outcome
+// is unknown, until outageTimeout after began.
 func (e *env) retryPace(began time.Time) func(context.Context, int, error) error {
 	pauses := e.retryPauses()
 	return func(ctx context.Context, _ int, answer error) error {

@@ -7,24 +7,23 @@ import (
 	"time"
 )
 
-// Lease is a lock that this process holds. It is renewed until Release.
+// Lease is a lock that this process holds. A background goroutine renews it until Release.
 type Lease struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	stop   context.CancelFunc // stops the renewals
-	done   chan struct{}      // closed when the renewals have ended
-	token  int64
-	period time.Duration // from a write to the end of the context
-	// release releases the lock.
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	stop    context.CancelFunc
+	done    chan struct{} // is closed when the renewals have ended
+	token   int64
+	period  time.Duration // time from the start of a write to the end of the lease's context
 	release func(ctx context.Context, h *heldLease, lost error) error
 
 	mu   sync.Mutex
-	held *heldLease // used only by the renewals until done is closed
-	sent time.Time  // sent of held
+	held *heldLease // until done is closed, only the renewal goroutine uses it
+	sent time.Time  // equal to held.sent
 	lost error
 }
 
-// grant starts to renew an acquired lease, unless err is not nil.
+// grant starts to renew an acquired lease. If err is not nil, it only returns err.
 func grant(ctx context.Context, h *heldLease, err error) (*Lease, error) {
 	if err != nil {
 		return nil, err
@@ -52,8 +51,8 @@ func grant(ctx context.Context, h *heldLease, err error) (*Lease, error) {
 	return l, nil
 }
 
-// watch ends a lease whose renewal hangs, because the time-out of a request stops while the machine
-// sleeps. In all other cases renewLoop ends the lease earlier, with a better message.
+// watch ends a lease whose renewal hangs, because the timeout of a request stops while the machine
+// sleeps. If no renewal hangs, renewLoop ends the lease earlier, with a better message.
 func (l *Lease) watch(ctx context.Context, c *contender, ttl time.Duration) {
 	for {
 		l.mu.Lock()
@@ -70,7 +69,7 @@ func (l *Lease) watch(ctx context.Context, c *contender, ttl time.Duration) {
 	}
 }
 
-// lose ends the lease. It keeps the first error.
+// lose ends the lease. If it is called again, the first error remains.
 func (l *Lease) lose(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,10 +88,11 @@ func (l *Lease) renewed() {
 // Token returns the fencing token. It is higher than the token of every earlier holder.
 func (l *Lease) Token() int64 { return l.token }
 
-// Context returns the context of the lease. It ends with a cause that matches ErrLost if the lease
-// is lost or was not renewed in time: an eighth of the TTL before another process can acquire the
-// lock, or within a second after a sleep of the machine that was longer than that. It also ends
-// with the context of Acquire, and with Release.
+// Context returns the context of the lease. If the lease is lost or was not renewed in time, the
+// context ends with a cause that matches ErrLost. It ends an eighth of the TTL before another
+// process can acquire the lock. If the machine sleeps for longer than that, the context ends within
+// a second after the machine wakes. The context also ends when the context of Acquire ends, and
+// when Release is called.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Deadline returns the time when the context ends if no further renewal succeeds. Each renewal
@@ -104,11 +104,12 @@ func (l *Lease) Deadline() time.Time {
 }
 
 // Release releases the lock with 1 request, and waits until the renewals have ended. It returns
-// ErrLost if the lock was lost before, or if the release took so long that several other holders
-// followed. After any other error, no other process can acquire the lock until the lease expires.
-// If another goroutine waits for the same Mutex, Release sends no request, and that goroutine
-// notices a forced release since the last renewal. If ctx has already ended, Release takes at most
-// 5 seconds. A second Release returns an error.
+// ErrLost if the lock was lost before the call, or if the release took so long that several other
+// holders have acquired the lock since. After any other error, no other process can acquire the
+// lock until the lease expires. If another goroutine waits for the same Mutex, Release passes the
+// lock to that goroutine without a request. If the lock was released by force since the last
+// renewal, that goroutine notices it. If ctx has already ended, Release takes at most 5 seconds. A
+// second Release returns an error.
 func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	<-l.done
@@ -125,7 +126,6 @@ func (l *Lease) Release(ctx context.Context) error {
 		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 		defer stop()
 	}
-	// A lease that was not renewed in time may still be ours.
 	err := l.release(ctx, h, lost)
 	if lost != nil {
 		return lost

@@ -11,7 +11,7 @@ import (
 type turnQueue struct {
 	mu      sync.Mutex
 	taken   bool
-	waiting []chan struct{} // each is closed when its turn starts
+	waiting []chan struct{} // each channel is closed when its turn starts
 }
 
 // waitTurn waits for the caller's turn. It reports false if ctx ends first.
@@ -48,7 +48,7 @@ func (t *turnQueue) tryTurn() bool {
 	return free
 }
 
-// handOver calls prepare and passes the turn to the next waiting goroutine. It reports false if no
+// handOver calls prepare, and passes the turn to the next waiting goroutine. It reports false if no
 // goroutine waits.
 func (t *turnQueue) handOver(prepare func()) bool {
 	t.mu.Lock()
@@ -81,26 +81,27 @@ func (t *turnQueue) endTurn() {
 	t.pass()
 }
 
-// maxHandOvers bounds the handovers between goroutines of one process before other processes can
-// acquire the lock.
+// maxHandOvers is the maximum number of handovers between goroutines of one process before other
+// processes can acquire the lock.
 const maxHandOvers = 1000
 
-// tenure describes the time for which one process has kept a Mutex from other processes.
+// tenure describes how long one process has kept a Mutex.
 type tenure struct {
 	since      time.Time // when this process acquired the lock from another one
 	handOvers  int
-	yieldNext  bool   // the next goroutine waits for other processes first
+	yieldNext  bool   // the next goroutine must first let other processes acquire the lock
 	nonce      string // nonce of the last release
 	releasedAt time.Time
 }
 
-// mayHandOver reports whether the lock may stay in this process: for at most maxHandOvers, and for
-// at most max(TTL, 20 s). The pause after it is at most a tenth of that time. The caller holds mu.
+// mayHandOver reports whether the lock may stay in this process. It may stay for at most
+// maxHandOvers handovers, and for at most max(TTL, 20 s). The pause that follows is at most a tenth
+// of that time. The caller holds mu.
 func (m *Mutex) mayHandOver() bool {
 	return m.tenure.handOvers < maxHandOvers && m.clock.Now().Sub(m.tenure.since) < max(m.holder.ttl(), 10*maxPoll)
 }
 
-// enter acquires the lock in its goroutine's turn.
+// enter waits for the goroutine's turn, and acquires the lock.
 func (m *Mutex) enter(ctx context.Context, wait bool) (*heldLease, error) {
 	busy := &HeldError{Lock: m.String()}
 	if !(wait && m.turns.waitTurn(ctx, m.clock) || !wait && m.turns.tryTurn()) {
@@ -147,13 +148,13 @@ func (m *Mutex) beginTurn(wait bool) (inherited version, pause time.Duration) {
 	return version{}, 0
 }
 
-// heldAt returns the lease that this Mutex holds in a version.
+// heldAt returns a heldLease for a version that this Mutex wrote.
 func (m *Mutex) heldAt(at version) *heldLease {
 	return &heldLease{contender: &m.contender, at: at, released: m.noteReleased}
 }
 
-// tryAcquire tries once to acquire the lock. If this Mutex wrote the last known version, it starts
-// with that version and saves a read.
+// tryAcquire tries once to acquire the lock. If this Mutex wrote the last known version, tryAcquire
+// starts with it, and needs no read.
 func (m *Mutex) tryAcquire(ctx context.Context) (attempt, error) {
 	m.mu.Lock()
 	now := observation{m.cached, m.clock.Now()}
@@ -185,7 +186,8 @@ func (m *Mutex) noteAcquired(h *heldLease) {
 	}
 }
 
-// noteReleased stores the released version, so that the next acquisition here needs no read.
+// noteReleased stores the released version, so that the next acquisition in this process needs no
+// read.
 func (m *Mutex) noteReleased(v version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -193,8 +195,8 @@ func (m *Mutex) noteReleased(v version) {
 	m.tenure.yieldNext = m.tenure.yieldNext || !m.mayHandOver()
 }
 
-// release ends a lease and its goroutine's turn. If another goroutine waits for its turn, it
-// inherits the lease without a request.
+// release ends a lease and its goroutine's turn. If another goroutine waits for its turn, release
+// passes the lease to it without a request.
 func (m *Mutex) release(ctx context.Context, h *heldLease, lost error) error {
 	m.mu.Lock()
 	stays := lost == nil && h.renewal == nil && h.remaining(m.clock.Now()) > 0 && m.mayHandOver()
@@ -213,7 +215,6 @@ func (m *Mutex) release(ctx context.Context, h *heldLease, lost error) error {
 	return err
 }
 
-// passLease leaves a lease to the next goroutine.
 func (m *Mutex) passLease(h *heldLease) {
 	h.ignoreOwn()
 	m.mu.Lock()

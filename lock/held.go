@@ -10,25 +10,24 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// heldLease is a lease that a contender holds or held. It is not safe for concurrent use.
+// heldLease is a lease that a contender holds, or held before. It is not safe for concurrent use.
 type heldLease struct {
 	*contender
 	at        version   // the holder's last write
-	sent      time.Time // a time before that write landed
+	sent      time.Time // a time before the write of at landed
 	replaced  string    // nonce of the version before the acquisition
 	inherited bool      // the acquisition replaced a write of the same contender
-	// renewal is a renewal whose outcome is unknown, or nil.
-	renewal *leaseWrite
-	// renewErr is the error of the last renewal.
+	// renewal is the write of a renewal with an unknown outcome, or nil.
+	renewal  *leaseWrite
 	renewErr error
-	// released is called after the release has landed, if it is not nil.
+	// released is called after the release has landed. It may be nil.
 	released func(version)
 }
 
-// The parts of a lease, as fractions of its time to live.
+// Fractions of the time to live.
 const (
-	renewAfter  = 3 // renew after a third
-	cancelParts = 8 // the context ends an eighth before the lease
+	renewAfter  = 3
+	cancelParts = 8
 )
 
 func (h *heldLease) ttl() time.Duration { return h.at.rec.ttl() }
@@ -45,8 +44,8 @@ func (h *heldLease) due(now time.Time) time.Duration {
 	return h.ttl()/renewAfter - elapsed(h.sent, now)
 }
 
-// renewBestEffort renews the lease if a renewal is due, for a waiter that holds the lease
-// meanwhile. It ignores errors that the next renewal can correct.
+// renewBestEffort renews the lease if a renewal is due, for a goroutine that holds the lease while
+// it waits for something else. It ignores errors that the next renewal can correct.
 func (h *heldLease) renewBestEffort(ctx context.Context) error {
 	now := h.clock.Now()
 	left := h.remaining(now)
@@ -62,8 +61,8 @@ func (h *heldLease) renewBestEffort(ctx context.Context) error {
 	return nil
 }
 
-// renewLoop renews the lease until ctx ends, which is not an error, or the lease is lost. It calls
-// renewed after each renewal.
+// renewLoop renews the lease until ctx ends or the lease is lost. The end of ctx is not an error.
+// renewLoop calls renewed after each renewal.
 func (h *heldLease) renewLoop(ctx context.Context, renewed func()) error {
 	for {
 		now := h.clock.Now()
@@ -71,7 +70,6 @@ func (h *heldLease) renewLoop(ctx context.Context, renewed func()) error {
 			return h.expiredError()
 		}
 		if wait := h.due(now); wait > 0 {
-			// clockPoll bounds the wait, because timers stop while the machine sleeps.
 			if h.clock.Sleep(ctx, min(wait, clockPoll)) != nil {
 				return nil
 			}
@@ -93,7 +91,8 @@ func (h *heldLease) renewLoop(ctx context.Context, renewed func()) error {
 	}
 }
 
-// clockPoll is the longest time between two reads of the holder's clocks.
+// clockPoll is the longest time between two reads of the holder's clocks, because timers stop while
+// the machine sleeps.
 const clockPoll = time.Second
 
 // renew renews the lease. If the outcome of an earlier renewal is unknown, it continues that
@@ -134,9 +133,10 @@ func (h *heldLease) lostError(now version) error {
 	return fmt.Errorf("%s: %w to %s", h.contender, ErrLost, now.rec.describeHolder())
 }
 
-// release releases the lease. It returns ErrLost if the lease was lost before. A process that took
-// the lease over had waited for its expiry, so a lease that was valid at the start of the release
-// was not lost. Later changes look like a forced release.
+// release releases the lease. It returns ErrLost if the lease was lost before the release. A
+// process takes over a lease only after its expiry. Therefore a lease that was valid when the
+// release started was not lost. If other holders followed since, release cannot distinguish this
+// from a forced release.
 func (h *heldLease) release(ctx context.Context) error {
 	good := h.remaining(h.clock.Now()) > 0
 	for {
@@ -153,7 +153,7 @@ func (h *heldLease) release(ctx context.Context) error {
 		case r.outcome == cell.Superseded:
 			return nil
 		case h.renewal != nil && r.exists && r.rec.Nonce == h.renewal.next.Nonce:
-			h.at, h.renewal = r.version, nil // the renewal had landed
+			h.at, h.renewal = r.version, nil
 			continue
 		case good && h.takenOver(&r.rec):
 			return nil
@@ -162,21 +162,21 @@ func (h *heldLease) release(ctx context.Context) error {
 	}
 }
 
-// takenOver reports whether the current holder waited for this lease to expire: the lease was
-// neither released by force nor deleted in between.
+// takenOver reports whether the current holder acquired this lease after it expired, so that it was
+// neither released by force nor deleted.
 func (h *heldLease) takenOver(now *Record) bool {
 	ours := slices.Contains(now.Before, h.at.rec.Nonce) || h.renewal != nil && slices.Contains(now.Before, h.renewal.next.Nonce)
 	return ours && now.State == Held && now.Token == h.at.rec.Token+1
 }
 
-// releaseBestEffort releases a lease that is not needed. On failure, the lease expires.
+// releaseBestEffort releases a lease that is not needed. If this fails, the lease expires.
 func (h *heldLease) releaseBestEffort(ctx context.Context) {
 	ctx, stop := h.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer stop()
 	_ = h.release(ctx)
 }
 
-// ignoreOwn lets the same contender acquire the lease at once, without waiting for its expiry.
+// ignoreOwn lets the same contender acquire the lease before it expires.
 func (h *heldLease) ignoreOwn() {
 	h.ignore(h.at.rec.Nonce)
 	if h.renewal != nil {

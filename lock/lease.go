@@ -17,7 +17,7 @@ import (
 type leaseCell struct {
 	*env
 	cell cell.Cell
-	ref  event.Object // the object; zero for a register
+	ref  event.Object // the lease object; zero if the lease is a register
 }
 
 const mediaType = "application/json"
@@ -29,17 +29,16 @@ func (e *env) object(name, key string) leaseCell {
 
 func (l *leaseCell) String() string { return l.cell.String() }
 
-// version is the state of a lease, as read or written.
 type version struct {
 	exists bool
-	etag   string // for a register, its version
+	etag   string // ETag of the object, or version of the register
 	rec    Record
 }
 
 // free reports whether the lease has no holder.
 func (v *version) free() bool { return !v.exists || v.rec.State == Released }
 
-// observation is a version of a lease with the arrival time of the answer.
+// observation is a version of a lease and the time when the response arrived.
 type observation struct {
 	version
 	at time.Time
@@ -84,13 +83,14 @@ func (l *leaseCell) parse(v cell.Value) (version, error) {
 	return version{exists: true, etag: v.Version, rec: rec}, nil
 }
 
-// classify returns the outcome of a write with this nonce, which was sent on the condition that the
-// object is base. now is the version that is stored now.
+// classify returns the outcome of a write with this nonce, whose condition is that the object is
+// still base. now is the currently stored version.
 //
 // It compares nonces, because a read may return the ETag of the previous version.
 //
 // A lost write stays lost: every version has a unique ETag, so a late copy of the write fails its
-// condition. A copy of the very first write can land later only if the object was deleted.
+// condition. A late copy of the write that creates the object can land only if the object was
+// deleted.
 func classify(now, base version, nonce string) cell.Outcome {
 	switch {
 	case now.exists && now.rec.Nonce == nonce:
@@ -111,7 +111,7 @@ func (l *leaseCell) show(ctx context.Context) (observation, error) {
 	return now, err
 }
 
-// forceRelease releases the lease on behalf of the holder with this token.
+// forceRelease releases the lease on behalf of the holder that holds it under this token.
 func (l *leaseCell) forceRelease(ctx context.Context, token int64) (Record, error) {
 	now, err := l.show(ctx)
 	for err == nil {
@@ -133,5 +133,4 @@ func (l *leaseCell) forceRelease(ctx context.Context, token int64) (Record, erro
 	return Record{}, fmt.Errorf("release the lock %s: %w", l, err)
 }
 
-// permanent reports whether the store refused a request permanently.
 func permanent(err error) bool { return errors.Is(err, cell.ErrRefused) }

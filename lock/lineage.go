@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// Names of an update's metadata. Updates carry them forward with the user's metadata.
+// Names of the metadata that an update writes. Every update also keeps the user's metadata.
 const (
 	metaCount = "pawl-update"     // number of updates of the object
 	metaIDs   = "pawl-update-ids" // ids of the last updates, newest first
@@ -17,20 +17,20 @@ const (
 )
 
 const (
-	// maxIDs ids take 815 bytes of the metadata. With fewer than minIDs, too many updates would be
-	// unsure.
+	// maxIDs is the maximum number of ids; they take 815 bytes of metadata. If fewer than minIDs
+	// fit, the outcome of too many updates would be unknown.
 	maxIDs, minIDs = 48, 8
 	// idSize is the length of 64 random bits in hex.
 	idSize = 16
-	// maxMetadata bounds the metadata of an object in bytes, including the prefixes of the names.
-	// https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html
+	// maxMetadata is the maximum size of an object's metadata in bytes, including the prefixes of
+	// the names. https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html
 	maxMetadata    = 2 << 10
 	metadataPrefix = "x-amz-meta-"
 )
 
 // lineage is the update history in the metadata of an object.
 type lineage struct {
-	count int64 // 0: the object was not written by an update
+	count int64 // 0 if no update wrote the object
 	ids   []string
 	fence int64
 }
@@ -47,13 +47,13 @@ func lineageOf(metadata map[string]string) lineage {
 	return l
 }
 
-// with returns the lineage after one more update.
+// with returns the lineage after the update with this id and fence.
 func (l lineage) with(id string, fence int64) lineage {
 	ids := slices.Concat([]string{id}, l.ids)
 	return lineage{l.count + 1, ids[:min(len(ids), maxIDs)], max(l.fence, fence)}
 }
 
-// follows reports whether a later lineage continues an earlier one, as far as its ids reach back.
+// follows reports whether l continues the earlier lineage base, as far as the ids of l show.
 func (l lineage) follows(base lineage) bool {
 	at := l.count - base.count // index of the newest id of base
 	return base.count == 0 || at >= int64(len(l.ids)) || l.ids[at] == base.ids[0]
@@ -91,14 +91,14 @@ type snapshot struct {
 	lineage
 }
 
-// classifyUpdate returns the outcome of an update that was sent on the condition that the object is
-// base. now is the current object.
+// classifyUpdate returns the outcome of an update whose condition is that the object is still base.
+// now is the current object.
 //
-// The outcome is unknown if the lineage has grown beyond its ids. If another program or a deletion
-// broke the lineage, a refusal by the store is believed; without a refusal, the outcome is unknown
-// as well.
+// The outcome is unknown if more updates followed than the lineage has ids. If another program or a
+// deletion broke the lineage, the outcome is Lost if the store refused the write, and unknown if it
+// did not.
 func classifyUpdate(now, base snapshot, id string, refused bool) (f cell.Outcome, known bool) {
-	place := now.count - base.count - 1 // index of this update among the ids, if it landed
+	place := now.count - base.count - 1
 	switch {
 	case len(now.ids) > 0 && now.ids[0] == id:
 		return cell.Landed, true
@@ -109,11 +109,12 @@ func classifyUpdate(now, base snapshot, id string, refused bool) (f cell.Outcome
 	case now.count == 0 || place < 0 || base.exists && base.count == 0 || !now.follows(base.lineage):
 		return cell.Lost, refused
 	}
-	// Another update has its place, if the ids reach back to the newest update of base.
+	// Another update has this place. That is certain if the ids reach back to the newest update of
+	// base.
 	return cell.Lost, place+min(base.count, 1) < int64(len(now.ids))
 }
 
-// equals reports whether the object is unchanged.
+// equals reports whether s is the same version of the object as base.
 func (s snapshot) equals(base snapshot) bool {
 	return s.exists == base.exists && s.etag == base.etag && s.count == base.count && slices.Equal(s.ids, base.ids)
 }

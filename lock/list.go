@@ -14,7 +14,7 @@ type Status struct {
 	Key string
 	// Record is the content of the object. It is empty if Err is set.
 	Record Record
-	// Written is the store's time of the last write: an acquisition, a renewal or a release.
+	// Written is the time of the last acquisition, renewal or release by the store's clock.
 	Written time.Time
 	// Err matches ErrForeign if the object is not a lease, and ErrNewer if a newer Pawl wrote it.
 	// Any other error, for example bucket.ErrDenied or bucket.ErrUnavailable, is the reason why the
@@ -23,7 +23,7 @@ type Status struct {
 }
 
 // List yields the objects below a prefix with their records, in key order. An error of the listing
-// ends the sequence. An error of one object is in its Status.
+// ends the sequence. If an object cannot be read, its Status has the error.
 func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		for info, err := range b.store.List(ctx, b.name, prefix, "") {

@@ -25,8 +25,9 @@ func Open(ctx context.Context, store bucket.Store, name, prefix string) (*Bucket
 	return Proved(store, name), nil
 }
 
-// Proved returns the bucket without a check. Use it after an earlier [Open] or a check by package
-// doctor: on a store that ignores a precondition, locks do not exclude.
+// Proved returns the bucket without a check. Use it after an earlier [Open], or after package
+// doctor has checked the store. If a store ignores a precondition, several processes can hold a
+// lock at the same time.
 func Proved(store bucket.Store, name string) *Bucket { return &Bucket{realEnv(store), name} }
 
 // Mutex returns the lock whose lease is the object key. No part of the key between slashes may be
@@ -53,7 +54,7 @@ func (b *Bucket) checkedHolder(key string, c Config) (Record, error) {
 }
 
 // Show returns the record of a lock. After a crash of its holder, the lock is held until another
-// process takes it over. A missing object is a [bucket.ErrNotFound].
+// process takes it over. If the object is missing, Show returns [bucket.ErrNotFound].
 func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
 	l := b.object(b.name, key)
 	now, err := l.show(ctx)
@@ -64,8 +65,8 @@ func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
 }
 
 // ForceRelease releases a lock on behalf of its holder, which must hold it under this token, as
-// [Bucket.Show] returns it. The holder may continue until its next renewal, when it notices; its
-// token is too old at once. It sends 2 requests.
+// [Bucket.Show] returns it. The holder notices at its next renewal, and may continue until then.
+// Systems that check the token can reject the holder at once. It sends 2 requests.
 func (b *Bucket) ForceRelease(ctx context.Context, key string, token int64) (Record, error) {
 	l := b.object(b.name, key)
 	return l.forceRelease(ctx, token)

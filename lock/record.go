@@ -39,17 +39,18 @@ type Record struct {
 	Reason string `json:"reason,omitempty"`
 	// TTL is the duration of the lease after each write, in milliseconds.
 	TTL int64 `json:"ttl_ms"`
-	// Since is the time of the acquisition or release by the writer's clock, in UTC. It is for
-	// people; the protocol does not compare it.
+	// Since is the time of the acquisition or release by the writer's clock, in UTC. It is only for
+	// people.
 	Since time.Time `json:"since"`
-	// Limit is the limit of the semaphore of this slot; 0 if the lease is not a slot.
+	// Limit is the limit of the semaphore that this lease is a slot of, or 0 if the lease is not a
+	// slot.
 	Limit int `json:"limit,omitempty"`
 	// Before holds the nonces of the previous writes, newest first.
 	Before []string `json:"prev_nonces,omitempty"`
 }
 
-// format is the format of every lease object. Its number rises when an older Pawl must not change
-// the object.
+// format is the format of every lease object. A new version of Pawl raises its number if earlier
+// versions must not change the object.
 const (
 	format       = "pawl-lock/1"
 	formatFamily = "pawl-lock/"
@@ -62,18 +63,18 @@ type wire struct {
 }
 
 const (
-	// maxBefore bounds the nonces that are carried forward: one for each acquisition, renewal and
-	// release.
+	// maxBefore is the maximum number of earlier nonces in a record. Each acquisition, renewal and
+	// release adds one.
 	maxBefore = 64
-	// maxRecord bounds the size of a lease object that is read, in bytes.
+	// maxRecord is the maximum size of a lease object in bytes.
 	maxRecord = 32 << 10
-	// maxNonce bounds a nonce, in bytes.
-	maxNonce = 64
+	maxNonce  = 64
 )
 
 // Errors about the content of a lease object.
 var (
-	// ErrForeign is returned if the object is not a lease of Pawl. Pawl does not change it.
+	// ErrForeign is returned if the object is not a lease of Pawl. Pawl does not change such an
+	// object.
 	ErrForeign = errors.New("the object is not a lock")
 	// ErrNewer is returned if a newer Pawl wrote the lease, in a format unknown to this version.
 	ErrNewer = errors.New("the lock was written by a newer version of Pawl: update this one")
@@ -82,7 +83,7 @@ var (
 func (r *Record) encode() []byte {
 	b, err := json.Marshal(wire{Format: format, Record: *r})
 	if err != nil {
-		panic(err) // every field can be encoded
+		panic(err)
 	}
 	return append(b, '\n')
 }
@@ -112,7 +113,7 @@ func decode(b []byte) (Record, error) {
 	return w.Record, nil
 }
 
-// check returns an error if no Pawl writes such a record.
+// check returns an error if no version of Pawl writes such a record.
 func (r *Record) check() error {
 	switch {
 	case r.State != Held && r.State != Released:
@@ -135,8 +136,8 @@ func (r *Record) check() error {
 
 func (r *Record) ttl() time.Duration { return time.Duration(r.TTL) * time.Millisecond }
 
-// next returns the record of the write after r: with a new nonce, and with r's nonce carried
-// forward.
+// next returns a copy of r with a new nonce. The nonce of r becomes the newest of the earlier
+// nonces..
 func (r *Record) next(nonce string) Record {
 	n := *r
 	n.Before = slices.Concat([]string{r.Nonce}, r.Before)
@@ -146,8 +147,8 @@ func (r *Record) next(nonce string) Record {
 }
 
 // first returns the record of a holder for a lock without an object. Its token is the time in
-// microseconds, which is above every token of an earlier object at the key, because a lock is not
-// acquired a million times a second.
+// microseconds, which is higher than every token of an earlier object at the key, because no lock
+// is acquired a million times a second.
 func first(holder *Record, nonce string, now time.Time) Record {
 	n := *holder
 	n.State, n.Nonce, n.Since = Held, nonce, now.UTC()
@@ -155,7 +156,6 @@ func first(holder *Record, nonce string, now time.Time) Record {
 	return n
 }
 
-// acquired returns the record after a holder has acquired the lock.
 func (r *Record) acquired(holder *Record, nonce string, now time.Time) Record {
 	was := r.next(nonce)
 	n := *holder

@@ -9,8 +9,8 @@ import (
 )
 
 // OnRegister returns the lock whose lease is a register of a ledger, for processes that share a
-// ledger and no bucket. The protocol is the same as on an object. A read and a write of the
-// register replace GET and PUT.
+// ledger and no bucket. The protocol is the same as on an object. Reads and writes of the register
+// replace the GET and PUT requests.
 //
 // The lock is as available as its ledger. A SQLite file stays locked while a process is paused in
 // the middle of a write to it: no process can acquire the lock until that process continues or
@@ -33,9 +33,10 @@ func (e *env) onRegister(r ledger.Registers, name string, holder Record) *Mutex 
 	return &Mutex{contender: contender{leaseCell: leaseCell{env: e, cell: ledger.Cell(r, name)}, holder: holder}}
 }
 
-// Observe notes the value of the lock's register from a listing, and returns the time until
-// TryAcquire can acquire the lock: 0 if the lock is free. One listing can therefore watch many locks: a
-// later TryAcquire counts the time since the first Observe that saw the current lease.
+// Observe records the value of the lock's register from a listing. It returns the time until
+// TryAcquire can acquire the lock, or 0 if the lock is free. A process can therefore watch many
+// locks with one listing. A later TryAcquire counts the time since the first Observe that saw the
+// current lease.
 func (m *Mutex) Observe(r ledger.Register) (time.Duration, error) {
 	v, err := m.parse(cell.Value{Version: r.Version, Body: r.Value})
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 // RWMutex is held by one writer or by up to [MaxSlots] readers. It is safe for concurrent use.
 //
 // A writer acquires the lease of the key itself, the writer lease, and then waits until there is no
-// reader. A reader acquires a lease below key + ".readers/", and then reads the writer lease: if it
-// is held, the reader withdraws. If a reader and a writer arrive at the same time, at least one of
-// them sees the other. Therefore writers have priority, and the store's listings must show all earlier
-// writes.
+// reader. A reader acquires a lease below key + ".readers/", and then reads the writer lease. If
+// the writer lease is held, the reader releases its own lease. If a reader and a writer arrive at
+// the same time, at least one of them sees the other. Therefore writers have priority, and the
+// store's listings must show all earlier writes.
 type RWMutex struct {
 	writer  *Mutex
 	readers *slots
@@ -35,7 +35,7 @@ func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 	}, nil
 }
 
-// Lock waits until it is the only holder. It works like [Mutex.Acquire], and also sends a LIST, and
+// Lock waits until it is the only holder. It works like [Mutex.Acquire]. It also sends a LIST, and
 // a GET for each reader lease that changes while it waits.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
 	h, err := m.lock(ctx, true)
@@ -67,7 +67,7 @@ func (m *RWMutex) lock(ctx context.Context, wait bool) (*heldLease, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.writer.turns.endTurn() // other goroutines may try
+		m.writer.turns.endTurn() // other goroutines may try now
 		alone, err := m.writer.acquire(ctx, wait, func(ctx context.Context) (attempt, error) { return m.tryAlone(ctx, h, &answered) })
 		if err == nil {
 			return alone, nil
@@ -82,8 +82,8 @@ func (m *RWMutex) lock(ctx context.Context, wait bool) (*heldLease, error) {
 	}
 }
 
-// tryAlone returns the writer lease if there is no reader. It renews the lease meanwhile, and sets
-// answered to the time of the store's last answer about readers.
+// tryAlone returns the writer lease if there is no reader. It renews the writer lease while it
+// reads the reader leases. It sets answered to the time of the store's last response about readers.
 func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Time) (a attempt, err error) {
 	err = m.writer.retryUnavailableSince(ctx, *answered, func() error {
 		if err := h.renewBestEffort(ctx); err != nil {
@@ -130,8 +130,8 @@ func (m *RWMutex) remainingReaders(ctx context.Context, writer *heldLease) (atte
 	return a, nil
 }
 
-// tryRLock acquires a reader's lease if no writer holds the lock. It withdraws if a writer has
-// acquired the lock meanwhile.
+// tryRLock acquires a reader's lease if no writer holds the lock. If a writer has acquired the lock
+// in the meantime, tryRLock releases the reader's lease.
 func (m *RWMutex) tryRLock(ctx context.Context) (attempt, error) {
 	now, err := m.writer.read(ctx)
 	if err != nil {

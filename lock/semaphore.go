@@ -12,8 +12,9 @@ import (
 type Semaphore struct{ slots *slots }
 
 // Semaphore returns the semaphore of up to n holders, from 1 to [MaxSlots]. All processes must use
-// the same n: while a holder with another n is present, acquisitions fail. The key has the same
-// restrictions as in [Bucket.Mutex]. Tokens rise for each slot, not across slots.
+// the same n: an acquisition fails while a process with another n holds the semaphore. The key has
+// the same restrictions as in [Bucket.Mutex]. The tokens of one slot rise, but tokens of different
+// slots cannot be compared.
 func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 	holder, err := b.checkedHolder(key, c)
 	if err == nil && (n < 1 || n > MaxSlots) {

@@ -13,22 +13,22 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// MaxSlots bounds the concurrent holders of a semaphore, and the concurrent readers.
+// MaxSlots is the maximum number of concurrent holders of a semaphore, and of concurrent readers of
+// an RWMutex.
 const MaxSlots = 1000
 
 // slots are numbered leases below one prefix. Each has one holder at a time.
 type slots struct {
 	*env
-	name   string // of the bucket
+	name   string
 	prefix string
-	n      int // maximum number of slots
+	n      int
 	holder Record
 
 	turns turnQueue
 	known map[string]*slot // by key; used only by the goroutine whose turn it is
 }
 
-// slot is one slot, and its last observation.
 type slot struct {
 	contender
 	now observation
@@ -51,7 +51,7 @@ func (s *slots) slot(i int) *slot {
 }
 
 // list returns the existing slots. It sends 1 request, and 1 more for each slot that has changed
-// since it was last read. It calls meanwhile before each of these.
+// since it was last read. It calls meanwhile before each of the latter.
 func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error) (map[int]*slot, error) {
 	found, err := s.listing(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error)
 	return there, nil
 }
 
-// listing lists the objects of the slots. There are at most MaxSlots of them, so callTimeout is
-// enough.
+// listing lists the objects of the slots. callTimeout is enough, because there are at most MaxSlots
+// objects.
 func (s *slots) listing(ctx context.Context) (found []bucket.Info, err error) {
 	ctx, stop := s.clock.Limit(ctx, callTimeout)
 	defer stop()
@@ -91,8 +91,8 @@ func (s *slots) listing(ctx context.Context) (found []bucket.Info, err error) {
 	return found, nil
 }
 
-// otherLimit returns the holder of a slot with another limit, and the time until its lease expires.
-// It releases expired leases.
+// otherLimit returns the holder of a slot whose semaphore has another limit, and the time until its
+// lease expires. It releases expired leases.
 func (s *slots) otherLimit(ctx context.Context, there map[int]*slot) (attempt, error) {
 	for _, i := range slices.Sorted(maps.Keys(there)) {
 		one := there[i]
@@ -139,8 +139,8 @@ func (s *slots) tryAcquire(ctx context.Context) (attempt, error) {
 	return full, nil
 }
 
-// maxMissingTried bounds the missing slots that are tried. It exceeds the number of slots that
-// other processes acquire meanwhile.
+// maxMissingTried is the maximum number of missing slots that one attempt tries. It exceeds the
+// number of slots that other processes acquire during the attempt.
 const maxMissingTried = 64
 
 // order returns the numbers of the slots to try: existing slots first, then missing ones. Each

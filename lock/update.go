@@ -14,34 +14,34 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Content is the content that an update reads and writes.
 type Content struct {
-	// Exists is false if the object is missing. It has no effect on the write.
+	// Exists is false if the object is missing. The returned content of a change may have any value
+	// here.
 	Exists      bool
 	Body        []byte
 	ContentType string
 	Headers     bucket.Headers
-	// Metadata is the user's own metadata, without Pawl's.
+	// Metadata is the user's metadata. It does not contain Pawl's metadata.
 	Metadata map[string]string
 }
 
 // UpdateConfig configures an update. The zero UpdateConfig is valid.
 type UpdateConfig struct {
-	// Create starts with an empty Content if the object is missing. Otherwise a missing object is a
-	// [bucket.ErrNotFound].
+	// Create creates a missing object: the change gets an empty Content. If Create is false, a
+	// missing object is an error that matches [bucket.ErrNotFound].
 	Create bool
-	// Fence is the token of the lease under which the object is updated; 0 means none. The update
-	// fails if an earlier update under a higher token changed the bytes of the object. The highest
-	// token is stored with the object. It is lost if the object is deleted or
-	// written without Pawl.
+	// Fence is the token of the lease that protects the object. Zero means no lease. The update
+	// fails if an earlier update under a higher token changed the bytes of the object. Pawl stores
+	// the highest token with the object. The token is lost if the object is deleted, or if another
+	// program writes it.
 	Fence int64
-	// Tries bounds the attempts while other writers change the object. Default 50.
+	// Tries is the maximum number of attempts while other writers change the object. Default 50.
 	Tries int
 }
 
 const (
 	defaultTries = 50
-	// MaxUpdate bounds the size of an updated object, in bytes.
+	// MaxUpdate is the maximum size of an updated object, in bytes.
 	MaxUpdate = 64 << 20
 )
 
@@ -58,34 +58,35 @@ var (
 
 // Updated is the result of an update.
 type Updated struct {
-	// Written is false if the change left the content unchanged. Then nothing was sent.
+	// Written is false if the content was unchanged, so that nothing was written.
 	Written bool
 	// Tries is the number of attempts.
 	Tries int
-	// Content is the result of the change.
+	// Content is the content that the change returned.
 	Content Content
 }
 
 // Update reads an object, changes it, and writes it if it is unchanged since the read. Otherwise it
 // starts again, so change may run several times. An update is never lost or applied twice, even if
-// answers are lost: the metadata of the object hold the ids of the last 48 updates, or as many as
-// fit, and an update recognizes its own id. There is one exception: if the answer to an update that
-// creates the object is lost, and the object is deleted meanwhile, the update is applied again.
+// responses are lost. The metadata of the object contain the ids of the last 48 updates, or as many
+// as fit, and an update recognizes its own id. There is one exception. If the response to an update
+// that creates the object is lost, and the object is then deleted, Update applies the update again.
 //
-// Update sends 2 requests, a GET and a PUT. It does not write an unchanged content, unless the
-// Fence is higher than that of all earlier updates. An error of change is returned unchanged, and
-// nothing is written.
+// Update sends 2 requests, a GET and a PUT. It does not write unchanged content, unless the Fence
+// is higher than that of all earlier updates. If change returns an error, Update returns that error
+// and writes nothing.
 //
-// The object is held in memory. An ETag depends on the bytes only. Therefore, if an update leaves the bytes
-// unchanged, or restores earlier bytes, a writer that read the object before can still overwrite
-// the update's metadata or its higher Fence. If an answer is lost at that moment, another writer's
-// update can be taken for this one. Let every update write something new, such as a number or the
-// token.
+// Update keeps the object in memory. An ETag depends on the bytes only. Suppose an update leaves
+// the bytes unchanged, or restores earlier bytes. Then a writer that read the object earlier can
+// still overwrite the update's metadata or its higher Fence. If a response is also lost, Update can
+// mistake another writer's update for its own. Let every update write something new, such as a
+// number or the token.
 func (b *Bucket) Update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), c UpdateConfig) (Updated, error) {
 	return b.update(ctx, key, change, nil, c)
 }
 
-// update is Update. If encodeFence is set, it changes a content whose bytes are the same as before.
+// update is Update. If the bytes are unchanged but the fence is higher, it calls encodeFence to get
+// different bytes.
 func (b *Bucket) update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), respell func([]byte, int64) []byte, c UpdateConfig) (Updated, error) {
 	switch {
 	case c.Tries < 0:
@@ -99,14 +100,13 @@ func (b *Bucket) update(ctx context.Context, key string, change func(context.Con
 	return u.run(ctx)
 }
 
-// update is the state of one call of Update.
 type update struct {
 	*env
 	ref    event.Object
 	config UpdateConfig
 	change func(context.Context, Content) (Content, error)
-	// encodeFence returns bytes with the same meaning that differ from those of a lower fence. It
-	// may be nil.
+	// encodeFence encodes the fence in a body without changing its meaning, so that the bytes
+	// differ for each fence. It may be nil.
 	encodeFence func(body []byte, fence int64) []byte
 }
 
@@ -149,8 +149,8 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 	}
 }
 
-// attempt writes the new content. If the change took long, it reads the object first, because other
-// writers may have updated it so often that the ids do not reach back.
+// attempt writes the new content. If the change took long, it reads the object first. Otherwise
+// other writers may have updated the object more often than the lineage has ids.
 func (u *update) attempt(ctx context.Context, base snapshot, next Content, began time.Time) (cell.Outcome, snapshot, Content, error) {
 	if elapsed(began, u.clock.Now()) > slowChange {
 		now, then, err := u.read(ctx)
@@ -162,12 +162,13 @@ func (u *update) attempt(ctx context.Context, base snapshot, next Content, began
 }
 
 const (
-	// Bounds of the pause after a lost attempt. The pause is random between 0 and a window that
-	// doubles with every attempt (full jitter).
+	// Shortest and longest window of the pause after a lost attempt. The pause is random between 0
+	// and the window, which doubles with every attempt (full jitter).
 	minRetryPause, maxRetryPause = 10 * time.Millisecond, time.Second
-	// rereadAfter is the pause after which the object is read again.
+	// rereadAfter is the shortest pause after which an attempt reads the object again.
 	rereadAfter = 20 * time.Millisecond
-	// slowChange is the duration of a change after which the object is read again before the write.
+	// slowChange is the shortest duration of a change after which an attempt reads the object again
+	// before it writes.
 	slowChange = 250 * time.Millisecond
 	// smallBody is the number of bytes that a slow connection sends within callTimeout.
 	smallBody = 64 << 10
@@ -182,7 +183,7 @@ func (u *update) read(ctx context.Context) (snapshot, Content, error) {
 	return now, content, u.checkAllowed(now)
 }
 
-// checkAllowed returns an error if the object must not be updated.
+// checkAllowed returns an error if this update must not change the object.
 func (u *update) checkAllowed(now snapshot) error {
 	switch {
 	case !now.exists && !u.config.Create:
@@ -213,7 +214,7 @@ func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
 	if err != nil {
 		return snapshot{}, Content{}, err
 	}
-	defer func() { _ = r.Close() }() // it was only read from
+	defer func() { _ = r.Close() }()
 	if info.Size > MaxUpdate {
 		return snapshot{}, Content{}, fmt.Errorf("%w: it has %d bytes: an update holds at most %d in memory", ErrConfig, info.Size, MaxUpdate)
 	}
@@ -228,7 +229,6 @@ func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
 	return now, Content{Exists: true, Body: body, ContentType: info.ContentType, Headers: info.Headers, Metadata: userMetadata(info.Metadata)}, nil
 }
 
-// applyChange returns the changed content.
 func (u *update) applyChange(ctx context.Context, base snapshot, was Content) (Content, error) {
 	mine := was
 	mine.Body, mine.Metadata = bytes.Clone(was.Body), maps.Clone(was.Metadata)
@@ -248,9 +248,9 @@ func same(a, b Content) bool {
 }
 
 // write sends the new content by the rules of [cell.Write]. If the update is Lost, it also returns
-// the current object. It believes no refusal without a read, with one exception: if the object has
-// no lineage, the update is Lost if all requests were refused, and otherwise ErrUnsure. See
-// classifyUpdate.
+// the current object. After a refusal it reads the object to learn the outcome. If the object has
+// no lineage, a read cannot show it. Then the update is Lost if the store refused all requests, and
+// otherwise write returns ErrUnsure. See classifyUpdate.
 func (u *update) write(ctx context.Context, base snapshot, next Content) (f cell.Outcome, now snapshot, then Content, err error) {
 	id := u.nonce()[:idSize]
 	metadata, fits := base.with(id, u.config.Fence).metadata(next.Metadata)

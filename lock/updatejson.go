@@ -16,16 +16,16 @@ import (
 )
 
 // UpdateJSON is [Bucket.Update] for an object that holds one JSON value. change gets the decoded
-// value, or a zero T if the object is missing. UpdateJSON never drops data: it returns an
-// [ErrConfig] if the object has a field that T does not have with exactly that name, or has a field
-// twice. In an any, numbers are [json.Number], so that large numbers are exact; a float64 rounds
-// them. A null decodes to a zero value.
+// value, or a zero T if the object is missing. UpdateJSON never drops data: it returns [ErrConfig]
+// if T has no field with exactly the name of a member of the object, or if the object has a member
+// twice. In a value of type any, numbers are [json.Number], because a float64 would round large
+// numbers. A null decodes to a zero value.
 //
-// If the value is unchanged, nothing is written. Otherwise it is encoded again, as by package
-// encoding/json without HTML escapes, and without the original white space. A json.Number is always
-// encoded as a number, never as a string. If the value is unchanged and the Fence is higher, white
-// space at the end encodes the Fence, so that the bytes differ. A new object has the content type
-// application/json.
+// If the value is unchanged, nothing is written. Otherwise UpdateJSON encodes the value as package
+// encoding/json does without HTML escapes. It does not keep the original white space. A json.Number
+// is always encoded as a number, never as a string. If the value is unchanged and the Fence is
+// higher, white space at the end encodes the Fence, so that the bytes differ. A new object has the
+// content type application/json.
 func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(ctx context.Context, value *T) error, c UpdateConfig) (Updated, error) {
 	ref := event.Object{Bucket: b.name, Key: key}
 	return b.update(ctx, key, func(ctx context.Context, content Content) (Content, error) {
@@ -97,8 +97,8 @@ var number = jsonv2.JoinOptions(
 		}))),
 )
 
-// jsonFormat configures encoding and decoding: like package encoding/json, but strict, and methods
-// of a type apply to its value everywhere.
+// jsonFormat configures encoding and decoding like package encoding/json, with two differences. It
+// is strict, and it calls the methods of a type for every value of that type.
 var jsonFormat = jsonv2.JoinOptions(number,
 	jsonv2.RejectUnknownMembers(true), jsonv2.Deterministic(true),
 	jsonv2.FormatNilMapAsNull(true), jsonv2.FormatNilSliceAsNull(true),

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// attempt is the result of one attempt to acquire a lock: the lease, or its current holder and the
-// time until the next attempt can succeed.
+// attempt is the result of one attempt to acquire a lock: either the lease, or the current holder
+// and the time until the next attempt can succeed.
 type attempt struct {
 	held  *heldLease
 	busy  *HeldError
 	retry time.Duration
 }
 
-// acquire is the wait loop of all locks. It repeats try until try returns a lease or an error. If
+// acquire is the wait loop of all locks. It calls try until try returns a lease or an error. If
 // wait is false, it tries once.
 func (e *env) acquire(ctx context.Context, wait bool, try func(context.Context) (attempt, error)) (*heldLease, error) {
 	pauses := &backoff{env: e, shortest: minPoll, longest: maxPoll}

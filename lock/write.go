@@ -8,11 +8,11 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// leaseWrite sends one record of a lease, by the rules of [cell.Write]. It trusts no refusal: it
-// reads the lease, and classify decides.
+// leaseWrite sends one record of a lease, by the rules of [cell.Write]. After a refusal it reads
+// the lease, and classify determines the outcome.
 //
-// A lease counts from before its write was sent. If a read shows that the write has not landed, the
-// lease counts from before that read.
+// The TTL of a lease starts before its write was sent. If a read shows that the write has not
+// landed, the TTL starts before that read.
 type leaseWrite struct {
 	*leaseCell
 	sending cell.Write
@@ -21,14 +21,15 @@ type leaseWrite struct {
 	body    []byte
 	// sent is a time before the write landed.
 	sent time.Time
-	// unclear means that the last run ended without an outcome, so a copy may still land.
+	// unclear is set if the last run ended without an outcome, so that a copy of the write may
+	// still land.
 	unclear bool
-	// bound is the time-out of the last request.
+	// bound is the timeout of the last request.
 	bound  time.Duration
 	result writeResult
 }
 
-// writeResult is the outcome of a write, and the lease in the last answer.
+// writeResult is the outcome of a write, and the lease in the last response.
 type writeResult struct {
 	outcome cell.Outcome
 	observation
@@ -41,7 +42,7 @@ func (l *leaseCell) write(base version, next Record) *leaseWrite {
 }
 
 // run sends the write until its outcome is known. It returns an error if ctx ends first, or if the
-// store refuses the write permanently. It can be called again.
+// store refuses the write permanently. The caller may call it again.
 func (w *leaseWrite) run(ctx context.Context) (writeResult, error) {
 	if w.sent.IsZero() {
 		w.sent = w.clock.Now()
@@ -91,10 +92,10 @@ func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Outcome, erro
 	return outcome, nil
 }
 
-// limit bounds one request. The first time-out is clamp(TTL/8, 1 s, 2 s), and each further one is
-// twice the previous one, up to callTimeout. After a request without an answer, a lease of 3
-// seconds or more leaves time to read and to send again. A slow store gets at least twice the
-// duration of the last write.
+// limit returns a context with the timeout of one request. The first timeout is TTL/8, but at least
+// 1 s and at most 2 s. Each further timeout is twice the previous one, up to callTimeout. If the
+// TTL is at least 3 s, enough time remains after a timeout to read and to send again. For a slow
+// store, the timeout is at least twice the duration of the last write.
 func (w *leaseWrite) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	first := min(max(w.next.ttl()/8, time.Second), 2*time.Second)
 	w.bound = min(max(2*w.bound, first, time.Duration(2*w.lastWrite.Load())), callTimeout)

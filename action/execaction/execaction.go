@@ -2,22 +2,24 @@
 //
 // The object's content is on standard input, which is empty for a removed object. If the pipeline
 // has an output, standard output becomes the output after the command has exited with 0. The
-// environment has the facts of the attempt: PAWL_PIPELINE, PAWL_BUCKET, PAWL_KEY, PAWL_KIND
-// (created or removed), PAWL_ETAG, PAWL_VERSION_ID, PAWL_SIZE, PAWL_FENCE, PAWL_ATTEMPT and
-// PAWL_IDEMPOTENCY_KEY.
+// environment contains the facts of the attempt in these variables: PAWL_PIPELINE, PAWL_BUCKET,
+// PAWL_KEY, PAWL_KIND (created or removed), PAWL_ETAG, PAWL_VERSION_ID, PAWL_SIZE, PAWL_FENCE,
+// PAWL_ATTEMPT and PAWL_IDEMPOTENCY_KEY.
 //
-// Exit status 0 means done, and 65 (EX_DATAERR of sysexits.h) a permanent error. Pawl retries
-// after every other status. It stops a command that exceeds Config.MaxOutput, which is a
-// permanent error. If a command cannot start for lack of file descriptors, processes or memory,
-// Pawl retries without counting attempts. If the command ends with the same status for five
-// objects, without a success in between, that is an outage; see [pawl.OutageIfShared].
+// Exit status 0 completes the attempt, and 65 (EX_DATAERR of sysexits.h) is a permanent error. Pawl
+// retries after every other status. If a command exceeds Config.MaxOutput, Pawl stops it, and the
+// attempt ends with a permanent error. If a command cannot start for lack of file descriptors,
+// processes or memory, Pawl retries without counting attempts. If the command ends with the same
+// status for five objects, without a success in between, Pawl treats that as an outage; see
+// [pawl.OutageIfShared].
 //
 // The command runs in its own process group. When the lease is lost, Pawl sends SIGTERM to the
 // group, and SIGKILL 2 seconds later. When the command has ended, Pawl kills the remaining
 // processes of the group, so that no process outlives the attempt. On systems without process
 // groups, Pawl kills the command only. If reading the content fails, Pawl ends the group in the
-// same way before it closes standard input, so that the command cannot mistake a part for the
-// whole. If Pawl itself dies, standard input ends early; compare with PAWL_SIZE.
+// same way before it closes standard input, so that the command cannot mistake a part of the
+// content for all of it. If Pawl itself dies, standard input ends early. The command can detect
+// that if it compares the length with PAWL_SIZE.
 package execaction
 
 import (
@@ -43,8 +45,8 @@ const (
 	DefaultMaxOutput int64 = 256 << 20 // bytes
 )
 
-// grace is the time between SIGTERM and SIGKILL, and the time that remaining processes may keep
-// the output open after the command has exited. It is shorter than the time between the
+// grace is the time between SIGTERM and SIGKILL. It is also the time for which remaining processes
+// may keep the output open after the command has exited. It is shorter than the time between the
 // cancellation of a task and the end of its lease.
 const grace = 2 * time.Second
 
@@ -58,20 +60,20 @@ type Config struct {
 	// and PATH, HOME, TMPDIR, LANG, TZ, SSL_CERT_FILE and SSL_CERT_DIR. It receives nothing else
 	// of Pawl's environment, which may contain credentials.
 	Env []string `yaml:"env"`
-	// Timeout is the maximum duration of the command. After it the attempt fails and is retried.
-	// Default 10 min.
+	// Timeout is the maximum duration of the command. If the command exceeds it, the attempt fails,
+	// and Pawl retries. Default 10 min.
 	Timeout time.Duration `yaml:"timeout"`
-	// MaxOutput is the maximum number of bytes of standard output, if the pipeline has an output.
-	// A temporary file holds them. A command that prints more is stopped, which is a permanent
-	// error. Default 256 MiB.
+	// MaxOutput is the maximum size in bytes of standard output, if the pipeline has an output.
+	// Pawl stores standard output in a temporary file. If a command prints more, Pawl stops it, and
+	// the attempt ends with a permanent error. Default 256 MiB.
 	MaxOutput int64 `yaml:"max_output"`
 	// ContentType is the content type of the output. Default "application/octet-stream".
 	ContentType string `yaml:"content_type"`
-	// Logger receives the end of unused output at debug level. Default slog.Default().
+	// Logger logs the end of unused output at debug level. Default slog.Default().
 	Logger *slog.Logger `yaml:"-"`
 }
 
-// inherited are the variables that most programs need and that contain no secrets.
+// inherited lists the variables that most programs need and that contain no secrets.
 var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 type handler struct {
@@ -161,7 +163,7 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // it was only read
+		defer func() { _ = body.Close() }() // nothing was written
 		r.content = body
 	}
 	if t.HasOutput() {
@@ -184,7 +186,7 @@ func (h *handler) name() string { return event.Quote(h.command[0]) }
 
 var _ io.Writer = (*tail)(nil)
 
-// tail keeps the last bytes that were written to it.
+// tail is a writer that keeps the last bytes that were written to it.
 type tail struct{ last []byte }
 
 func (t *tail) Write(b []byte) (int, error) {

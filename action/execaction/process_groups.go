@@ -9,14 +9,14 @@ import (
 )
 
 // KillAll kills the process groups of all running commands, and prevents new ones from starting.
-// Call it before the process exits without waiting for its handlers: on most systems nothing else
-// would end the commands.
+// Call it before the process exits without waiting for its handlers, because on most systems
+// nothing else ends the commands.
 func KillAll() { running.killAll() }
 
 // running tracks the process groups of all running commands.
 var running processGroups
 
-// processGroups are the process groups that may have members, by their leaders.
+// processGroups contains the process groups that may have members, by their leaders.
 type processGroups struct {
 	mu      sync.Mutex
 	leaders map[*os.Process]struct{}
@@ -58,8 +58,8 @@ func (g *processGroups) killAll() {
 	}
 }
 
-// waitIfExiting blocks until ctx ends if killAll was called. A command that was killed by killAll
-// is not a failure of the object and must not be recorded as one.
+// waitIfExiting blocks until ctx ends if killAll was called. If killAll has killed a command, the
+// attempt must not be recorded as a failure of the object.
 func (g *processGroups) waitIfExiting(ctx context.Context) {
 	g.mu.Lock()
 	closed := g.closed

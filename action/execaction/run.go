@@ -14,11 +14,11 @@ import (
 	"github.com/pawlhq/pawl/action"
 )
 
-// exitDataErr is EX_DATAERR of sysexits.h: the input is wrong and will stay so.
+// exitDataErr is EX_DATAERR of sysexits.h: the input is invalid, so that a retry cannot help.
 const exitDataErr = 65
 
 // objectsForOutage is the number of objects for which the command must end in the same way before
-// that is an outage.
+// Pawl treats that as an outage.
 const objectsForOutage = 5
 
 type execution struct {
@@ -74,7 +74,7 @@ func (r *execution) execute(ctx context.Context) error {
 
 // newFeeder returns a function that copies the content to standard input and then closes it. If
 // reading the content fails, the function cancels the command and leaves standard input open, so
-// that the command cannot mistake a part for the whole. Wait closes it.
+// that the command cannot mistake a part of the content for all of it. Wait closes standard input.
 func (r *execution) newFeeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), error) {
 	if r.content == nil {
 		return func() {}, nil
@@ -92,7 +92,7 @@ func (r *execution) newFeeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (fu
 			}
 			return n, err
 		}
-		// The command need not read all its input, so an error of stdin is ignored.
+		// An error of stdin is not a failure, because the command need not read all of its input.
 		_, _ = io.Copy(stdin, readerFunc(read))
 		if broken != nil {
 			cancel(fmt.Errorf("reading its input failed: %w", broken))
@@ -117,7 +117,7 @@ func (r *execution) write(b []byte) (int, error) {
 
 func (r *execution) resultOf(ctx context.Context, err error) error {
 	exit, exited := errors.AsType[*exec.ExitError](err)
-	lingers := errors.Is(err, exec.ErrWaitDelay) // it exited with 0, and another process keeps its output open
+	lingers := errors.Is(err, exec.ErrWaitDelay) // the command exited with 0, but another process keeps its output open
 	switch {
 	case err == nil, lingers && r.output == nil:
 		return nil

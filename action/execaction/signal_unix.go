@@ -17,6 +17,6 @@ func terminate(p *os.Process) error {
 	return err
 }
 
-// kill sends SIGKILL to the process group that p leads or has led. The group's number stays in
-// use while it has members, and the system reuses a free number only after a long time.
+// kill sends SIGKILL to the process group that p leads or has led. The number of the group stays in
+// use while the group has members. The system reuses a free number only after a long time.
 func kill(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

@@ -5,11 +5,11 @@
 //	{"pipeline": "load", "bucket": "exports", "key": "in/a.csv", "kind": "created", "etag": "9a0364b9e99bb480dd25e1f0284c8555",
 //	 "version_id": "", "size": 1024, "fence": 1763700000000, "attempt": 1, "idempotency_key": "0123456789abcdef0123456789abcdef"}
 //
-// A key that is not valid UTF-8 is in "key_base64" instead of "key". kind is "created" or
+// If a key is not valid UTF-8, "key_base64" contains it, and "key" is absent. kind is "created" or
 // "removed". The headers are
 //
 //	Idempotency-Key    equal for all attempts at one version of the object
-//	Pawl-Fence         larger with each attempt: reject smaller ones than seen
+//	Pawl-Fence         increases with each attempt; reject lower values
 //	webhook-id         the idempotency key
 //	webhook-timestamp  seconds since 1970
 //	webhook-signature  only with a secret
@@ -17,12 +17,13 @@
 // The last three follow https://www.standardwebhooks.com.
 //
 // A 2xx response completes the attempt. Pawl retries after 408, 425, 429 and 5xx, not before
-// Retry-After has passed. It also retries a request without a valid response, so the service may
-// receive it twice. If a request cannot be sent because this machine lacks file descriptors or
-// its name server does not answer, the attempt is not counted. A failed connection or a 503 is an
-// outage of the service if two objects meet it without a success in between, and a 502 or 504 if
-// five objects do; see [pawl.OutageIfShared]. All other responses are permanent errors, including
-// redirects: a signed request goes only to the configured URL. Requests use no proxy.
+// Retry-After has passed. It also retries a request that got no valid response, so the service may
+// receive a request twice. If a request cannot be sent because this machine lacks file descriptors
+// or its name server does not answer, the attempt is not counted. Pawl treats a failed connection
+// or a 503 as an outage of the service if it occurs for two objects without a success in between. A
+// 502 or 504 is an outage if it occurs for five objects; see [pawl.OutageIfShared]. All other
+// responses are permanent errors, including redirects, because Pawl sends a signed request only to
+// the configured URL. Requests use no proxy.
 package httpaction
 
 import (
@@ -54,8 +55,8 @@ type Config struct {
 	// URL is an http or https URL. It may have a query, but neither user nor password. Errors and
 	// logs omit the query.
 	URL string `yaml:"url"`
-	// Secret signs the requests. It is "whsec_" and base64, as in Standard Webhooks, or any other
-	// text, whose bytes are the key. Without a secret, requests are not signed.
+	// Secret signs the requests. It is "whsec_" followed by base64, as in Standard Webhooks, or any
+	// other text, whose bytes are the key. If Secret is empty, requests are not signed.
 	Secret string `yaml:"secret"`
 	// Timeout is the maximum time to wait for a response. Default 30 s.
 	Timeout time.Duration `yaml:"timeout"`
@@ -63,7 +64,7 @@ type Config struct {
 
 type handler struct {
 	url         string
-	redactedURL string // for errors
+	redactedURL string // the URL in errors
 	signer      *standardwebhooks.Webhook
 	timeout     time.Duration
 	bodyTimeout time.Duration
@@ -139,7 +140,7 @@ func newClient() *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			Proxy:                  nil, // not even from the environment
+			Proxy:                  nil, // ignores the proxy settings of the environment
 			DialContext:            dialer.DialContext,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConnsPerHost:    64, // there is only one host
@@ -204,8 +205,8 @@ func (h *handler) request(ctx context.Context, t *pawl.Task, body []byte) (*http
 	return req, nil
 }
 
-// requestError returns the reason for a missing response, in printable form. It omits the URL
-// that [url.Error] repeats.
+// requestError returns the reason why a request got no response, in printable form. It omits the
+// URL that [url.Error] repeats.
 func requestError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -214,7 +215,7 @@ func requestError(ctx context.Context, err error) error {
 		err = e.Err
 	}
 	printable := &printableError{text: excerpt(err.Error()), err: err}
-	// The resolver reports a lack of file descriptors only as a temporary error.
+	// If file descriptors are exhausted, the resolver reports only a temporary error.
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsTemporary && !dns.IsNotFound {
 		return pawl.Outage(printable)
 	}

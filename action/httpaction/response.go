@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// maxBody is the number of bytes read of a response body.
+	// maxBody is the maximum number of bytes that are read of a response body.
 	maxBody = 4 << 10
-	// bodyTimeout is the maximum time to read a response body. The body only serves error
-	// messages and the reuse of the connection.
+	// bodyTimeout is the maximum time to read a response body. The body is only needed for error
+	// messages and to reuse the connection.
 	bodyTimeout = 2 * time.Second
 	// maxRetryAfter is the maximum wait that a service can request.
 	maxRetryAfter = time.Hour
@@ -25,7 +25,7 @@ const (
 func (h *handler) readExcerpt(res *http.Response, cancel func()) string {
 	timer := time.AfterFunc(h.bodyTimeout, cancel)
 	defer timer.Stop()
-	// A partial body is good enough.
+	// If the read fails, the part that was read is sufficient.
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	_ = res.Body.Close()
 	return excerpt(string(body))
@@ -56,8 +56,9 @@ func resultOf(res *http.Response, body string, now time.Time) error {
 	return pawl.Permanent(err)
 }
 
-// Number of objects that must meet a failure before it is an outage of the service. A gateway
-// error has a higher number, because a single object may cause it.
+// Number of objects for which a failure must occur before Pawl treats it as an outage of the
+// service. The number is higher for a gateway error, because a single object may cause such an
+// error.
 const (
 	objectsUnreachable = 2
 	objectsGateway     = 5
@@ -94,8 +95,8 @@ func redirected(res *http.Response, err error) error {
 	return fmt.Errorf("redirected %s, which is not followed (configure the final url): %w", to, err)
 }
 
-// retryAfter parses the header: a number of seconds or a date. It returns at most maxRetryAfter,
-// and 0 if the header is missing, in the past or invalid. RFC 9110, 10.2.3.
+// retryAfter parses the Retry-After header, which is a number of seconds or a date. It returns at
+// most maxRetryAfter, and 0 if the header is missing, in the past or invalid. RFC 9110, 10.2.3.
 func retryAfter(header string, now time.Time) time.Duration {
 	seconds, err := strconv.ParseUint(header, 10, 64)
 	switch {

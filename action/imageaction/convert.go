@@ -14,7 +14,8 @@ import (
 )
 
 // Convert converts one picture like the handler of [New], and returns the output with its content
-// type. Errors that the picture causes are marked by [pawl.Permanent]; errors of r are not.
+// type. Errors that the picture causes are marked with [pawl.Permanent]. Errors of r are not
+// marked.
 func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, contentType string, err error) {
 	c, err = c.withDefaults()
 	if err != nil {
@@ -41,8 +42,9 @@ type picture struct {
 	format string
 }
 
-// convert decodes the file and applies c. It changes only what c requires: a PNG with 16 bits per
-// channel that only loses its metadata keeps its depth.
+// convert decodes the file and applies c. It changes only the properties that c requires to change.
+// For example, a PNG with 16 bits per channel keeps its depth if c only requires the removal of
+// metadata.
 func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 	p := &picture{format: f.outputFormat(c)}
 	orient := orientation(f.data, f.format)
@@ -86,7 +88,7 @@ func (p *picture) check() error {
 
 func (p *picture) contentType() string { return "image/" + p.format }
 
-// encode writes the picture and releases it. The picture must not be used afterwards.
+// encode writes the picture and releases it. The caller must not use the picture afterwards.
 func (p *picture) encode(ctx context.Context, w io.Writer, c Config) error {
 	w = &cancelWriter{ctx, w}
 	switch p.format {

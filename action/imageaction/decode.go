@@ -26,8 +26,8 @@ const (
 	formatWebP = "webp"
 )
 
-// codec reads one format. Package image has a registry of codecs, but any package of the program
-// may add to it.
+// codec reads one format. It replaces the registry of package image, to which any package of the
+// program can add codecs.
 type codec struct {
 	format string
 	magic  string // '?' matches any byte
@@ -65,10 +65,11 @@ func (c *codec) matches(b []byte) bool {
 	return true
 }
 
-// decodeTimeout is the maximum time to decode a picture. Some pictures are crafted to take hours.
+// decodeTimeout is the maximum time to decode a picture. Some pictures are crafted to take hours to
+// decode.
 const decodeTimeout = time.Minute
 
-// errDecodeTimeout is permanent, because another attempt would take as long.
+// errDecodeTimeout is permanent, because another attempt would take just as long.
 var errDecodeTimeout = fmt.Errorf("the picture takes longer than %v to decode", decodeTimeout)
 
 // decode returns the decoded picture. All errors are permanent, unless ctx was canceled.
@@ -128,10 +129,9 @@ func (f *file) onScreen(frame *image.Paletted) image.Image {
 	return m
 }
 
-// fullRange stretches the planes of a lossy WebP. VP8 stores luma from 16 to 235 and chroma from
-// 16 to 240, but x/image/webp returns them as if they were JPEG's, from 0 to 255, so pictures
-// look pale.
-// https://go.dev/issue/40173
+// fullRange stretches the planes of a lossy WebP. VP8 stores luma from 16 to 235 and chroma from 16
+// to 240, but x/image/webp returns them like the planes of a JPEG, whose range is 0 to 255, so that
+// pictures look pale. https://go.dev/issue/40173
 func fullRange(m *image.YCbCr) {
 	var luma, chroma [256]uint8
 	for i := range 256 {

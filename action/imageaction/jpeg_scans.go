@@ -7,8 +7,8 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// maxScans is the maximum number of scans in a JPEG. Encoders write about ten. Each scan takes
-// another pass over all pixels, for a few bytes of the file.
+// maxScans is the maximum number of scans in a JPEG. Encoders write about ten. A scan may take only
+// a few bytes in the file, but the decoder passes over all pixels for it.
 const maxScans = 100
 
 // checkScans rejects a JPEG that is crafted to decode slowly.
@@ -19,7 +19,7 @@ func (f *file) checkScans() error {
 	return nil
 }
 
-// Markers of a JPEG that are needed to count its scans.
+// Markers that are needed to count the scans of a JPEG.
 // https://www.w3.org/Graphics/JPEG/itu-t81.pdf, table B.1
 const (
 	markerTEM      = 0x01

@@ -36,8 +36,8 @@ func load(r io.Reader, size int64, c Config) (*file, error) {
 	var read bytes.Buffer
 	tee := io.TeeReader(in, &read)
 
-	// A codec reports an error of the store, or the limit, as its own error. in.err has the
-	// original.
+	// If the store fails or the limit is exceeded, a codec returns an error of its own. in.err
+	// contains the original error.
 	magic := make([]byte, sniffLen)
 	n, err := io.ReadFull(tee, magic)
 	if in.err != nil {

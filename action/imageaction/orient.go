@@ -8,8 +8,8 @@ import (
 	"golang.org/x/image/riff"
 )
 
-// exifOrientation is EXIF's tag 0x0112: the corner of the stored picture that is the top left of
-// the displayed picture, and the direction of the rows.
+// exifOrientation is the value of EXIF's tag 0x0112. It determines which corner of the stored
+// picture is the top left of the displayed picture, and the direction of the rows.
 type exifOrientation int
 
 const uprightOrientation exifOrientation = 1
@@ -18,7 +18,7 @@ const uprightOrientation exifOrientation = 1
 func (o exifOrientation) swapsSides() bool { return o >= 5 }
 
 // orientation reads the tag. It returns uprightOrientation if the tag is missing or the metadata
-// cannot be read, because only the pixels matter.
+// cannot be read, because a picture with damaged metadata is still valid.
 func orientation(data []byte, format string) exifOrientation {
 	var meta imagemeta.ImageFormat
 	switch format {
@@ -84,7 +84,8 @@ func (r *raster) orient(o exifOrientation) *raster {
 		w, h = h, w
 	}
 	out := newRaster(w, h, r.n)
-	// A step right in the output is a step of dx in the input, and a step down a step of dy.
+	// A step to the right in the output is a step of dx in the input, and a step down is a step of
+	// dy.
 	start, dx, dy := r.traversal(o)
 	for y := range h {
 		from := start + y*dy

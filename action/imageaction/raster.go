@@ -26,7 +26,7 @@ func (r *raster) image() image.Image {
 		return &image.Gray{Pix: r.pix, Stride: r.stride, Rect: rect}
 	}
 	m := &image.NRGBA{Pix: r.pix, Stride: r.stride, Rect: rect}
-	if m.Opaque() { // both types are equal then, and image/jpeg is faster with RGBA
+	if m.Opaque() { // if the picture is opaque, both types have the same pixels, and image/jpeg is faster with RGBA
 		return &image.RGBA{Pix: r.pix, Stride: r.stride, Rect: rect}
 	}
 	return m
@@ -52,7 +52,7 @@ func opaque(img image.Image) bool {
 	return ok && o.Opaque()
 }
 
-// rasterOf returns img as a raster. It may share memory with img, which must not be used
+// rasterOf returns img as a raster. It may share memory with img, so the caller must not use img
 // afterwards.
 func rasterOf(img image.Image, gray bool) *raster {
 	switch {

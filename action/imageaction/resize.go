@@ -8,7 +8,7 @@ import (
 )
 
 // fit returns the largest size with the proportions of w × h that fits into the box and is not
-// larger than w × h. A side of the box that is 0 is unlimited.
+// larger than w × h. If a side of the box is 0, it is unlimited.
 func fit(w, h, boxW, boxH int) (int, int) {
 	if boxW > 0 && w > boxW {
 		w, h = boxW, scaled(h, boxW, w)
@@ -23,13 +23,13 @@ func scaled(n, num, den int) int {
 	return max(1, int((2*int64(n)*int64(num)+int64(den))/(2*int64(den))))
 }
 
-// resize applies a Catmull-Rom filter, like draw.CatmullRom.Scale, but row by row, for two
-// reasons (see BenchmarkResize). The library needs 32 bytes for each pixel of the new width and
-// the old height: 720 MB to reduce 5,000 × 5,000 pixels to a width of 4,500, which exceeds the
-// limit in docs/ACTIONS.md. It also takes 3.4 times as long for gray pictures, and 1.5 to 2.5
-// times as long for coloured ones.
+// resize applies a Catmull-Rom filter, like draw.CatmullRom.Scale, but row by row, for two reasons
+// (see BenchmarkResize). First, the library needs 32 bytes for each pixel of the new width and the
+// old height. To reduce 5,000 × 5,000 pixels to a width of 4,500, it needs 720 MB, which exceeds
+// the limit in docs/ACTIONS.md. Second, it takes 3.4 times as long for gray pictures, and 1.5 to
+// 2.5 times as long for coloured ones.
 //
-// Products are converted to float32 before they are added. This prevents fused operations, so
+// The code converts products to float32 before it adds them. This prevents fused operations, so
 // that the result is the same on every machine.
 func (r *raster) resize(ctx context.Context, w, h int) (*raster, error) {
 	if w == r.w && h == r.h {
@@ -52,13 +52,13 @@ func (r *raster) resize(ctx context.Context, w, h int) (*raster, error) {
 	return out, nil
 }
 
-// span describes one output pixel as a weighted sum of input pixels from first on.
+// span describes one output pixel as a weighted sum of input pixels that start at first.
 type span struct {
 	first   int
 	weights []float32
 }
 
-// spansFor returns a span for each of to output pixels, from from input pixels.
+// spansFor returns the spans for an output of to pixels and an input of from pixels.
 func spansFor(from, to int) []span {
 	kernel := draw.CatmullRom
 	scale := float64(from) / float64(to)
@@ -84,7 +84,7 @@ func spansFor(from, to int) []span {
 	return spans
 }
 
-// window has the input rows for the current output row, resized to the new width.
+// window contains the input rows that the current output row needs, resized to the new width.
 type window struct {
 	in      *raster
 	columns []span

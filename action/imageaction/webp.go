@@ -37,8 +37,8 @@ func (p *picture) encodeWebP(ctx context.Context, w io.Writer, quality int) erro
 	return err
 }
 
-// releaseMemory returns unused memory to the system, except for small pictures, for which a
-// garbage collection is not worthwhile.
+// releaseMemory returns unused memory to the system, except for small pictures, for which a garbage
+// collection would take too long.
 func releaseMemory(pixels int) {
 	if pixels >= 1<<20 {
 		debug.FreeOSMemory()

@@ -2,8 +2,8 @@ package imageaction
 
 import "image"
 
-// yuva writes the raster to m, a picture of the same size, in the form of a lossy WebP: luma 16
-// to 235, chroma 16 to 240 for each 2 × 2 pixels, and alpha.
+// yuva writes the raster to m, a picture of the same size, in the form of a lossy WebP. Luma is 16
+// to 235, chroma is 16 to 240 for each 2 × 2 pixels, and alpha is unchanged.
 func (r *raster) yuva(m *image.NYCbCrA) {
 	for y := range r.h {
 		luma, alpha := m.Y[y*m.YStride:][:r.w], m.A[y*m.AStride:][:r.w]

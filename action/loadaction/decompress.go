@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// zstdWindow limits the memory of a decoder, in bytes.
+// zstdWindow is the maximum window of a decoder in bytes, which limits its memory.
 const zstdWindow = 64 << 20
 
 // decompress returns the plain content of a file, at most maxBytes of it. It detects gzip and
@@ -29,7 +29,7 @@ func decompress(r io.Reader, maxBytes int64) (io.Reader, func(), error) {
 		if err != nil {
 			return nil, nil, pawl.Permanent(fmt.Errorf("the file is damaged: %w", err))
 		}
-		return &limitedReader{r: decompressor{z}, maxBytes: maxBytes}, func() { _ = z.Close() }, nil // Close only repeats errors of Read
+		return &limitedReader{r: decompressor{z}, maxBytes: maxBytes}, func() { _ = z.Close() }, nil // Close returns only errors that Read has returned
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {

@@ -20,10 +20,10 @@ var copyPosition = regexp.MustCompile(`(?m)^COPY .*?, line (\d+)(?:, column (.*?
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 var maybeFileErrors = map[string]bool{"0A": true, "21": true, "2F": true, "38": true, "39": true, "40": true, "44": true, "54": true, "P0": true}
 
-// explain distinguishes errors of the file, which it locates by line, column and value, from
-// errors of the database, which every file would meet: these are outages. If the cause may
-// be the file or the database, the attempt counts as failed. Otherwise Pawl would retry forever a
-// file that can never be loaded.
+// explain distinguishes errors of the file from errors of the database. It reports an error of the
+// file with its line, column and value. An error of the database would occur for every file, so it
+// is an outage. If either of them may be the cause, the attempt counts as failed. Otherwise Pawl
+// would retry a file without end that can never be loaded.
 func (l *loader) explain(err error, c *content) error {
 	var e *pgconn.PgError
 	switch {
@@ -33,12 +33,12 @@ func (l *loader) explain(err error, c *content) error {
 		return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err)) // the connection failed
 	case e.Code[:2] == "22" || e.Code == "23502" || e.Code == "23514":
 		return pawl.Permanent(l.fileError(e, c))
-	case e.Code[:2] == "23": // another file may bring the missing row, or the conflicting row may be removed
+	case e.Code[:2] == "23": // a retry may succeed, because another file may contain the missing row, or the conflicting row may be removed
 		return l.fileError(e, c)
 	case maybeFileErrors[e.Code[:2]] || e.Code == "57014":
 		return l.fileError(e, c)
 	case e.Code == "25006":
-		l.Pool.Reset() // after a failover, the name resolves to another server
+		l.Pool.Reset() // connect again, because after a failover the name resolves to another server
 	case e.Code == "55P03":
 		return pawl.Outage(fmt.Errorf("the table %s, or rows of this object, are locked by another session: find the open transaction in pg_stat_activity: %w", l.Table, err))
 	case e.Code == "42501":

@@ -20,7 +20,7 @@ type records struct {
 	line     int // first line of the last record
 	lines    int // number of lines read
 	state    quoteState
-	quote    int // line of the last opening quote
+	quote    int // line number of the last opening quote
 	buf      []byte
 }
 
@@ -30,12 +30,12 @@ const (
 	valueStart   quoteState = iota // at the beginning of a value
 	unquoted                       // in a value without quotes
 	quoted                         // in a quoted value
-	closingQuote                   // after a quote that ends the value, or is the first of two
+	closingQuote                   // after a quote that ends the value or is the first of two quotes
 )
 
 func newRecords(r io.Reader, maxBytes int, csv bool) *records {
 	in := bufio.NewReaderSize(r, 64<<10)
-	if mark, _ := in.Peek(3); string(mark) == "\uFEFF" { // a reader that fails here fails again in next
+	if mark, _ := in.Peek(3); string(mark) == "\uFEFF" { // if the reader fails here, it fails again in next
 		_, _ = in.Discard(3)
 	}
 	return &records{in: in, maxBytes: maxBytes, csv: csv}
@@ -74,8 +74,8 @@ func (r *records) next() ([]byte, error) {
 	}
 }
 
-// scan tracks the quotes of a CSV record, and rejects misplaced ones. PostgreSQL accepts them:
-// two misplaced quotes would make all lines between them one value.
+// scan tracks the quotes of a CSV record, and rejects misplaced ones. PostgreSQL accepts misplaced
+// quotes. Two of them would turn all lines between them into one value.
 func (r *records) scan(piece []byte) error {
 	whole := r.state == valueStart && bytes.HasSuffix(piece, []byte("\n"))
 	if (whole || r.state == quoted) && bytes.IndexByte(piece, '"') < 0 {

@@ -43,8 +43,8 @@ type loader struct {
 }
 
 // New returns a handler that replaces the rows of an object's previous version by the rows of its
-// current version, or by none if the object is removed, and completes the task in the same
-// transaction. The pipeline must be transactional.
+// current version, and completes the task in the same transaction. If the object was removed, it
+// only deletes the rows. The pipeline must be transactional.
 //
 // New returns an error if the table is missing or has no text column for the source. It logs a
 // warning if that column has no index.
@@ -83,7 +83,7 @@ var formats = map[string]func(*loader, io.Reader) (*content, error){
 type content struct {
 	names   []string // of the columns, from the beginning of the file
 	where   string   // position of the names, for errors
-	byName  bool     // each row names its values, so the beginning need not name all columns
+	byName  bool     // each row names its columns, so the beginning need not name all of them
 	options string   // options of COPY
 	line    string   // name of a line of COPY in errors: "line" or "row"
 	write   func(w io.Writer, to *target) error
@@ -120,7 +120,7 @@ func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // it was only read
+		defer func() { _ = body.Close() }() // nothing was written
 		in, closed, err := decompress(body, l.MaxBytes)
 		if err != nil {
 			return fmt.Errorf("load %s: %w", t.Object, err)
@@ -153,7 +153,7 @@ func (l *loader) replace(ctx context.Context, conn *pgxpool.Conn, t *pawl.Task, 
 	if err != nil {
 		return l.explain(err, c)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // nothing to undo after a commit
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit, Rollback does nothing
 	to := &target{source: "s3://" + t.Object.Bucket + "/" + t.Object.Key}
 	if to.table, err = l.remove(ctx, tx, to.source); err != nil {
 		return l.explain(err, c)
@@ -202,7 +202,7 @@ func (l *loader) copy(ctx context.Context, tx pgx.Tx, c *content, to *target) er
 	_, err := tx.Conn().PgConn().CopyFrom(ctx, r, sql)
 	_ = r.CloseWithError(io.ErrClosedPipe) // never fails
 	if failed := <-written; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
-		return failed // the server's error only repeats it
+		return failed // the error of the server only repeats failed
 	}
 	return l.explain(err, c)
 }

@@ -99,8 +99,8 @@ func parseObject(record []byte, line int) (names []string, values []jsontext.Val
 	return names, values, nil
 }
 
-// text returns a JSON value as input for the column: a string without its quotes, unless the
-// column has a JSON type, and any other value unchanged.
+// text returns a JSON value as input for the column. A string loses its quotes, unless the column
+// has a JSON type. Any other value is unchanged.
 func (c *column) text(v jsontext.Value) string {
 	if v.Kind() == '"' && c.kind != "json" && c.kind != "jsonb" {
 		if s, err := jsontext.AppendUnquote(nil, v); err == nil {

@@ -19,7 +19,7 @@ func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 	if err != nil {
 		return nil, err
 	}
-	drop := func() { _ = tmp.Close() } // it has no name, so closing it deletes it
+	drop := func() { _ = tmp.Close() } // the file has no name, so Close deletes it
 	defer func() {
 		if err != nil {
 			drop()
@@ -89,8 +89,8 @@ func (l *loader) checkSize(f *parquet.File) error {
 	return nil
 }
 
-// writeRows also limits the number of bytes that it writes, because a value that is stored once
-// may be the value of every row.
+// writeRows writes the rows of a file. It limits the number of bytes that it writes, because a file
+// may store one value once for all of its rows.
 func (l *loader) writeRows(w io.Writer, f *parquet.File, texts []textFunc, source string) error {
 	first := appendCopyValue(nil, source)
 	remaining := l.MaxBytes

@@ -50,7 +50,7 @@ func textOf(t parquet.Type, bytea bool) textFunc {
 		})
 	case *format.UUIDType:
 		return infallible(func(v parquet.Value) string {
-			id, _ := uuid.FromBytes(v.ByteArray()) // the server rejects a value that has not 16 bytes
+			id, _ := uuid.FromBytes(v.ByteArray()) // the server rejects a value that does not have 16 bytes
 			return id.String()
 		})
 	case *format.IntType:
@@ -83,8 +83,8 @@ func physicalText(v parquet.Value, bytea bool) string {
 	return v.String()
 }
 
-// julian returns the instant of an INT96 value, as written by Impala, Hive and Spark: the
-// nanoseconds of the day, and the Julian day.
+// julian returns the instant of an INT96 value, as Impala, Hive and Spark write it. The value
+// contains the nanoseconds of the day and the Julian day.
 func julian(v deprecated.Int96) time.Time {
 	const day1970 = 2440588
 	nanoseconds := int64(v[1])<<32 | int64(v[0])
@@ -111,13 +111,14 @@ func instant(n int64, unit format.TimeUnit) time.Time {
 const (
 	// maxScale is the maximum scale of a numeric column.
 	maxScale = 1000
-	// maxDecimalBytes limits the size of a decimal. PostgreSQL's numbers are shorter, and the
-	// time to format a longer one grows faster than its length.
+	// maxDecimalBytes is the maximum size of a decimal in bytes. Numbers of PostgreSQL are shorter,
+	// and the time to format a longer number grows faster than its length.
 	maxDecimalBytes = 64 << 10
 )
 
-// decimal returns a number with scale digits after the point. With scale 0 it has neither a point
-// nor an exponent, which integer columns reject. Bytes are big-endian two's complement.
+// decimal returns a number with scale digits after the point. If scale is 0, the text has neither a
+// point nor an exponent, because integer columns reject them. Bytes are in big-endian two's
+// complement.
 func decimal(v parquet.Value, scale int) (string, error) {
 	n := new(big.Int)
 	switch v.Kind() {

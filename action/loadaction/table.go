@@ -14,13 +14,13 @@ import (
 // table is the target table as the database describes it.
 type table struct {
 	name    string // as configured
-	source  column // without a kind if the table lacks it
+	source  column // has no kind if the table has no such column
 	columns []column
 }
 
 // column is a column that a file can fill.
 type column struct {
-	name, kind string // the kind of a domain is its base type
+	name, kind string // if the type is a domain, kind is its base type
 	hasDefault bool
 }
 

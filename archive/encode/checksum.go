@@ -23,10 +23,9 @@ var zeroChecksum = strings.Repeat("0", 2*sha256.Size)
 type checksumWriter struct {
 	w      io.Writer
 	h      hash.Hash
-	footer *bytes.Buffer // nil until the footer begins
+	footer *bytes.Buffer // nil until the library writes the footer
 }
 
-// Write implements [io.Writer].
 func (s *checksumWriter) Write(b []byte) (int, error) {
 	s.h.Write(b)
 	if s.footer != nil {
@@ -59,7 +58,6 @@ func verifyChecksum(file []byte) bool {
 	return sum == hex.EncodeToString(h[:])
 }
 
-// findChecksum returns the part of a footer that is the checksum, or nil.
 func findChecksum(end []byte) []byte {
 	const trailer = 8 // length of the footer, and magic bytes
 	if len(end) < trailer {

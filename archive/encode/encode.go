@@ -16,9 +16,9 @@ import (
 // ErrDamaged is returned for an object that [Encode] did not write.
 var ErrDamaged = errors.New("damaged object")
 
-// Encode writes records of a shard. It returns an error for a record that [Decode] would not
-// return unchanged; w then has a part of the object. Besides the records it uses a few MiB of
-// memory, and for Parquet the compressed object.
+// Encode writes records of a shard. It returns an error for a record that [Decode] would not return
+// unchanged; w then has a part of the object. In addition to the records, it keeps a few MiB in
+// memory, and for Parquet also the compressed object.
 func Encode(w io.Writer, f Format, shard string, records []archive.Record) error {
 	if _, err := Parse(string(f)); err != nil {
 		return err
@@ -49,9 +49,9 @@ func rowsOfAll(shard string, records []archive.Record) iter.Seq2[row, error] {
 	}
 }
 
-// Decode yields the records of a shard in the order in which they were written. An error ends
-// the sequence: [ErrDamaged], or an error of r. Decode reads r as the caller consumes records.
-// It keeps a whole Parquet object in memory, and one user record of the other formats.
+// Decode yields the records of a shard in the order in which they were written. An error ends the
+// sequence: [ErrDamaged], or an error of r. Decode reads r as the caller consumes records. For
+// Parquet it keeps the whole object in memory, and for the other formats one user record.
 func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Record, error] {
 	return func(yield func(archive.Record, error) bool) {
 		src := &errorTracker{r: r}
@@ -70,13 +70,13 @@ func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Record, error
 	}
 }
 
-// errorTracker stores the error of a read, to distinguish it from damage.
+// errorTracker stores the error of a read, so that Decode can distinguish a failed read from a
+// damaged object.
 type errorTracker struct {
 	r   io.Reader
 	err error
 }
 
-// Read implements [io.Reader].
 func (s *errorTracker) Read(b []byte) (int, error) {
 	n, err := s.r.Read(b)
 	if err != nil && err != io.EOF {
@@ -121,7 +121,6 @@ func compressor(w io.Writer, compression string) (io.WriteCloser, error) {
 
 type nopCloser struct{ io.Writer }
 
-// Close implements [io.Closer].
 func (nopCloser) Close() error { return nil }
 
 func decompressor(r io.Reader, compression string) (io.ReadCloser, error) {

@@ -1,8 +1,9 @@
 // Package encode encodes records of a stream as objects, and decodes them.
 //
-// Every format preserves the same content, and has the same [archive.Digest]: sequence number,
-// sub-sequence number, both keys, arrival in milliseconds, and data. No format preserves the
-// partition key of an aggregate, which its producer generates.
+// Every format preserves the sequence number, the sub-sequence number, both keys, the arrival in
+// milliseconds, and the data. Therefore the same records have the same [archive.Digest] in every
+// format. No format preserves the partition key of an aggregate, which the producer library
+// generates.
 package encode
 
 import (

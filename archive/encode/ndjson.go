@@ -13,11 +13,12 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// maxValue bounds the memory for one record in bytes. Records of a stream are much smaller.
+// maxValue is the maximum size in memory of one record in bytes. Records of a stream are much
+// smaller.
 const maxValue = 64 << 20
 
-// line is a user record in NDJSON. Valid UTF-8 is stored as text, so that it can be read and
-// searched and compresses well. Other data is stored in base64.
+// line is a user record in NDJSON. Valid UTF-8 is stored as text, so that people can read and
+// search it, and it compresses well. Other data is stored in base64.
 type line struct {
 	Shard        string         `json:"shard_id"`
 	Number       archive.Number `json:"sequence_number"`
@@ -105,7 +106,6 @@ type recordLimiter struct {
 	read int
 }
 
-// Read implements [io.Reader].
 func (m *recordLimiter) Read(b []byte) (int, error) {
 	if m.read > maxValue {
 		return 0, fmt.Errorf("a record is larger than %d bytes", maxValue)

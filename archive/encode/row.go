@@ -58,7 +58,6 @@ func rowsOf(shard string, e archive.Record) iter.Seq2[row, error] {
 	}
 }
 
-// check returns an error if the row cannot belong to a stream.
 func (r *row) check() error {
 	year := r.arrival.UTC().Year()
 	switch {
@@ -121,8 +120,8 @@ func recordsOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Recor
 	}
 }
 
-// checkContinues returns an error if the row is not the next user record of the aggregate e,
-// whose rows so far, including this one, have size bytes.
+// checkContinues returns an error if the row is not the next user record of the aggregate e. size
+// is the number of bytes in the rows of e including this one.
 func (r *row) checkContinues(e *archive.Record, size int) error {
 	switch last := len(e.UserRecords) - 1; {
 	case last < 0 || e.Number != r.number || e.UserRecords[last].Sub != r.sub-1:

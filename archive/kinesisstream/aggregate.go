@@ -2,7 +2,7 @@ package kinesisstream
 
 import (
 	"bytes"
-	"crypto/md5" // part of the format, where it finds broken bytes
+	"crypto/md5" // the format uses it as a checksum
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -16,8 +16,8 @@ import (
 // one record. A protobuf message and its MD5 follow.
 const aggregateMagic = "\xf3\x89\x9a\xc2"
 
-// decodeData sets the content of a record. Data that begins with the magic but has a wrong MD5
-// is a single user record, as for the Kinesis Client Library. A message with a correct MD5 that
+// decodeData sets the content of a record. Data that begins with the magic but has a wrong MD5 is a
+// single user record, as the Kinesis Client Library treats it. A message with a correct MD5 that
 // cannot be parsed is malformed.
 func decodeData(e *archive.Record, data []byte) {
 	message, ok := aggregate(data)
@@ -46,14 +46,14 @@ func aggregate(data []byte) (message []byte, ok bool) {
 	return message, bytes.Equal(sum, want[:])
 }
 
-// Field numbers of the message, and of a user record in it.
+// Field numbers of the message, and of a user record in the message.
 const (
 	fieldPartitionKeys = 1
 	fieldHashKeys      = 2
 	fieldRecords       = 3
 
-	fieldPartitionKey = 1 // its index
-	fieldHashKey      = 2 // its index
+	fieldPartitionKey = 1 // index into the partition keys
+	fieldHashKey      = 2 // index into the hash keys
 	fieldData         = 3
 )
 
@@ -95,8 +95,8 @@ func split(message []byte) ([]archive.UserRecord, error) {
 	return records, nil
 }
 
-// maxSplit bounds the data and keys of an aggregate's user records, in bytes. The user records
-// share the keys in the aggregate, but the archive stores a copy for each.
+// maxSplit is the maximum size of the data and keys of an aggregate's user records in bytes. The
+// user records share the keys in the aggregate, but the archive stores a copy for each.
 const maxSplit = 32 << 20
 
 func splitRecord(part []byte, partitionKeys, hashKeys []string) (r archive.UserRecord, err error) {
@@ -126,7 +126,7 @@ func at(keys []string, i uint64) (string, error) {
 	return keys[i], nil
 }
 
-// fields calls f for each field of a message: with its number, and either v or b. It skips
+// fields calls f for each field of a message, with the field number and either v or b. It skips
 // fields of other types, which later versions may have.
 func fields(message []byte, f func(field protowire.Number, v uint64, b []byte) error) error {
 	for len(message) > 0 {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	requestTimeout = 30 * time.Second // for one request, whose response may have 10 MB
-	retryTimeout   = time.Minute      // for all attempts while the service throttles or is unreachable
+	requestTimeout = 30 * time.Second // time limit of one request; a response may have 10 MB
+	retryTimeout   = time.Minute      // time limit of all attempts while the service throttles or is unreachable
 )
 
 // call sends a request, and retries transient failures with growing pauses for up to
@@ -56,7 +56,8 @@ var hints = map[error]string{
 	archive.ErrDenied:   " (check the credentials and their permissions, the region and the clock)",
 }
 
-// codes are error codes whose kind does not follow from the status, which is 400 for most.
+// codes maps error codes to kinds of errors. For these codes the kind does not follow from the HTTP
+// status.
 var codes = map[string]error{
 	"ResourceNotFoundException": archive.ErrNoStream,
 
@@ -81,13 +82,12 @@ var codes = map[string]error{
 	"KMSThrottlingException":   archive.ErrUnavailable,
 }
 
-// credentials marks an error of the provider, which the SDK does not distinguish from a broken
-// connection.
+// credentials marks errors of the credentials provider, because the SDK does not distinguish them
+// from a broken connection.
 type credentials struct{ aws.CredentialsProvider }
 
 var errNoCredentials = errors.New("no credentials")
 
-// Retrieve implements [aws.CredentialsProvider].
 func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	got, err := c.CredentialsProvider.Retrieve(ctx)
 	if err != nil && ctx.Err() == nil {

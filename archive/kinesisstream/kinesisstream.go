@@ -1,13 +1,13 @@
-// Package kinesisstream implements archive.Stream for Amazon Kinesis Data Streams and
-// compatible servers.
+// Package kinesisstream implements archive.Stream for Amazon Kinesis Data Streams and compatible
+// servers.
 //
 // A reader sends at most five reads per second, and waits when it is throttled. If its iterator
-// expires, it creates a new one at the last record that it has read. An aggregate of the
-// Kinesis Producer Library becomes a record with several user records.
+// expires, it creates a new one at the last record that it has read. An aggregate of the Kinesis
+// Producer Library becomes a record with several user records.
 //
-// It needs the permissions kinesis:DescribeStreamSummary, kinesis:ListShards,
-// kinesis:GetShardIterator and kinesis:GetRecords on the stream, and kms:Decrypt on the key of
-// an encrypted stream.
+// A reader needs the permissions kinesis:DescribeStreamSummary, kinesis:ListShards,
+// kinesis:GetShardIterator and kinesis:GetRecords on the stream, and kms:Decrypt on the key of an
+// encrypted stream.
 package kinesisstream
 
 import (
@@ -31,8 +31,9 @@ import (
 type Config struct {
 	// Stream is a name or an ARN.
 	Stream string
-	// Region is the region of the stream. Default: the region of the ARN, then of the SDK, then
-	// us-east-1 if Endpoint is set.
+	// Region is the region of the stream. The default is the region in the ARN. If Stream is a
+	// name, the default is the region of the SDK, and us-east-1 if the SDK has none and Endpoint is
+	// set.
 	Region string
 	// Endpoint is the URL of the service. Default: the AWS endpoint of the region.
 	Endpoint string
@@ -47,8 +48,8 @@ type Stream struct {
 
 var _ archive.Stream = (*Stream)(nil)
 
-// New returns a stream. It reads the configuration of the SDK, whose credentials chain it uses,
-// and sends no request.
+// New returns a stream. It reads the configuration of the SDK, and uses its credentials chain. It
+// sends no request.
 func New(ctx context.Context, c Config) (*Stream, error) {
 	if c.Stream == "" {
 		return nil, errors.New("kinesis: no stream: set its name or ARN")
@@ -98,7 +99,7 @@ func regionOf(c Config) string {
 	return c.Region
 }
 
-// nameOrARN returns the stream as one of two parameters. The other one is nil.
+// nameOrARN returns the name or the ARN of the stream. The other result is nil.
 func (s *Stream) nameOrARN() (name, arn *string) {
 	if strings.HasPrefix(s.name, "arn:") {
 		return nil, &s.name

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/internal/process"
 )
 
-// Pauses after a read. A shard permits five reads per second to all readers together. After a
-// read without records the pause is longer.
+// Pauses after a read. All readers together may send five reads per second to a shard. After a read
+// without records the pause is longer.
 const (
 	betweenReads = 200 * time.Millisecond
 	idle         = time.Second
@@ -32,11 +32,11 @@ type reader struct {
 
 	iterator   string         // "" if there is none yet, or if it has expired
 	last       archive.Number // last record that was read; "" before the first
-	expect     archive.Number // record that must come first; "" if any may
-	emptyReads int            // reads without expect or another record
+	expect     archive.Number // record that the next page must start with; "" if any record may
+	emptyReads int            // consecutive reads that returned no record while expect is set
 	ended      bool
 
-	first *archive.Page // page that Open has read
+	first *archive.Page // the page that Open has read
 	next  time.Time     // earliest time of the next read
 }
 
@@ -65,7 +65,7 @@ func (r *reader) Next(ctx context.Context) (archive.Page, error) {
 	return r.read(ctx)
 }
 
-// read returns the next page. It creates a new iterator if the current one has expired.
+// read returns the next page. It requests a new iterator if the current one has expired.
 func (r *reader) read(ctx context.Context) (archive.Page, error) {
 	if r.ended {
 		return archive.Page{End: true}, nil

@@ -31,7 +31,7 @@ type Store struct {
 
 type keyspace struct {
 	versions bool
-	objects  map[string][]object // versions of each key, the latest last
+	objects  map[string][]object // versions of each key, with the latest version last
 }
 
 var _ bucket.Store = (*Store)(nil)

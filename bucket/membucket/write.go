@@ -79,7 +79,7 @@ func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 
 var _ bucket.Copier = (*Store)(nil)
 
-// Copy implements [bucket.Copier]. Both methods are equal.
+// Copy implements [bucket.Copier]. Both copy methods do the same.
 func (s *Store) Copy(ctx context.Context, _ bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	source, err := s.find(ctx, from.Ref)
 	switch {

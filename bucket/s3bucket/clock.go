@@ -8,22 +8,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// storeClock estimates the store's clock from the Date header of the latest response. It is an
-// HTTP client that records the header.
+// storeClock estimates the store's clock from the Date header of the latest response. It is an HTTP
+// client that records the header.
 //
 // The estimate is D + (now - r), where D is the date of a response that arrived when the local
-// clock showed r. The store wrote D before r, and HTTP truncates D to seconds, so the store's
-// clock had reached D at r. Both clocks have advanced since, so the store's clock has reached
-// the estimate. A signature that is valid for 5 minutes from the estimate expires at most 5
-// minutes from now by the store's clock.
+// clock showed r. The store wrote D before r, and HTTP truncates D to seconds, so the store's clock
+// had reached D at r. Both clocks have advanced by the same time since then, so the store's clock
+// has reached the estimate. A signature that is valid for 5 minutes from the estimate expires at
+// most 5 minutes from now by the store's clock.
 //
-// Most errors make the estimate too early. An early signature only expires early, which costs
-// time. This happens if the response was slow or cached, or if the machine slept: now - r is a
-// monotonic duration, which does not include sleep. Setting the local wall clock has no effect.
-// A response without a Date, or from a gateway that could not reach the store (5xx), is
-// ignored. Two errors make the estimate too late: servers of one store with different clocks,
-// and a local clock that runs faster than the store's. Callers that rely on the expiry add a
-// margin that covers both.
+// Most errors make the estimate too early. A signature with an early time expires early, so that
+// the caller only loses time. The estimate is too early if the response was slow or cached. It is
+// also too early if the machine slept, because now - r is a monotonic duration, which does not
+// include sleep. Setting the local wall clock has no effect. A response without a Date, or from a
+// gateway that could not reach the store (5xx), is ignored. The estimate is too late if the servers
+// of one store have different clocks, or if the local clock runs faster than the store's clock.
+// Callers that rely on the expiry add a margin that covers both.
 type storeClock struct {
 	aws.HTTPClient
 

@@ -20,20 +20,20 @@ import (
 var _ bucket.Copier = (*Store)(nil)
 
 const (
-	// partSize is the size of a copied part in bytes, unless maxParts requires larger ones. S3
+	// partSize is the size of a copied part in bytes, unless maxParts requires larger parts. S3
 	// copies at most 5 GiB with one request.
 	partSize = 512 << 20
-	// maxParts is the limit of S3 for one upload.
+	// maxParts is the maximum number of parts that S3 allows in one upload.
 	maxParts = 10_000
-	// partConcurrency bounds the parallel requests of one copy.
+	// partConcurrency is the maximum number of parallel requests of one copy.
 	partConcurrency = 4
-	// abortTimeout bounds the request that aborts a failed upload.
+	// abortTimeout is the time limit of the request that aborts a failed upload.
 	abortTimeout = 5 * time.Second
 )
 
-// Copy implements [bucket.Copier]. The copy has the content type, headers and metadata of o,
-// and no tags. CopyParts needs the permission s3:AbortMultipartUpload to remove the parts after
-// a failure. After the process was killed, only a lifecycle rule removes them.
+// Copy implements [bucket.Copier]. The copy has the content type, headers and metadata of o, and no
+// tags. CopyParts needs the permission s3:AbortMultipartUpload to remove the parts after a failure.
+// If the process is killed, only a lifecycle rule removes the parts.
 func (s *Store) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if err := o.Check(); err != nil {
 		return "", fmt.Errorf("copying %s to %s: %w", name(from.Ref), name(ref), err)
@@ -107,7 +107,7 @@ func (s *Store) copyParts(ctx context.Context, from bucket.Source, ref event.Obj
 	return unquote(out.ETag), nil
 }
 
-// copyAllParts copies all parts, on the condition that the source still has its ETag.
+// copyAllParts copies all parts, on the condition that the source still has the ETag in from.
 func (s *Store) copyAllParts(ctx context.Context, from bucket.Source, ref event.Object, upload *string, size int64) ([]types.CompletedPart, error) {
 	length := max(s.partSize, (size+maxParts-1)/maxParts)
 	n := max(1, (size+length-1)/length)

@@ -41,7 +41,7 @@ func writeError(what string, ref event.Object, c bucket.Condition, err error) er
 	case kind == nil:
 		kind = bucket.ErrUnclear
 	case errors.Is(kind, bucket.ErrNotFound) && c.IfMatch != "":
-		// AWS and MinIO return this for If-Match on a missing key.
+		// AWS and MinIO return NoSuchKey for If-Match on a missing key.
 		kind = bucket.ErrPrecondition
 	case errors.Is(kind, bucket.ErrNotFound):
 		kind = bucket.ErrUnclear
@@ -49,8 +49,8 @@ func writeError(what string, ref event.Object, c bucket.Condition, err error) er
 	return wrap(what, name(ref), kind, err)
 }
 
-// classifyFor is classify for a request with a key. MinIO computes a different signature from
-// the client's if it cannot store the key.
+// classifyFor is classify for a request with a key. If MinIO cannot store the key, it computes
+// another signature than the client.
 func classifyFor(ref event.Object, err error) error {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if ok && api.ErrorCode() == "SignatureDoesNotMatch" && !utf8.ValidString(ref.Key) {
@@ -117,7 +117,7 @@ var codes = map[string]error{
 	"NoSuchBucket":  bucket.ErrNoBucket,
 	"NoSuchKey":     bucket.ErrNotFound,
 	"NoSuchVersion": bucket.ErrNotFound,
-	// Status 400, but the same request may succeed later.
+	// The status is 400, but the same request may succeed later.
 	"RequestTimeout":               nil,
 	"IncompleteBody":               nil,
 	"BadDigest":                    nil,
@@ -129,18 +129,18 @@ var codes = map[string]error{
 	"InvalidToken":                 bucket.ErrCredentials,
 	"InvalidClientTokenId":         bucket.ErrCredentials,
 	"TokenRefreshRequired":         bucket.ErrCredentials,
-	// Status 403, but not a denial of the object.
+	// The status is 403, but the store denies access to all objects and not only to this one.
 	"InvalidAccessKeyId":    bucket.ErrCredentials,
 	"SignatureDoesNotMatch": bucket.ErrCredentials,
-	// Status 409, but waiting does not help: the key is a folder of other keys (versitygw,
-	// MinIO).
+	// The status is 409, but a retry does not help, because the key is a folder of other keys
+	// (versitygw, MinIO).
 	"ObjectParentIsFile":        bucket.ErrInvalid,
 	"ExistingObjectIsDirectory": bucket.ErrInvalid,
 	"InvalidBucketState":        bucket.ErrInvalid,
 }
 
-// byStatus classifies other responses. A 404 without the code NoSuchKey is ambiguous, because
-// the bucket or a proxy may be missing.
+// byStatus classifies responses by their status alone. A 404 without the code NoSuchKey is
+// ambiguous, because the bucket may be missing, or a proxy may have sent the response.
 func byStatus(status int) error {
 	switch {
 	case status == http.StatusNotFound, status == http.StatusRequestTimeout:

@@ -7,8 +7,8 @@ import (
 )
 
 // exactReader reads a body of a known size. If the body has another length, exactReader fails
-// before the last byte, so that the request is truncated and rejected. A request with the right
-// size and wrong content would be stored.
+// before the last byte, so that the request is truncated and rejected. If the body had the declared
+// size and wrong content, the store would store it.
 type exactReader struct {
 	r    io.Reader
 	size int64
@@ -44,7 +44,6 @@ func (e *exactReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// expectEOF returns an error unless r is at its end.
 func expectEOF(r io.Reader) error {
 	var probe [1]byte
 	if _, err := io.ReadFull(r, probe[:]); err == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// List implements [bucket.Store]. MinIO rejects every page that contains an object which it
-// cannot read. List then requests smaller pages until it has found that object.
+// List implements [bucket.Store]. If MinIO cannot read an object, it rejects every page that
+// contains this object. List then requests smaller pages until it has found that object.
 func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		p := page{store: s, bucket: name, prefix: prefix, after: startAfter}
@@ -63,7 +63,7 @@ type page struct {
 	bucket, prefix string
 	after          string
 	token          *string
-	maxKeys        int32 // maximum number of objects; 0 means the default of the store
+	maxKeys        int32 // maximum number of objects; zero means the default of the store
 }
 
 // read returns the objects of the page, and the token of the next page, if any.

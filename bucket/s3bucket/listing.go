@@ -62,8 +62,8 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 	return out, metadata, nil
 }
 
-// errUnlistablePage is the answer of MinIO if it cannot read an object of the page. Its status
-// is 206, so the SDK treats it as a success.
+// errUnlistablePage is the error of MinIO if it cannot read an object of the page. Its status is
+// 206, so the SDK treats it as a success.
 var errUnlistablePage = errors.New("XMinioObjectTampered: an object that is listed may be compromised")
 
 func isTampered(answer io.Reader) bool {

@@ -23,7 +23,7 @@ type Notification struct {
 	To string
 	// Events are event types, for example s3:ObjectCreated:Put or s3:ObjectRemoved:*.
 	Events []string
-	// Prefix and Suffix filter the keys.
+	// Prefix and Suffix select the keys by their beginning and their end.
 	Prefix, Suffix string
 }
 
@@ -32,8 +32,9 @@ var allEvents = []string{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"}
 
 const maxConfiguration = 1 << 20
 
-// Notifications returns the notification rules of a bucket. It returns ErrInvalid if the store
-// does not store them with the bucket, and otherwise ErrNoBucket, ErrDenied or ErrUnavailable.
+// Notifications returns the notification rules of a bucket. If the store does not keep notification
+// rules with the bucket, it returns ErrInvalid. Other errors match ErrNoBucket, ErrDenied or
+// ErrUnavailable.
 func (s *Store) Notifications(ctx context.Context, name string) ([]Notification, error) {
 	var root string
 	out, err := s.client.GetBucketNotificationConfiguration(ctx,
@@ -42,8 +43,8 @@ func (s *Store) Notifications(ctx context.Context, name string) ([]Notification,
 	if err != nil {
 		return nil, readError("reading the notification configuration of", event.Object{Bucket: name}, err)
 	}
-	// A store without this request may return another document, such as a listing, in which the
-	// SDK finds no notifications.
+	// A store that does not support this request may return another document, such as a listing, in
+	// which the SDK finds no notifications.
 	if root != "NotificationConfiguration" {
 		return nil, fmt.Errorf("reading the notification configuration of %s: %w: the response is another document, with the root element %s",
 			event.Quote("s3://"+name), bucket.ErrInvalid, event.Quote(root))

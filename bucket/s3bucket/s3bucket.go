@@ -1,9 +1,9 @@
-// Package s3bucket implements bucket.Store for Amazon S3 and compatible stores: MinIO,
-// versitygw, Ceph, R2.
+// Package s3bucket implements bucket.Store for Amazon S3 and compatible stores: MinIO, versitygw,
+// Ceph, R2.
 //
-// Writes are sent once, without retries of the SDK, because a retry after a conditional write
-// that landed would fail its own precondition. Bodies are streamed without a signature, even
-// over plain HTTP. TLS protects them, if it is used.
+// Writes are sent once, without retries of the SDK, because a retry after a conditional write that
+// landed would fail its own precondition. Bodies that are not an io.Seeker are streamed without a
+// signature, even over plain HTTP. If the endpoint uses TLS, it protects them.
 package s3bucket
 
 import (
@@ -58,7 +58,8 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	// Without this, the SDK logs warnings to standard error that are also in errors.
+	// Without this option, the SDK writes warnings to standard error, although its errors contain
+	// them too.
 	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if c.Region != "" {
 		opts = append(opts, config.WithRegion(c.Region))
@@ -82,7 +83,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	}
 	clock := &storeClock{HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.ResponseHeaderTimeout = responseTimeout
-		t.IdleConnTimeout = 50 * time.Second   // a process that was paused opens new connections
+		t.IdleConnTimeout = 50 * time.Second   // so that a process opens new connections after a pause
 		t.MaxIdleConnsPerHost = t.MaxIdleConns // all requests go to one host
 	})}
 	return &Store{clock: clock, partSize: partSize, client: s3.NewFromConfig(cfg, func(o *s3.Options) {
@@ -90,7 +91,8 @@ func New(ctx context.Context, c Config) (*Store, error) {
 		if c.Endpoint != "" {
 			o.BaseEndpoint = aws.String(c.Endpoint)
 		}
-		// A trailing checksum requires TLS, or a body that can be read twice.
+		// Without this option the SDK sends a trailing checksum, which requires TLS or a body that
+		// can be read twice.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		o.DisableLogOutputChecksumValidationSkipped = true
@@ -100,7 +102,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 // Endpoint returns the URL of the store from the configuration, or "" for AWS.
 func (s *Store) Endpoint() string { return aws.ToString(s.client.Options().BaseEndpoint) }
 
-// Client returns the S3 client, for requests that bucket.Store does not have, such as signed
+// Client returns the S3 client, for requests that bucket.Store does not support, such as signed
 // URLs.
 func (s *Store) Client() *s3.Client { return s.client }
 
@@ -122,13 +124,14 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Check returns an error unless the bucket exists and can be listed. Call it at startup. S3
-// reports a missing object as denied if the permission to list is missing. Check sends one
-// request. Its error matches ErrNoBucket, ErrDenied, ErrInvalid or ErrUnavailable.
+// Check returns an error unless the bucket exists and can be listed. Call it at startup. If the
+// permission to list is missing, S3 responds to a request for a missing object with "access
+// denied". Check sends one request. Its error matches ErrNoBucket, ErrDenied, ErrInvalid or
+// ErrUnavailable.
 func (s *Store) Check(ctx context.Context, name string) error {
 	// Check lists one key, because the response to HEAD contains no reason.
 	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, requireListing, withoutRetries)
-	if err != nil && !errors.Is(err, errUnlistablePage) { // the first object is unlistable, but the bucket exists
+	if err != nil && !errors.Is(err, errUnlistablePage) { // with errUnlistablePage, the store cannot list the first object, but the bucket exists
 		return readError("checking", event.Object{Bucket: name}, err)
 	}
 	return nil

@@ -31,7 +31,8 @@ func (s *Store) PutSigned(ctx context.Context, ref event.Object, o bucket.Object
 	return etag, err
 }
 
-// presigned replaces the signature in the headers by one in the URL, made at the time signed.
+// presigned replaces the signature in the headers by a signature in the URL, which is made at the
+// time signed.
 func (s *Store) presigned(signed time.Time, valid time.Duration) func(*s3.Options) {
 	sign := middleware.FinalizeMiddlewareFunc("Signing", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {
 		req, ok := in.Request.(*smithyhttp.Request)
@@ -68,7 +69,7 @@ func (s *Store) sign(ctx context.Context, req *smithyhttp.Request, signed time.T
 	if req.URL, err = url.Parse(text); err != nil {
 		return err
 	}
-	for name := range req.Header { // these headers are in the URL now
+	for name := range req.Header { // the URL contains these headers now
 		if _, ok := headers[name]; !ok && strings.HasPrefix(name, "X-Amz-") {
 			req.Header.Del(name)
 		}

@@ -10,9 +10,10 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// unlistable finds the key of an unlistable object on a page of one object. No response
-// contains the key, so unlistable determines it byte by byte: a listing with a prefix fails if
-// its first object is the unlistable one. A UUID takes about a thousand requests.
+// unlistable finds the key of an unlistable object on a page of one object. No response contains
+// the key, so unlistable determines it byte by byte. A listing of one object with a prefix fails if
+// the first object with this prefix is unlistable. A key with a UUID takes about a thousand
+// requests.
 func (p *page) unlistable(ctx context.Context) (bucket.Info, error) {
 	q := page{store: p.store, bucket: p.bucket, prefix: p.prefix, after: p.after, maxKeys: 1}
 	for {

@@ -26,8 +26,7 @@ type Subject struct {
 	scopes []string
 }
 
-// may reports whether the subject may do something ("read" or "write") with the files of an
-// entity.
+// may reports whether the subject has the scope do ("read" or "write") for the files of an entity.
 func (s *Subject) may(do, entity string) bool {
 	return slices.Contains(s.scopes, do+":"+entity) || slices.Contains(s.scopes, do+":*")
 }
@@ -39,8 +38,8 @@ type Tokens struct {
 	keys   func() jwk.Set
 	claims Claims
 	skew   time.Duration
-	// refresh fetches the keys again after a token could not be verified, and reports whether
-	// to verify it again. Nil means that the keys never change.
+	// After a token could not be verified, refresh fetches the keys again if necessary, and reports
+	// whether the caller must verify the token again. Nil means that the keys never change.
 	refresh func(ctx context.Context, token string) bool
 }
 
@@ -130,9 +129,9 @@ func (t *Tokens) parse(text string) (jwt.Token, error) {
 	return jwt.Parse([]byte(text), options...)
 }
 
-// checkHeader rejects a token whose header has no alg, or has crit. The library uses the key's
-// algorithm if the header names none, and ignores crit, although a recipient must understand
-// the listed extensions (RFC 7515, 4.1.11). Pawl supports none.
+// checkHeader rejects a token whose header has no alg, or has crit. If the header names no
+// algorithm, the library uses the key's algorithm. The library also ignores crit, although a
+// recipient must understand the extensions in crit (RFC 7515, 4.1.11). Pawl supports no extension.
 func checkHeader(text string) error {
 	message, err := jws.Parse([]byte(text), jws.WithCompact())
 	if err != nil {

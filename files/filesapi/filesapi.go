@@ -1,6 +1,6 @@
 // Package filesapi serves package files over HTTP: as REST, described by openapi.yaml, and as
-// GraphQL, described by schema.graphql. Every request needs a token. Files outside the token's
-// scopes are "not found".
+// GraphQL, described by schema.graphql. Every request needs a token. A request for a file outside
+// the token's scopes is answered like a request for a missing file.
 package filesapi
 
 import (
@@ -32,10 +32,10 @@ var openAPI []byte
 type Config struct {
 	Files  *files.Service
 	Tokens *Tokens
-	// Cursors is the secret that signs cursors: at least 32 random bytes, the same in every
-	// process.
+	// Cursors is the secret that signs cursors. It needs at least 32 random bytes. All processes
+	// must have the same secret.
 	Cursors []byte
-	// MaxSize is the maximum size of a file in bytes; default 5 GiB. A single PUT carries at
+	// MaxSize is the maximum size of a file in bytes; the default is 5 GiB. A single PUT uploads at
 	// most 5 GiB, so larger files need a multipart upload.
 	MaxSize int64
 	// Spool is the folder in which POST /v1/files buffers bodies; default the system's
@@ -51,7 +51,7 @@ type Config struct {
 type server struct {
 	Config
 	schema *graphql.Schema
-	// estimates is the schema with a tracer that computes the cost of a query.
+	// estimates is the schema whose tracer computes the cost of a query.
 	estimates *graphql.Schema
 	cursors   cursors
 	limits    *lru.Cache[string, *limit]
@@ -100,7 +100,7 @@ func New(c Config) (http.Handler, error) {
 	return rejectUncleanPaths(mux), nil
 }
 
-// rejectUncleanPaths answers 404 to paths that the multiplexer would redirect, and limits the
+// rejectUncleanPaths responds with 404 to paths that the multiplexer would redirect, and limits the
 // transfer time of request bodies.
 func rejectUncleanPaths(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +124,8 @@ func document(contentType string, text []byte) http.HandlerFunc {
 	}
 }
 
-// notFound answers 404, or 405 if the path supports other methods, as problem JSON.
+// notFound responds with 404, or with 405 if the path supports other methods. The body is problem
+// JSON.
 func (s *server) notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPost} {
@@ -189,7 +190,8 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 	}
 }
 
-// requestTimeout bounds requests except POST /v1/files, whose duration depends on the client.
+// requestTimeout is the time limit of all requests except POST /v1/files, whose duration depends on
+// the client.
 const requestTimeout = 30 * time.Second
 
 // withTimeout adds requestTimeout to a handler.

@@ -21,12 +21,12 @@ import (
 var schema string
 
 const (
-	// maxDepth allows the path entity, files, edges, node, field.
+	// maxDepth is the depth of the path entity, files, edges, node, field.
 	maxDepth = 5
-	// maxSelections limits the selections of a document, and of a request after fragments are
-	// expanded.
+	// maxSelections is the maximum number of selections in a document, and in a request after
+	// fragments are expanded.
 	maxSelections = 500
-	// maxOverlaps limits the pairs of fields that validation compares for conflicts.
+	// maxOverlaps is the maximum number of pairs of fields that validation compares for conflicts.
 	maxOverlaps = 10_000
 )
 
@@ -102,7 +102,6 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 // errLiteral is returned for invalid literals that the library does not detect.
 var errLiteral = newProblem(http.StatusBadRequest, "invalid query: a number is too large, or a string is malformed")
 
-// rejectedQuery returns the response for a query that is not executed.
 func rejectedQuery(p *problem) *answer {
 	return &answer{http.StatusOK, &resultJSON{Errors: []*gqlerrors.QueryError{queryError(p)}}}
 }
@@ -118,14 +117,14 @@ type budgetKey struct{}
 // budget is the state of one execution of a query.
 type budget struct {
 	subject  *Subject
-	estimate *estimate // nil: execute the resolvers' effects
+	estimate *estimate // nil if the resolvers must make changes
 }
 
 func budgetOf(ctx context.Context) *budget { return ctx.Value(budgetKey{}).(*budget) }
 
-// resolve runs one operation of a query like a separate request: it counts against the
-// subject's rate and is logged. items is the maximum number of returned items. During an
-// estimate, resolve only records items.
+// resolve runs one operation of a query like a separate request: the operation counts against the
+// subject's rate and is logged. items is the maximum number of returned items. During an estimate,
+// resolve only records items.
 func (s *server) resolve(ctx context.Context, name string, items int, do func(*operation) error) error {
 	b := budgetOf(ctx)
 	items = min(max(items, 1), maxPage)

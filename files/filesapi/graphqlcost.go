@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// maxFragments limits the fragments of a document. Operations beyond the first count as
-	// fragments.
+	// maxFragments is the maximum number of fragments in a document. Operations beyond the first
+	// count as fragments.
 	maxFragments = 50
 	// fileFields is the number of fields of one file in a list: cursor, node, nine fields of
 	// File, and __typename of both.
 	fileFields = 13
-	// maxCost limits the cost of one request. It equals the cost of one list of maxPage files
+	// maxCost is the maximum cost of one request. It equals the cost of one list of maxPage files
 	// that selects each field once.
 	maxCost = maxPage * fileFields
 	// operationCost is the minimum cost of an operation.
@@ -113,7 +113,7 @@ type estimate struct {
 }
 
 type operationEstimate struct {
-	items  int64 // maximum number of returned items; 0: none
+	items  int64 // maximum number of returned items; 0 if the operation returns none
 	fields atomic.Int64
 }
 
@@ -147,7 +147,7 @@ func (estimator) TraceField(ctx context.Context, _, typeName, field string, _ bo
 		e.operations = append(e.operations, o)
 		e.mu.Unlock()
 		ctx = context.WithValue(ctx, operationKey{}, o)
-	case typeName == "FileConnection", typeName == "PageInfo": // once per list
+	case typeName == "FileConnection", typeName == "PageInfo": // counted once per list
 	default:
 		o.fields.Add(1)
 	}

@@ -30,10 +30,10 @@ const (
 )
 
 // NewTokensAt returns a verifier with the key set at a URL, which must use https, or http on a
-// loopback address. It fetches the set immediately, in up to three attempts. Until ctx ends, it
-// fetches the set again every five minutes, and when a token names an unknown key, at most
-// every 30 seconds. If a fetch fails, the previous set remains in use. Only RSA keys (RS256)
-// and P-256 keys (ES256) that may sign are used.
+// loopback address. It fetches the set immediately, with up to three attempts. Until ctx ends, it
+// fetches the set again every five minutes. It also fetches the set when a token names an unknown
+// key, but at most every 30 seconds. If a fetch fails, the previous set remains in use. The
+// verifier uses only RSA keys (RS256) and P-256 keys (ES256) whose use permits signatures.
 //
 // A nil transport means http.DefaultTransport.
 func NewTokensAt(ctx context.Context, at string, claims Claims, transport http.RoundTripper, log *slog.Logger) (*Tokens, error) {
@@ -151,7 +151,7 @@ func newKeyRefresher(keys *httprc.ResourceBase[jwk.Set], failed func(context.Con
 		case turn <- struct{}{}:
 		}
 		defer func() { <-turn }()
-		if time.Since(last) < minKeyRefreshInterval { // another request fetched it, or it is too early
+		if time.Since(last) < minKeyRefreshInterval { // another request has fetched the set, or the last fetch was too recent
 			return known()
 		}
 		last = time.Now()

@@ -41,8 +41,8 @@ func (s *server) limit(subject *Subject) *limit {
 	return l
 }
 
-// allow rejects a request if the subject exceeds its rate. n is the number of requests that it
-// counts as, capped at the burst.
+// allow rejects a request if the subject exceeds its rate. The request counts as n requests, but at
+// most as many as the burst.
 func (l *limit) allow(n int) error {
 	if !l.rate.AllowN(time.Now(), min(n, l.rate.Burst())) {
 		return newProblem(http.StatusTooManyRequests, "too many requests: slow down")
@@ -76,7 +76,7 @@ func (s *listSlot) release() {
 	}
 }
 
-// acquireListSlot waits until the request of ctx may create a list of files or of part URLs.
+// acquireListSlot waits until the request of ctx may create a list of files or a list of part URLs.
 func (l *limit) acquireListSlot(ctx context.Context) error {
 	s := ctx.Value(listSlotKey{}).(*listSlot)
 	s.mu.Lock()
@@ -94,8 +94,8 @@ func (l *limit) acquireListSlot(ctx context.Context) error {
 }
 
 const (
-	// bodyGrace and minBodyRate limit the transfer time of a body: 30 s, plus one second for
-	// each 16 KiB.
+	// bodyGrace and minBodyRate limit the transfer time of a body. It may take 30 s, and one second
+	// more for each 16 KiB.
 	bodyGrace   = 30 * time.Second
 	minBodyRate = 16 << 10
 	// writeTimeout is the time for a client to read a response.
@@ -121,7 +121,7 @@ func limitBodyRate(w http.ResponseWriter, r *http.Request) *http.Request {
 	return r
 }
 
-// body is a request body with a deadline that moves as bytes arrive.
+// body is a request body whose deadline moves as bytes arrive.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -133,7 +133,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.until = b.until.Add(time.Duration(n) * time.Second / minBodyRate)
 	until := b.until
 	if errors.Is(err, io.EOF) {
-		until = time.Time{} // otherwise the server would treat the client as disconnected
+		until = time.Time{} // a deadline after the body would make the server treat the client as disconnected
 	}
 	_ = b.control.SetReadDeadline(until)
 	return n, err

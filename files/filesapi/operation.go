@@ -13,7 +13,7 @@ import (
 type operation struct {
 	name    string
 	subject *Subject
-	file    string // ID of the file, for the log
+	file    string
 	entity  string
 }
 
@@ -56,8 +56,8 @@ func (o *operation) authorize(do, entity string) error {
 	return nil
 }
 
-// loadAuthorized returns a file that the subject may access. The response to a foreign file is
-// the same as to a missing one.
+// loadAuthorized returns a file that the subject may access. If the subject may not access the
+// file, the response is the same as for a missing file.
 func (s *server) loadAuthorized(ctx context.Context, o *operation, do, id string) (files.File, error) {
 	if _, ok := s.Files.ID(s.Files.Prefix + id); !ok {
 		return files.File{}, files.ErrNotFound
@@ -74,8 +74,8 @@ func (s *server) loadAuthorized(ctx context.Context, o *operation, do, id string
 	return f, nil
 }
 
-// ifVisible returns ErrNotFound for files that users cannot see: deleted, purged and expired
-// ones.
+// ifVisible returns ErrNotFound for files that users cannot see: files that are deleted, purged or
+// expired.
 func ifVisible(f files.File, err error) (files.File, error) {
 	if err == nil && f.State != files.Pending && f.State != files.Indexed && f.State != files.Lost {
 		err = files.ErrNotFound

@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// spoolFiles bounds the disk space for bodies of all subjects, in files of the maximum
-	// size.
+	// spoolFiles limits the disk space for the bodies of all subjects. The unit is a file of the
+	// maximum size.
 	spoolFiles = 16
-	// spoolShare is the divisor of the free space that gives one subject's share. With a third
-	// of the remaining space, a single subject gets a quarter of all space, and no number of
-	// subjects uses all of it.
+	// spoolShare is the divisor of the free space that gives one subject's share. If each subject
+	// may use a third of the remaining free space, a single subject gets a quarter of all space,
+	// and the space is never exhausted by any number of subjects.
 	spoolShare = 3
-	// smallBody is the number of bytes of each body that need no reserved space, so that small
-	// files pass even if the space is exhausted. maxStreams limits them.
+	// smallBody is the number of bytes of each body that need no reserved space. Small files are
+	// therefore accepted even if no space is free. maxStreams limits their number.
 	smallBody = 1 << 20
 )
 
 // errFull is returned if there is no disk space for a body.
 var errFull = newProblem(http.StatusInsufficientStorage, "the service has no disk space for the file now: try again, or upload with a signed URL")
 
-// spool is a body on disk. It reserves space as bytes arrive, because a declared length costs
-// the client nothing.
+// spool is a body on disk. It reserves space as bytes arrive, because a client can declare any
+// length without sending bytes.
 type spool struct {
 	*os.File
 	s                 *server

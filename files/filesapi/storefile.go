@@ -61,7 +61,7 @@ func (s *server) storeFile(q *request) (_ *answer, err error) {
 	return &answer{http.StatusCreated, out}, err
 }
 
-// checkQuota rejects a body that exceeds the quota before reading it.
+// checkQuota rejects a body that exceeds the quota before the body is read.
 func (s *server) checkQuota(q *request, entity, key string) error {
 	ctx, cancel := context.WithTimeout(q.Context(), requestTimeout)
 	defer cancel()

@@ -24,7 +24,7 @@ import (
 type urlScope struct {
 	base   url.URL // URL of the bucket; its path ends with a slash
 	host   string  // value of the Host header, without a default port
-	region string  // region in signatures; empty: the SDK must sign each URL
+	region string  // region in signatures; if empty, the SDK must sign each URL
 	key    atomic.Pointer[signingKey]
 }
 
@@ -61,8 +61,8 @@ func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration)
 	return signed, nil
 }
 
-// InlineTypes are the default content types that browsers may show. None of them can contain
-// scripts.
+// InlineTypes are the default content types that browsers may display instead of downloading. None
+// of them can contain scripts.
 var InlineTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "video/mp4", "audio/mpeg"}
 
 // SetInlineTypes replaces InlineTypes. Browsers download files of other types, because scripts

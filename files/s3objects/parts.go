@@ -19,8 +19,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// errNoCompositeSHA256 is returned if the store keeps no composite SHA-256, without which
-// objects cannot be compared with their promise.
+// errNoCompositeSHA256 is returned if the store keeps no composite SHA-256, without which an object
+// cannot be compared with its promise.
 var errNoCompositeSHA256 = errors.New("the store keeps no SHA-256 of multipart uploads: upload files in one piece, or use another store")
 
 // Begin implements [files.Multipart].
@@ -74,7 +74,8 @@ func (b *Bucket) SignPart(ctx context.Context, f *files.File, number int, sum [3
 	return toSignedRequest(signed, until), nil
 }
 
-// completeTimeout bounds the completion of a multipart upload, which can take minutes on S3.
+// completeTimeout is the time limit for the completion of a multipart upload, which can take
+// minutes on S3.
 const completeTimeout = 15 * time.Minute
 
 // Complete implements [files.Multipart]. It does not stop when ctx ends, because MinIO loses

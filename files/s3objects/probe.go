@@ -30,7 +30,7 @@ var ErrReplicationHeaders = errors.New("the object store accepts MinIO's replica
 	"Let a proxy remove X-Minio-Replication-* from users' requests: docs/FILES.md shows how")
 
 // errNotProbed is returned for an object without a SHA-256 if no probe has shown that the store
-// keeps SHA-256s. The object may be a file of the service.
+// keeps SHA-256s. Without the probe, the object may be a file of the service.
 var errNotProbed = errors.New("the object has no SHA-256, and the store has not been probed yet: audit without --dry-run, or start the service")
 
 // ErrUnsuitable is returned if the store would lose files or expose them. The error describes
@@ -38,7 +38,8 @@ var errNotProbed = errors.New("the object has no SHA-256, and the store has not 
 var ErrUnsuitable = errors.New("the object store is not suitable for files")
 
 const (
-	// probeTimeout bounds a probe, and cleanupTimeout its cleanup.
+	// probeTimeout is the time limit of a probe, and cleanupTimeout is the time limit of its
+	// cleanup.
 	probeTimeout, cleanupTimeout = time.Minute, 30 * time.Second
 
 	// leftoverAge is the age after which an object of a probe is a leftover of a crashed
@@ -51,18 +52,18 @@ const (
 	otherText = "PAWL PROVES THAT THIS STORE KEEPS WHAT IT WAS PROMISED, AND NOTHING ELSE"
 )
 
-// Probe checks with a few requests on new keys below ".pawl-doctor/" in prefix that the store
-// is suitable for files. Signed uploads must succeed once, and only with the promised bytes. A
-// copy source, which could read any object with the rights of the service, must be rejected.
+// Probe checks that the store is suitable for files. It sends a few requests for new keys below
+// ".pawl-doctor/" in prefix. The store must accept a signed upload once, and only with the promised
+// bytes. It must reject a copy source, which could read any object with the rights of the service.
 // HEAD must return length and SHA-256, and the bucket must not keep versions. Probe needs
-// permission to list, read, write and delete there. It also removes leftovers of crashed probes
-// after one hour.
+// permission to list, read, write and delete these keys. It also removes leftovers of crashed
+// probes after one hour.
 //
-// warnings describe limitations of a suitable store.
+// Warnings describe limitations of a store that is suitable.
 //
 // If the store is not suitable, the error matches [ErrUnsuitable], and possibly also
-// [ErrForgeable]. Any other error may be temporary. In that case the bucket is probed again
-// before the next URL is signed.
+// [ErrForgeable]. Any other error may be temporary. In that case the bucket is probed again before
+// the next URL is signed.
 func (b *Bucket) Probe(ctx context.Context, prefix string) (warnings []error, err error) {
 	b.AllowProbe(prefix)
 	p, err := b.requireSuitable(ctx, prefix)
@@ -82,8 +83,8 @@ func (b *Bucket) Probe(ctx context.Context, prefix string) (warnings []error, er
 }
 
 // AllowProbe permits Stat to probe the store below prefix when it finds an object without a
-// SHA-256. Without it, Stat returns an error for such an object, because a dry run must not
-// write.
+// SHA-256. If AllowProbe was not called, Stat returns an error for such an object, because a dry
+// run must not write.
 func (b *Bucket) AllowProbe(prefix string) { b.probePrefix.Store(&prefix) }
 
 // AcceptForgeable permits the bucket to sign URLs of a store that accepts forged signatures.
@@ -93,8 +94,9 @@ func (b *Bucket) AcceptForgeable() *Bucket {
 	return b
 }
 
-// requireSuitable returns the result of the probe. No URL may be signed before the probe,
-// because a URL contains the name of the access key, which is all that a forger needs.
+// requireSuitable returns the result of the probe. No URL may be signed before the probe, because a
+// URL contains the ID of the access key, and a user can forge signatures with this ID alone if the
+// store accepts them.
 func (b *Bucket) requireSuitable(ctx context.Context, key string) (*probe, error) {
 	p, err := b.ensureProbed(ctx, key)
 	if err == nil && p.forgeable && !b.acceptForgeable {
@@ -142,11 +144,11 @@ type probe struct {
 	signsEmptyHeaders  bool // uploads must sign emptyHeaders
 	forgeable          bool
 	replicationHeaders bool
-	multipartErr       error // why multipart uploads are not possible; nil: they are
+	multipartErr       error // reason why multipart uploads are not possible, or nil if they are
 
 	folder  string
-	sent    map[string]bool // keys that may exist
-	version string          // version of a written object; empty: the bucket keeps none
+	sent    map[string]bool // keys of objects that may exist
+	version string          // version of a written object; empty if the bucket keeps no versions
 }
 
 func (p *probe) run(ctx context.Context) error {
@@ -199,8 +201,8 @@ func (p *probe) checkUpload(ctx context.Context, name string) error {
 	return err
 }
 
-// checkMultipart checks the multipart requests other than uploads of parts: create, list parts,
-// list uploads and abort.
+// checkMultipart checks all multipart requests except uploads of parts. These requests are create,
+// list parts, list uploads and abort.
 func (p *probe) checkMultipart(ctx context.Context) error {
 	f := p.file("parts")
 	f.PartSize = f.Size
@@ -249,8 +251,8 @@ func (p *probe) tryForgedSignature(ctx context.Context, name string) error {
 	return err
 }
 
-// tryReplicationHeader makes an upload with a replication header of MinIO, and records whether
-// the store can read the object.
+// tryReplicationHeader makes an upload with a replication header of MinIO, and records whether the
+// store can read the object afterwards.
 func (p *probe) tryReplicationHeader(ctx context.Context, name string) error {
 	_, err := p.put(ctx, name, probeText, func(r *http.Request) { r.Header.Set("X-Minio-Replication-Encrypted-Multipart", "1") })
 	if err != nil {

@@ -90,8 +90,7 @@ func (b *Bucket) signPut(ctx context.Context, c *s3.Client, f *files.File, until
 	return toSignedRequest(signed, until), nil
 }
 
-// toSignedRequest omits the headers that a client does not set itself: Host and the signed
-// empty headers.
+// toSignedRequest omits Host and the signed empty headers, because a client does not set them.
 func toSignedRequest(signed *v4.PresignedHTTPRequest, until time.Time) files.SignedRequest {
 	out := files.SignedRequest{Method: signed.Method, URL: signed.URL, Headers: map[string]string{}, Until: until}
 	for name, values := range signed.SignedHeader {
@@ -110,7 +109,7 @@ func urlLife(f *files.File, until time.Time) (time.Duration, error) {
 	return life, nil
 }
 
-// signHeaders keeps headers out of the query, where a store may ignore them, and signs the
+// signHeaders keeps headers out of the query, because a store may ignore them there. It signs the
 // headers in pins as empty.
 func signHeaders(life time.Duration, pins ...string) func(*s3.PresignOptions) {
 	return func(o *s3.PresignOptions) {
@@ -122,8 +121,8 @@ func signHeaders(life time.Duration, pins ...string) func(*s3.PresignOptions) {
 	}
 }
 
-// Put implements [files.Objects]. It sends one request, because a retry after a success would
-// conflict with its own object.
+// Put implements [files.Objects]. It sends one request, because a retry after a successful write
+// would conflict with the object of the first request.
 func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) error {
 	if _, err := b.requireSuitable(ctx, f.Key); err != nil {
 		return err
@@ -139,9 +138,9 @@ func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) err
 
 func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// Stat implements [files.Objects]. The date comes from the response, also if the object does
-// not exist. If an object has no SHA-256, Stat first makes sure by a probe that the store shows
-// SHA-256s, so that the object is not an upload of this service.
+// Stat implements [files.Objects]. The date comes from the response, even if the object does not
+// exist. If an object has no SHA-256, Stat first probes whether the store returns SHA-256s. If so,
+// the object is not an upload of this service.
 func (b *Bucket) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
 	seen, err := b.stat(ctx, key)
 	if err == nil && seen.Found && seen.SHA256 == [32]byte{} {
@@ -190,12 +189,13 @@ func isUnreadable(err error) bool {
 	return ok && refused.ErrorCode() == "InvalidRequest" && strings.Contains(refused.ErrorMessage(), "Server Side Encryption")
 }
 
-// statAttempts bounds the attempts of a stat if the object appears between HEAD and GET.
+// statAttempts is the maximum number of attempts of Stat if the object appears between HEAD and
+// GET.
 const statAttempts = 3
 
 // confirmAbsent sends a GET and returns the response if the store reports that the key does not
-// exist, or nil if the object exists. A 404 to HEAD has no body, so it may come from a proxy,
-// or mean that the bucket is missing.
+// exist, or nil if the object exists. A 404 response to HEAD has no body, so it may come from a
+// proxy, or it may mean that the bucket is missing.
 func (b *Bucket) confirmAbsent(ctx context.Context, key string) (*smithyhttp.Response, error) {
 	out, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &key})
 	if err == nil {

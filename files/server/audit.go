@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/files/s3objects"
 )
 
-// Audit compares the bucket with the index once: see [files.Service.Audit].
+// Audit compares the bucket with the index once; see [files.Service.Audit].
 func (s *Server) Audit(ctx context.Context, o files.AuditOptions) (files.AuditReport, error) {
 	if !o.DryRun {
 		s.objects.AllowProbe(s.Prefix)
@@ -19,7 +19,7 @@ func (s *Server) Audit(ctx context.Context, o files.AuditOptions) (files.AuditRe
 	return s.service.Audit(ctx, s.list(ctx), o)
 }
 
-// Rebuild writes the missing rows of an index that was restored from a backup: see
+// Rebuild writes the missing rows of an index that was restored from a backup; see
 // [files.Service.Rebuild]. If the store accepts forged uploads and trust is false, the error
 // matches [s3objects.ErrForgeable].
 func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool) (files.RebuildReport, error) {
@@ -39,8 +39,8 @@ func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool
 	return service.Rebuild(ctx, s.list(ctx), o)
 }
 
-// list lists the objects below the prefix. If the store cannot list an object, its size is
-// unknown, so an audit reads it.
+// list lists the objects below the prefix. If the store cannot list an object, its size is unknown,
+// so an audit sends a HEAD request for it.
 func (s *Server) list(ctx context.Context) iter.Seq2[files.Listed, error] {
 	return func(yield func(files.Listed, error) bool) {
 		for info, err := range s.Store.List(ctx, s.Bucket, s.Prefix, "") {

@@ -31,8 +31,8 @@ type Config struct {
 	Store  *s3bucket.Store // object store of the bucket
 	Bucket string
 	Prefix string // key prefix; no other program may use it
-	// Secret signs cursors, and also tokens (HS256) if Tokens is nil. It needs at least 32
-	// random bytes, the same in every process.
+	// Secret signs cursors, and also tokens (HS256) if Tokens is nil. It needs at least 32 random
+	// bytes. All processes must have the same secret.
 	Secret []byte
 	// Tokens verifies tokens; default HS256 with Secret.
 	Tokens *filesapi.Tokens
@@ -42,9 +42,10 @@ type Config struct {
 	// when the client completes its upload, or when the upload time has passed.
 	Sources []source.Source
 
-	Quota   files.Usage // per entity; default 10 GiB and 1,000 open uploads
+	Quota   files.Usage // maximum per entity; default 10 GiB and 1,000 open uploads
 	MaxSize int64       // maximum file size in bytes; default 1 GiB, at most 5 TiB
-	// LongestUpload is the time that an upload may take after its URL has expired; default 1 h.
+	// LongestUpload is the time for which an upload may continue after its URL has expired; default
+	// 1 h.
 	LongestUpload time.Duration
 	// Spool is the folder in which POST /v1/files buffers bodies; default the system's
 	// temporary folder.
@@ -54,7 +55,8 @@ type Config struct {
 	// InlineTypes are the content types that browsers may show; default
 	// [s3objects.InlineTypes].
 	InlineTypes []string
-	// AcceptForgeableUploads permits a store that accepts uploads with forged signatures.
+	// AcceptForgeableUploads permits the use of a store that accepts uploads with forged
+	// signatures.
 	AcceptForgeableUploads bool
 	Logger                 *slog.Logger // default slog.Default()
 }
@@ -124,7 +126,8 @@ func (s *Server) bucket() *s3objects.Bucket {
 const (
 	// concurrentMessages is the maximum number of notifications in progress.
 	concurrentMessages = 32
-	// shutdownTimeout bounds the requests and notifications in progress at shutdown.
+	// shutdownTimeout is the time limit for requests and notifications that are in progress at
+	// shutdown.
 	shutdownTimeout = 20 * time.Second
 	// sweepInterval is the time between sweeps, and sweepConcurrency the number of files that a
 	// sweep reconciles concurrently.
@@ -132,9 +135,9 @@ const (
 	firstAuditDelay, auditInterval  = time.Hour, 24 * time.Hour
 )
 
-// Run serves the API, notifications and timers until ctx ends or one of them fails. It probes
-// the store when the sources are ready, because some stores wait for a webhook to answer. It
-// signs no URL before that. Call Run at most once.
+// Run serves the API, notifications and timers until ctx ends or one of them fails. It probes the
+// store when the sources are ready, because some stores wait for the response of a webhook. It
+// signs no URL before the probe. Call Run at most once.
 func (s *Server) Run(ctx context.Context) error {
 	api, err := s.api()
 	if err != nil {

@@ -2,8 +2,8 @@ package libwebp
 
 import "github.com/tetratelabs/wazero/experimental"
 
-// memory is the memory of one instance. Its capacity is the limit; libwebp's malloc fails beyond
-// it. It never moves.
+// memory is the memory of one instance. The capacity of bytes is the limit. If libwebp needs more,
+// its malloc fails. The memory never moves.
 type memory struct{ bytes []byte }
 
 // Allocate implements [experimental.MemoryAllocator].

@@ -11,7 +11,7 @@ func newMemory(limit int) (*memory, error) {
 	return &memory{b[:0]}, err
 }
 
-// Free returns the memory to the system. Further calls do nothing.
+// Free returns the memory to the system. Later calls do nothing.
 func (m *memory) Free() {
 	if m.bytes != nil {
 		_ = syscall.Munmap(m.bytes[:cap(m.bytes)]) // it fails only for a slice that Mmap did not return
