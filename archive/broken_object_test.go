@@ -42,9 +42,9 @@ func (s brokenObjectStore) List(ctx context.Context, name, prefix, after string)
 	}
 }
 
-// TestBrokenObjectStopsItsShardOnly checks an object that the store cannot list, or for which
-// HEAD fails. At a takeover it stops the shard in its key, because the register does not
-// contain it, but no other shard.
+// TestBrokenObjectStopsItsShardOnly checks an object that the store cannot list, or for which HEAD
+// fails. At a takeover, the object stops the shard in its key, because the register does not
+// contain the object. It stops no other shard.
 func TestBrokenObjectStopsItsShardOnly(t *testing.T) {
 	for name, list := range map[string]bool{"HEAD fails": true, "unlistable": false} {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,8 @@ func (p *env) expectGaps(all, expired, possibly int) {
 	}
 }
 
-// TestGapOfExpiredRecords checks that records which were announced and expired before they were
-// stored are known to be lost.
+// TestGapOfExpiredRecords checks that records count as known to be lost if they were listed in an
+// intent and expired before they were stored.
 func TestGapOfExpiredRecords(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.makeVoid("ndjson")
@@ -48,7 +48,7 @@ func TestGapOfPossiblyExpiredRecords(t *testing.T) {
 	})
 }
 
-// TestGapOfMalformedRecords checks that a range of malformed records has lost none.
+// TestGapOfMalformedRecords checks that a gap of malformed records counts no lost record.
 func TestGapOfMalformedRecords(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -58,19 +58,19 @@ func TestGapOfMalformedRecords(t *testing.T) {
 			}
 		}
 		p.runWorker(p.archive("ndjson"))
-		p.expectGaps(1, 0, 0) // 32 of 40 records: the others wait for a valid record or the end of the shard
+		p.expectGaps(1, 0, 0) // 32 of 40 records: the other 8 records wait for a valid record or the end of the shard
 		p.put(shard, 1)
 		p.runWorker(p.archive("ndjson"))
 		p.expectVerified(p.archive("ndjson"), 1)
 	})
 }
 
-// TestGapBehindRecoveredGap checks that no record is known after a gap that a recovery has
-// skipped.
+// TestGapBehindRecoveredGap checks that a gap after a gap that a recovery has skipped counts no
+// record as known to be lost.
 func TestGapBehindRecoveredGap(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
-		for range 32 { // a gap that ends with a record
+		for range 32 { // the gap ends with a record
 			if _, err := p.stream.Put(p.Context(), shard, "\xff", []byte("odd")); err != nil {
 				t.Fatal(err)
 			}

@@ -43,8 +43,8 @@ func TestFailingWorkerPausesThenProbes(t *testing.T) {
 	want(sharing)
 }
 
-// TestShares checks that sharing workers leave one shard to each prober and cover all others.
-// Without a sharing worker, an unhealthy one tries all shards.
+// TestShares checks that workers in the mode sharing leave one shard to each prober and hold all
+// other shards. If no worker is in the mode sharing, an unhealthy worker tries all shards.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		peers peers

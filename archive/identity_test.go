@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/archive/archivetest"
 )
 
-// recreatableStream is a stream that can be deleted and created again with the same name.
-// Readers that were opened before return no more records.
+// recreatableStream is a stream that can be deleted and created again with the same name. Readers
+// that were opened before the recreation return no more records.
 type recreatableStream struct {
 	now     atomic.Pointer[archivetest.Fake]
 	opening func() // called before a shard is opened; optional
@@ -40,7 +40,7 @@ func (s *recreatableStream) Open(ctx context.Context, shard string, from archive
 	return s.now.Load().Open(ctx, shard, from)
 }
 
-// recreate replaces the stream by one with the same shards and other records.
+// recreate replaces the stream by a stream with the same shards and other records.
 func (p *env) recreate(s *recreatableStream) {
 	p.Helper()
 	time.Sleep(time.Second)
@@ -115,8 +115,8 @@ func TestStreamIsRecreated(t *testing.T) {
 	}
 }
 
-// TestOtherPrefix checks that workers refuse a changed prefix, because the registers describe
-// the objects below the first one.
+// TestOtherPrefix checks that workers refuse a changed prefix, because the registers describe the
+// objects below the first prefix.
 func TestOtherPrefix(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)

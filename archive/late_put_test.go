@@ -46,8 +46,8 @@ func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Ob
 // isProbe reports whether an object belongs to Prove.
 func isProbe(ref event.Object) bool { return strings.Contains(ref.Key, "/.pawl-doctor/") }
 
-// TestLatePut checks that the key of an announced object is voided if its records expired
-// before the upload. The upload cannot land beside the gap later.
+// TestLatePut checks that the key of an announced object is voided if its records expired before
+// the upload. The upload then cannot land later in addition to the gap.
 func TestLatePut(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -81,8 +81,8 @@ func TestLatePut(t *testing.T) {
 	})
 }
 
-// TestPartExpired checks an announced object of which only some records have expired. The
-// others are stored under another key.
+// TestPartExpired checks an announced object of which only some records have expired. The remaining
+// records are stored under another key.
 func TestPartExpired(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -139,8 +139,8 @@ func TestLatePutAfterRecovery(t *testing.T) {
 	})
 }
 
-// TestRemovedFromIntent checks two stored objects of an intent of which the first was deleted
-// by hand and its records have expired. The gap ends at the start of the second one.
+// TestRemovedFromIntent checks an intent with two stored objects. The first object was deleted by
+// hand, and its records have expired. The gap must end at the start of the second object.
 func TestRemovedFromIntent(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -214,7 +214,7 @@ func (s *hookedStream) Shards(ctx context.Context) ([]archive.Shard, error) {
 }
 
 // TestShardCreatedDuringListing checks that a shard which another worker registers during the
-// listing does not count as a shard that the stream no longer lists.
+// listing does not count as unlisted.
 func TestShardCreatedDuringListing(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		work := func() {

@@ -52,9 +52,9 @@ func (p *env) claimText() string {
 	return string(text)
 }
 
-// TestEmptiedBucket checks that a worker refuses a bucket without a claim file if the ledger
-// has registers of the archive. A recovery stores the records that the stream still has, and
-// gaps cover the rest.
+// TestEmptiedBucket checks that a worker refuses a bucket without a claim file if the ledger has
+// registers of the archive. A recovery stores the records that the stream still has, and gaps cover
+// the other records.
 func TestEmptiedBucket(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]

@@ -4,7 +4,8 @@ package archive
 
 import "time"
 
-// worldCount is small with the race detector: a world runs one thread at a time.
+// worldCount is small under the race detector. A simulated world runs one thread at a time, so the
+// detector finds nothing in it.
 const worldCount = 20
 
 // FailureTime is shorter with the race detector. tools/test runs the full time without it.

@@ -52,8 +52,8 @@ func TestQuietShardIsRecordedHourly(t *testing.T) {
 	})
 }
 
-// TestClockAheadHidesNoExpiry checks that a worker whose clock is ahead does not record a
-// future time.
+// TestClockAheadHidesNoExpiry checks that a worker whose clock is ahead does not write a future
+// time to the register.
 func TestClockAheadHidesNoExpiry(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.slowArchive(5 * time.Second)
@@ -88,7 +88,7 @@ func TestQuietShardKeepsItsReader(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		stop := p.run(p.slowArchive(5 * time.Second))
 		p.put(p.shards()[0], 1)
-		time.Sleep(22 * time.Hour) // of the 24 hours of retention
+		time.Sleep(22 * time.Hour) // the retention is 24 hours
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}

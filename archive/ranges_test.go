@@ -39,8 +39,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestNoteKeys checks that names of gaps begin with an underscore, and that ParseKey accepts
-// the names of earlier versions of Pawl.
+// TestNoteKeys checks that the names of gap objects begin with an underscore, and that ParseKey
+// accepts the names of earlier versions of Pawl.
 func TestNoteKeys(t *testing.T) {
 	n := archive.Name{Minute: time.Unix(0, 0).UTC(), Shard: "s-1", Range: archive.Range{Start: "1", End: "12"}, Format: archive.GapFormat}
 	key := n.Key("p/")

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// killableLedger is the ledger of a process that can die. Afterwards no request arrives.
+// killableLedger is the ledger of a process that can die. After its death no request arrives.
 type killableLedger struct {
 	*ledger.Rows
 	dead atomic.Bool
@@ -109,8 +109,8 @@ func (p *env) stopWorkers() {
 	}
 }
 
-// TestTakeoverTime checks that the shards of a worker that dies at any time have another owner
-// within 35 seconds, with leases of 30 seconds.
+// TestTakeoverTime checks that if a worker dies at any time, its shards have another owner within
+// 35 seconds. The leases have a TTL of 30 seconds.
 func TestTakeoverTime(t *testing.T) {
 	var slowest time.Duration
 	for range 20 {
@@ -150,9 +150,9 @@ func (s *failingStore) PutSigned(ctx context.Context, ref event.Object, o bucket
 	return s.Store.PutSigned(ctx, ref, o, c, signed, valid)
 }
 
-// TestFailingWorkerLosesItsShards checks that the shards of a worker that cannot store, because
-// objects are denied or the store is unreachable, move to another worker. When the worker can
-// store again, it gets its share back.
+// TestFailingWorkerLosesItsShards checks a worker that cannot store, because the store denies its
+// objects or is unreachable. Its shards move to another worker. When the worker can store again, it
+// gets its share back.
 func TestFailingWorkerLosesItsShards(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -186,8 +186,8 @@ func TestFailingWorkerLosesItsShards(t *testing.T) {
 	}
 }
 
-// TestAllWorkersFail checks that if no worker can store, none waits for another one. All shards
-// are stored as soon as one worker can store.
+// TestAllWorkersFail checks that if no worker can store, no worker waits for another worker. All
+// shards are stored as soon as one worker can store.
 func TestAllWorkersFail(t *testing.T) {
 	withEnv(t, 8, func(p *env) {
 		stores := []*failingStore{{Store: p.store}, {Store: p.store}}
@@ -260,7 +260,7 @@ func (p *env) storeTimes() map[string]time.Time {
 	return all
 }
 
-// longestDelay returns the longest time from the minute of an object's records to its upload.
+// longestDelay returns the longest time from the minute in an object's key to its upload.
 func (p *env) longestDelay() (d time.Duration) {
 	for key, at := range p.storeTimes() {
 		if n, err := archive.ParseKey("p/", key); err == nil {
@@ -298,8 +298,8 @@ func TestStoredObjectResetsPause(t *testing.T) {
 	})
 }
 
-// TestShutdownWithoutLedger checks that a worker stops within ShutdownTimeout if the ledger
-// does not answer.
+// TestShutdownWithoutLedger checks that a worker stops within ShutdownTimeout if the ledger does
+// not respond.
 func TestShutdownWithoutLedger(t *testing.T) {
 	withEnv(t, 4, func(p *env) {
 		registers := &killableLedger{Rows: p.ledger}

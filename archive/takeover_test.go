@@ -88,8 +88,8 @@ func (p *env) expectRefused(records int) {
 	}
 }
 
-// TestRestoredLedgerIsRefused checks that a worker with a restored ledger does not store later
-// records twice. After a recovery each record is stored once.
+// TestRestoredLedgerIsRefused checks that a worker with a restored ledger does not store records
+// twice that were stored after the backup. After a recovery each record is stored once.
 func TestRestoredLedgerIsRefused(t *testing.T) {
 	withEnv(t, 2, func(p *env) {
 		a := p.archive("ndjson")
@@ -146,8 +146,8 @@ func (r slowReader) Next(ctx context.Context) (archive.Page, error) {
 	return r.Reader.Next(ctx)
 }
 
-// slowArchive returns an archive that sends few requests per day: each read takes this long,
-// and leases are long.
+// slowArchive returns an archive that sends few requests per day: each read takes the given time,
+// and the leases are long.
 func (p *env) slowArchive(read time.Duration) *archive.Archive {
 	p.Helper()
 	a := p.archive("ndjson")
@@ -182,9 +182,9 @@ func (s *pagingStore) List(ctx context.Context, name, prefix, after string) iter
 	}
 }
 
-// TestTakeoverListsOnce checks that a worker that takes over 3 shards lists the bucket once.
-// For a shard that was quiet for a week, it lists the last hour, not the week in which 2 busy
-// shards stored 4,032 objects.
+// TestTakeoverListsOnce checks that a worker lists the bucket once when it takes over 3 shards. For
+// a shard that was quiet for a week, it lists only the last hour, and not the whole week, in which
+// 2 busy shards stored 4,032 objects.
 func TestTakeoverListsOnce(t *testing.T) {
 	withEnv(t, 3, func(p *env) {
 		ids := p.shards()
@@ -239,8 +239,8 @@ func (s partialStream) Open(ctx context.Context, shard string, from archive.Posi
 	return s.Stream.Open(ctx, shard, from)
 }
 
-// TestUnseenShardIsAGap checks that a shard which was created and closed while no worker ran,
-// for longer than the retention, becomes a gap under its own ID.
+// TestUnseenShardIsAGap checks a shard that was created and closed while no worker ran for longer
+// than the retention. The shard must become a gap under its own ID.
 func TestUnseenShardIsAGap(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		first := p.shards()[0]

@@ -55,8 +55,8 @@ func TestVerifyPending(t *testing.T) {
 	})
 }
 
-// TestVerifyMalformed checks that verify reports a missing malformed record, from the
-// registers, or from the metadata of objects if the registers were lost.
+// TestVerifyMalformed checks that verify reports a missing malformed record, according to the
+// registers. If the registers were lost, verify uses the metadata of objects.
 func TestVerifyMalformed(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a, shard := p.archive("ndjson"), p.shards()[0]
@@ -140,7 +140,7 @@ func TestVerifyUnreadable(t *testing.T) {
 }
 
 // TestVerifyWindow checks that verify with a window lists only the objects of its minutes, and
-// checks the range between them, and up to the newest object of a shard.
+// checks the range between these objects and up to the newest object of a shard.
 func TestVerifyWindow(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		began, stop := time.Now(), p.run(p.archive("ndjson"))
@@ -177,7 +177,7 @@ func TestVerifyWindow(t *testing.T) {
 	})
 }
 
-// without calls do while an object is deleted.
+// without deletes an object, calls do, and restores the object.
 func (p *env) without(key string, do func()) {
 	p.Helper()
 	ref := event.Object{Bucket: "b", Key: key}

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// holdPut announces three records, and stops their worker before the PUT arrives. send lets it
+// holdPut announces three records, and stops their worker before the PUT arrives. send lets the PUT
 // arrive.
 func (p *env) holdPut(format string) (send func() error) {
 	p.Helper()
@@ -36,8 +36,8 @@ func (p *env) holdPut(format string) (send func() error) {
 	return slow.held
 }
 
-// makeVoid announces three records and holds back their PUT until they have expired, so that
-// their key is voided. It stores five more records, sends the late PUT, and returns the void's
+// makeVoid announces three records and holds back their PUT until they have expired, so that the
+// worker voids its key. It stores five more records, sends the late PUT, and returns the void's
 // key.
 func (p *env) makeVoid(format string) (key string) {
 	p.Helper()

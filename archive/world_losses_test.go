@@ -10,12 +10,12 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// restoreRegisters copies the registers. Some time later all processes die, and the ledger
-// returns to the copy. Fencing tokens go back as well. An operator notices it later, and
-// recovers.
+// restoreRegisters copies the registers. Some time later all processes die, and the ledger returns
+// to the copy. Fencing tokens go back as well. An operator notices it later, and recovers.
 //
-// A PUT that was announced before the restore and has not landed never does, because no owner
-// can know of it. The documentation therefore tells operators to recover after a restore.
+// If an intent was written before the restore and its PUT has not landed, the simulation never
+// lands the PUT, because no owner can know of it. For this reason, the documentation tells
+// operators to recover after a restore.
 func (w *world) restoreRegisters(in time.Duration) {
 	table, registers, tokens := w.table, maps.Clone(w.table.registers), maps.Clone(w.tokens)
 	w.After(simkit.Pick(w.Tape, time.Second, time.Minute, in), func() {
@@ -47,15 +47,15 @@ func (w *world) loseRegister() {
 	w.scheduleRecovery(w.table, w.Tape.UpTo(2*time.Hour))
 }
 
-// noteLoss records that the registers are not the ones that workers wrote.
+// noteLoss records that the registers differ from the registers that workers wrote.
 func (w *world) noteLoss() {
 	w.losses++
 	clear(w.mustFind)
 }
 
-// noteListed records which shards a process must find. A parent that is neither listed nor
-// known, and is above the highest shard that was listed before, was created and closed unseen.
-// Its range must become a gap.
+// noteListed records which shards a process must find. If a parent is neither listed nor known, and
+// is above the highest shard that was listed before, it was created and closed without being
+// listed. Its range must become a gap.
 func (t *thread) noteListed(all []Shard) {
 	highest := t.highestShard()
 	if highest == "" || t.table != t.claimedLedger() {

@@ -118,7 +118,7 @@ func (w *world) reshard() {
 	w.shard(open[i].ID)
 }
 
-// streamOf is the stream as a process sees it.
+// streamOf is the stream as one process accesses it.
 type streamOf struct{ *thread }
 
 func (s streamOf) unavailable(err error) error {
@@ -215,7 +215,7 @@ type register struct {
 	progress *Progress // decoded on first use
 }
 
-// registersOf is the ledger as a process sees it.
+// registersOf is the ledger as one process accesses it.
 type registersOf struct{ *thread }
 
 // ReadRegister implements [ledger.Registers].
@@ -293,7 +293,7 @@ func newObject(key, etag string, body []byte, meta map[string]string) *object {
 	return o
 }
 
-// storeOf is the bucket as a process sees it.
+// storeOf is the bucket as one process accesses it.
 type storeOf struct{ *thread }
 
 func (s storeOf) failed(err error, kind error) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// world simulates a stream, a bucket and a ledger. Its processes have bad clocks, bad networks,
-// and die. One tape makes all choices. Threads run one at a time.
+// world simulates a stream, a bucket and a ledger. Its processes have wrong clocks and faulty
+// networks, and may die. All random choices come from one tape. Threads run one at a time.
 type world struct {
 	*simkit.World
 	pool *pool
@@ -175,7 +175,7 @@ func (s threadContext) Err() error {
 // errSilent is the error of a request without a response.
 var errSilent = errors.New("no answer")
 
-// call performs a request with faults. Its effect may come later, or twice.
+// call performs a request with faults. The request may take effect later, or twice.
 func (t *thread) call(do func(now time.Duration) error, writes bool) error {
 	if t.dead {
 		return errDead
@@ -334,7 +334,7 @@ func (t *thread) storeOne() error {
 		return errNothing
 	}
 	id := open[t.Tape.Choose(len(open))].ID
-	if t.calm { // each shard in turn
+	if t.calm { // without faults, the process stores each shard in turn
 		id = open[t.turns%len(open)].ID
 		t.turns++
 	}

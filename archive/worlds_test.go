@@ -20,7 +20,7 @@ var worlds = simkit.Simulation[*pool]{Threads: newPool, RunWorld: playWorld}
 // Invariants at the end of each world:
 //
 //	A1  every record is stored, or in a gap
-//	A2  no record is stored twice, or stored and in a gap; no object is overwritten
+//	A2  no record is stored twice, or no record is both stored and in a gap; no object is overwritten
 //	A3  every record in a gap had expired
 //	A4  Verify reports the same
 //	A5  all shards are finished some time after the faults have ended
@@ -263,8 +263,8 @@ func (w *world) landed(key string, o, old *object) {
 	}
 }
 
-// mustBeStored reports whether a record must be stored: it came after the claim, or could still
-// be read when the first object of its shard was stored.
+// mustBeStored reports whether a record must be stored. That is the case if the record arrived
+// after the claim, or if it could still be read when the first object of its shard was stored.
 func (w *world) mustBeStored(s *simShard, e simRecord) bool {
 	claimed, ok := w.first["p/"+reserved+"archive"]
 	stored, any := w.first[s.ID]
@@ -413,9 +413,8 @@ func (w *world) checkVerify() {
 	}
 }
 
-// TestWorlds simulates worlds in which processes die, pause and resume, requests and responses
-// are lost, late and repeated, records expire, shards are split and merged, and registers are
-// lost.
+// TestWorlds simulates worlds in which processes die, pause and resume, and requests and responses
+// are lost, late and repeated. Records expire, shards are split and merged, and registers are lost.
 func TestWorlds(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	simtest.Worlds(t, "./archive", worldCount, worlds)

@@ -16,9 +16,9 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// BenchmarkCopy publishes the copy of an object alternately in two ways: the store copies it,
-// or this process streams the content. It reports the ratios of streaming to copying, of time
-// and of CPU time.
+// BenchmarkCopy publishes the copy of an object alternately in two ways. Either the store copies
+// the object, or this process streams the content. It reports how much more time and CPU time
+// streaming needs than copying.
 func BenchmarkCopy(b *testing.B) {
 	for _, server := range []struct {
 		name    string

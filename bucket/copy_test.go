@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// copyCases are the cases in which a copy differs from a publish: if the store refuses the
-// copy, the content is sent.
+// copyCases are the cases in which a copy differs from a publish, because the content is sent if
+// the store refuses the copy.
 var copyCases = []changeCase{
 	{
 		"403: the bytes are sent",
@@ -74,7 +74,7 @@ func TestPublishCopy(t *testing.T) {
 func playCopies(t *testing.T, methods bucket.CopyMethod, newWorld func(i int, before string) *world) {
 	cases := copyCases
 	for _, tc := range publishCases {
-		if tc.name != "403" && tc.name != "400" { // copyCases has these
+		if tc.name != "403" && tc.name != "400" { // copyCases contains these cases
 			cases = append(cases, tc)
 		}
 	}

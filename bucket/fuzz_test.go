@@ -16,8 +16,9 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// FuzzStamp checks that a store returns a stamp unchanged, or that the stamp is rejected before
-// anything is sent, and that foreign metadata is never taken for a stamp.
+// FuzzStamp checks that a store returns a stamp unchanged, or that Publish rejects the stamp before
+// it sends anything. It also checks that Pawl never takes the metadata of another program for a
+// stamp.
 func FuzzStamp(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"gray", "etag=abc&mtime=1&meta=&size=4", "0123456789abcdef", "4"},
@@ -63,8 +64,8 @@ func fuzzStamp(t *testing.T, s bucket.Stamp) bool {
 	return true
 }
 
-// survives reports whether every store returns a text unchanged: printable ASCII without spaces
-// at its ends.
+// survives reports whether every store returns a text unchanged. Such a text is printable ASCII
+// without spaces at its ends.
 func survives(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) && strings.TrimSpace(s) == s
 }
@@ -93,7 +94,7 @@ func checkHeaders(t *testing.T, metadata map[string]string) {
 // fuzzForeign writes a foreign object before and during a publish.
 func fuzzForeign(t *testing.T, s bucket.Stamp, metadata map[string]string) {
 	if (&bucket.Object{Metadata: metadata}).Check() != nil {
-		return // no store can have received it by HTTP
+		return // a store cannot receive such metadata by HTTP
 	}
 	w := newWorld(t)
 	o := w.pin()

@@ -67,7 +67,7 @@ func outputOn(t *testing.T, srv *servertest.Server) {
 	t.Run("remove", func(t *testing.T) {
 		for i, tc := range removeCases {
 			if tc.want.content == "other" && !srv.DeleteConditions {
-				continue // the server ignores If-Match on DELETE: see Output
+				continue // the server ignores If-Match on DELETE; see Output
 			}
 			w := worldOn(t, store, event.Object{Bucket: b, Key: fmt.Sprint("removed/", i)})
 			t.Run(tc.name, func(t *testing.T) {
@@ -84,8 +84,8 @@ func outputOn(t *testing.T, srv *servertest.Server) {
 	t.Run("race", func(t *testing.T) { raceOutputs(t, worldOn(t, store, event.Object{Bucket: b, Key: "raced"})) })
 }
 
-// cutOutput truncates a large body. Some servers keep a part of it with the stamp. It must not
-// count as an output.
+// cutOutput truncates a large body. Some servers keep a part of the body with the stamp. This part
+// must not count as an output.
 func cutOutput(t *testing.T, w *world) {
 	const size = 3 << 20
 	broken := errors.New("the disk broke")

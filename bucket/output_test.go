@@ -17,7 +17,7 @@ import (
 
 var ref = event.Object{Bucket: "b", Key: "out/k"}
 
-// world is an output object and a store with faults.
+// world is a simulated world with an output object and a store with faults.
 type world struct {
 	t     *testing.T
 	store bucket.Store // without faults, for other attempts
@@ -221,8 +221,8 @@ func TestBadStamps(t *testing.T) {
 	}
 }
 
-// TestOnce checks that a pin permits one change, because a second change could mistake the
-// first one for itself.
+// TestOnce checks that a pin permits one change, because a second change could mistake the object
+// of the first change for its own.
 func TestOnce(t *testing.T) {
 	w := newWorld(t)
 	o := w.pin()
@@ -269,7 +269,7 @@ func TestBodyDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestCancelled checks that an attempt without a lease sends nothing.
+// TestCancelled checks that an attempt sends nothing if its context has ended.
 func TestCancelled(t *testing.T) {
 	lost := errors.New("lease lost")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -25,8 +25,8 @@ var (
 	blind    = buckettest.Answer(bucket.ErrUnavailable)
 )
 
-// publishCases have the same outcome whether the output was absent or present when it was
-// pinned. An empty content means the pinned content.
+// publishCases are cases with the same outcome for an absent and for a present output. An empty
+// content means the pinned content.
 var publishCases = []changeCase{
 	{
 		"200",

@@ -7,7 +7,8 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// removeCases start with a pinned object. content is the content at the end, "" for none.
+// removeCases are cases with a pinned object. content is the content at the end, or "" if there is
+// no object.
 var removeCases = []changeCase{
 	{
 		"204",
@@ -127,7 +128,7 @@ func TestLateRemoval(t *testing.T) {
 	}
 }
 
-// TestLatePublish shows the same for a write with IfAbsent.
+// TestLatePublish shows the same as TestLateRemoval for a write with IfAbsent.
 func TestLatePublish(t *testing.T) {
 	w := newWorld(t)
 	o := w.pin()

@@ -77,8 +77,8 @@ func (x *auditedService) wantAudit(o files.AuditOptions, want files.AuditReport)
 	}
 }
 
-// TestAudit checks that an audit repairs what lost notifications left, that the next audit
-// finds nothing, and that an audit keeps objects that it does not own.
+// TestAudit checks that an audit repairs the effects of lost notifications, that the next audit
+// finds no differences, and that an audit keeps objects that do not belong to the service.
 func TestAudit(t *testing.T) {
 	x := newAuditedService(t)
 	came, taken, changed := x.uploadUnnoticed(), x.uploadUnnoticed(), x.uploadUnnoticed()
@@ -138,8 +138,8 @@ func TestID(t *testing.T) {
 	}
 }
 
-// TestAuditAbortsOldUploads checks that an audit aborts a multipart upload that nothing will
-// complete, if it has no row or if its file exists.
+// TestAuditAbortsOldUploads checks that an audit aborts a multipart upload that is too old to be
+// completed, whether its file has a row or not.
 func TestAuditAbortsOldUploads(t *testing.T) {
 	x := newAuditedService(t)
 	came := x.uploadUnnoticed()

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// TestRebuildKeepsDeletedFiles checks that a file that the restored index shows as deleted long
-// ago is not purged immediately after a rebuild, because it may have been undeleted after the
+// TestRebuildKeepsDeletedFiles checks that a rebuild does not cause an immediate purge of a file
+// that was deleted long before the backup, because the file may have been undeleted after the
 // backup.
 func TestRebuildKeepsDeletedFiles(t *testing.T) {
 	s, b := newFakeBucket(1, 0)

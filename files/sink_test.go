@@ -27,8 +27,7 @@ func message(outcomes chan<- source.Outcome, bucket string, keys ...string) sour
 func fileID(n int) string { return fmt.Sprintf("%08d-0000-7000-8000-000000000000", n) }
 
 // TestSinkAcknowledgesAfterReconcile checks that a message is acknowledged after its files were
-// reconciled. If the bucket gives no answer about one file, that file is reconciled a minute
-// later.
+// reconciled. If the bucket does not respond for one file, this file is reconciled a minute later.
 func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 2)
@@ -59,8 +58,8 @@ func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
 }
 
 // TestUnreachableObjectIsRescheduled checks that a file that cannot be reconciled after a
-// notification is due a minute later under a new nonce, and that it then gets its own timer
-// again.
+// notification is due a minute later under a new nonce, and that the reconciliation then restores
+// the file's own timer.
 func TestUnreachableObjectIsRescheduled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1)
@@ -103,8 +102,8 @@ func (downStore) Apply(context.Context, []store.Change) ([]store.Outcome, error)
 	return nil, errors.New("the index is down")
 }
 
-// TestMessageIsKeptWhileIndexIsDown checks that a message is not acknowledged before the index
-// has answered.
+// TestMessageIsKeptWhileIndexIsDown checks that a message is not acknowledged before the index has
+// responded.
 func TestMessageIsKeptWhileIndexIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		records := memory.New()
@@ -146,7 +145,7 @@ func TestMessageIsKeptWhileIndexIsDown(t *testing.T) {
 	})
 }
 
-// hangingObjects is a bucket that never answers.
+// hangingObjects is a bucket that never responds.
 type hangingObjects struct{ files.Objects }
 
 func (hangingObjects) Stat(ctx context.Context, _ string) (files.ObjectInfo, error) {
@@ -154,8 +153,9 @@ func (hangingObjects) Stat(ctx context.Context, _ string) (files.ObjectInfo, err
 	return files.ObjectInfo{}, ctx.Err()
 }
 
-// TestHangingBucketDoesNotHoldMessages checks that a bucket that never answers holds a message
-// for less than the timeout of a source, and that a closed sink has answered all messages.
+// TestHangingBucketDoesNotHoldMessages checks that a bucket that never responds delays a message by
+// less than the timeout of a source, and that a closed sink has reported the outcomes of all
+// messages.
 func TestHangingBucketDoesNotHoldMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1)

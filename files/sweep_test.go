@@ -111,8 +111,8 @@ func TestAuditContinuesAfterFailures(t *testing.T) {
 	})
 }
 
-// TestConcurrentSweepsShareWork checks that three concurrent sweeps send few more requests than
-// one, and need about half of its time.
+// TestConcurrentSweepsShareWork checks that three concurrent sweeps together send few more requests
+// than one sweep, and need about half of the time.
 func TestConcurrentSweepsShareWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 960

@@ -13,9 +13,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the transitions down as they are now")
 
-// TestTransitions compares every transition with testdata/transitions.txt: from each state, for
-// each result of a HEAD, one nanosecond before each relevant time and at that time. After a
-// change of the rules, run it with -rewrite and review the diff.
+// TestTransitions compares every transition with testdata/transitions.txt. It covers each state and
+// each result of a HEAD, at each relevant time and one nanosecond before. After a change of the
+// rules, run it with -rewrite and review the diff.
 func TestTransitions(t *testing.T) {
 	var now bytes.Buffer
 	for _, parts := range []bool{false, true} {
@@ -113,8 +113,8 @@ func TestObjectMatchesPromise(t *testing.T) {
 	}
 }
 
-// printReconciles prints the result of each reconciliation: before LandBy and at LandBy by the
-// store's clock, and before the row is due and when it is due by the service's clock.
+// printReconciles prints the result of each reconciliation. The store's clock is before LandBy or
+// at LandBy, and the service's clock is before DueAt or at DueAt.
 func printReconciles(w *bytes.Buffer, f named) {
 	fmt.Fprintf(w, "\n%s: land by %s, due %s, drop at %s, usage %s\n", f.name, since(f.LandBy), since(f.DueAt), since(f.DropAt), added(usageDelta(nil, &f.File)))
 	due := f.DueAt

@@ -33,8 +33,8 @@ func TestAcquireReturnsHolderWhenContextEnds(t *testing.T) {
 	})
 }
 
-// TestAcquireReturnsHolderWhenReadTimesOut checks that the error names the holder although the
-// context ended during a read.
+// TestAcquireReturnsHolderWhenReadTimesOut checks that the error names the holder even if the
+// context ends during a read.
 func TestAcquireReturnsHolderWhenReadTimesOut(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		l := b.mustAcquire(b.mutex(Config{Owner: "ann"}).Acquire(b.Context()))
@@ -62,7 +62,7 @@ func TestTryAcquire(t *testing.T) {
 	})
 }
 
-// TestTakeoverRequiresWatchingLease checks that a process takes a lease over only after it has
+// TestTakeoverRequiresWatchingLease checks that a process takes over a lease only after it has
 // watched it, because the lease may have been renewed between two distant reads.
 func TestTakeoverRequiresWatchingLease(t *testing.T) {
 	onBoth(t, func(b *bubble) {
@@ -79,7 +79,8 @@ func TestTakeoverRequiresWatchingLease(t *testing.T) {
 	})
 }
 
-// TestTakeoverWaitsForHolderTTL checks that the TTL of the holder counts, not that of the waiter.
+// TestTakeoverWaitsForHolderTTL checks that a takeover waits for the TTL of the holder, not for the
+// TTL of the waiter.
 func TestTakeoverWaitsForHolderTTL(t *testing.T) {
 	for _, c := range []struct{ holder, waiter time.Duration }{{time.Minute, time.Second}, {time.Second, time.Minute}} {
 		onBoth(t, func(b *bubble) {

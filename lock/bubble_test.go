@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// bubble is a store in memory, in virtual time. The test fails if it ends before all of its
-// goroutines.
+// bubble runs a test with a store in memory, in virtual time. The test fails if one of its
+// goroutines remains at the end.
 type bubble struct {
 	*testing.T
 	store *membucket.Store
@@ -38,7 +38,8 @@ const (
 	onRegister = "register:k"
 )
 
-// onBoth runs a test in two bubbles: with the lock on an object, and on a register.
+// onBoth runs a test in two bubbles. In one the lock is on an object, and in the other on a
+// register.
 func onBoth(t *testing.T, do func(b *bubble)) {
 	t.Helper()
 	for _, lock := range []string{onObject, onRegister} {
@@ -115,7 +116,6 @@ func (u *user) wantRequests(want string) {
 	}
 }
 
-// mustAcquire returns the lease, or fails the test.
 func (b *bubble) mustAcquire(l *Lease, err error) *Lease {
 	b.Helper()
 	if err != nil {
@@ -123,13 +123,12 @@ func (b *bubble) mustAcquire(l *Lease, err error) *Lease {
 	}
 	b.Cleanup(func() {
 		if b.Failed() {
-			l.stop() // otherwise the test also fails because of the renewals
+			l.stop() // otherwise the renewals make the test fail again
 		}
 	})
 	return l
 }
 
-// noError fails the test if err is not nil.
 func (b *bubble) noError(err error) {
 	b.Helper()
 	if err != nil {
@@ -161,7 +160,6 @@ func (b *bubble) acquireWithoutRenewal(m *Mutex) *heldLease {
 	return h
 }
 
-// acquireSlotWithoutRenewal is acquireWithoutRenewal for a semaphore of n.
 func (b *bubble) acquireSlotWithoutRenewal(n int) (*heldLease, error) {
 	b.Helper()
 	s := b.user().semaphore(n, Config{TTL: ttl}).slots
@@ -204,14 +202,13 @@ func (b *bubble) keys() (keys []string) {
 	return keys
 }
 
-// withTimeout returns a context that ends after d.
 func (b *bubble) withTimeout(d time.Duration) context.Context {
 	ctx, stop := context.WithTimeout(b.Context(), d)
 	b.Cleanup(stop)
 	return ctx
 }
 
-// noAnswer is a read without an answer.
+// noAnswer makes a read time out.
 func noAnswer(ctx context.Context, _ func(context.Context) error) error {
 	<-ctx.Done()
 	return fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err())
@@ -225,7 +222,6 @@ type backgroundAcquire struct {
 	after time.Duration
 }
 
-// acquireInBackground starts an acquisition in the background.
 func acquireInBackground(ctx context.Context, acquire func(context.Context) (*Lease, error)) *backgroundAcquire {
 	w, began := &backgroundAcquire{done: make(chan struct{})}, time.Now()
 	go func() {

@@ -31,7 +31,7 @@ type countingProxy struct {
 	url      string
 	requests atomic.Int64
 	puts     atomic.Int64
-	// one of drop PUTs loses its answer; 0: none
+	// every drop-th PUT loses its response; 0 means none
 	drop int64
 }
 
@@ -44,7 +44,7 @@ func newCountingProxy(t *testing.T, server *servertest.Server, drop int64) *coun
 	c := &countingProxy{drop: drop}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
-		r.Out.Host = r.In.Host // the signature covers it
+		r.Out.Host = r.In.Host // the signature covers the host
 	}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,10 +88,10 @@ func (c *countingProxy) store(t *testing.T, server *servertest.Server) bucket.St
 
 const contenders = 64
 
-// TestContention lets 64 contenders hold one lock for 10 ms each, in three ways. They share a
-// Mutex, like goroutines of one process. Each has its own Mutex and connections, like processes. Or
-// they use the busy loop of a lock object that is created and deleted. A file that only one
-// contender can create checks the exclusion.
+// TestContention lets 64 contenders hold one lock for 10 ms each, in three ways. First they share a
+// Mutex, like goroutines of one process. Then each has its own Mutex and connections, like
+// processes. Last, they use a busy loop that creates and deletes a lock object. A file that only
+// one contender can create checks the exclusion.
 func TestContention(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		name := server.NewBucket(t)
@@ -121,8 +121,8 @@ func TestContention(t *testing.T) {
 		if together > 1.5 {
 			t.Errorf("%.1f requests a hand-over by those who share a Mutex, want 1", together)
 		}
-		// Each contender acquires and releases the lock, sometimes finds others faster, and reads
-		// the lease about once a second while it waits.
+		// Each contender acquires and releases the lock, sometimes loses against another contender,
+		// and reads the lease about once a second while it waits.
 		if most := 8 + took.Seconds(); apart > most {
 			t.Errorf("%.1f requests a hand-over by those who do not, want at most %.1f", apart, most)
 		}
@@ -132,7 +132,7 @@ func TestContention(t *testing.T) {
 	})
 }
 
-// perHandOver returns the number of requests for each contender, and the total time.
+// perHandOver returns the number of requests per contender, and the total time.
 func (c *countingProxy) perHandOver(t *testing.T, who string, contend func(i int, critical func()) error) (float64, time.Duration) {
 	t.Helper()
 	c.requests.Store(0)
@@ -142,8 +142,8 @@ func (c *countingProxy) perHandOver(t *testing.T, who string, contend func(i int
 	return n, took
 }
 
-// runContenders runs all contenders at once. In the critical section, each creates a file that must
-// not exist, waits for 10 ms, and removes the file.
+// runContenders runs all contenders concurrently. In the critical section, each creates a file that
+// must not exist, waits for 10 ms, and removes the file.
 func runContenders(t *testing.T, contend func(i int, critical func()) error) time.Duration {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "held")
@@ -181,8 +181,9 @@ func withLease(ctx context.Context, m *lock.Mutex, critical func()) error {
 	return l.Release(ctx)
 }
 
-// busyLoop is a published lock: create an absent object in a loop, and delete it afterwards. Its
-// requests are signed in advance, so that the store limits the rate, not the client.
+// busyLoop is a published lock. A contender tries to create an object in a loop until it succeeds,
+// and later deletes the object. The requests are signed in advance, so that the client does not
+// limit the rate.
 type busyLoop struct {
 	client      http.Client
 	put, remove string
@@ -240,9 +241,9 @@ func (l *busyLoop) send(ctx context.Context, method, to string) (int, error) {
 	return answer.StatusCode, answer.Body.Close()
 }
 
-// TestDroppedAnswers loses the answer of every third PUT, and its connection. No process may report
-// its own lock as held by another, no update may be lost or applied twice, and the lock must
-// exclude.
+// TestDroppedAnswers loses the response to every third PUT, and breaks the connection. No process
+// may report its own lock as held by another process, no update may be lost or applied twice, and
+// two processes must never hold the lock at the same time.
 func TestDroppedAnswers(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		c := newCountingProxy(t, server, 3)

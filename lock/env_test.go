@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// TestElapsedUsesFasterClock checks that the clock that advanced further counts. The monotonic
-// clock stops while the machine sleeps, and the wall clock can be set back.
+// TestElapsedUsesFasterClock checks that elapsed uses the clock that advanced further. The
+// monotonic clock stops while the machine sleeps, and the wall clock can be set back.
 func TestElapsedUsesFasterClock(t *testing.T) {
 	since := time.Now()
 	for _, c := range []struct {

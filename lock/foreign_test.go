@@ -18,7 +18,7 @@ func leaseText(changes ...string) string {
 	return strings.NewReplacer(changes...).Replace(text)
 }
 
-// invalidLeases are contents that must not be changed.
+// invalidLeases are contents that Pawl must not change.
 var invalidLeases = map[string]struct {
 	content string
 	kind    error

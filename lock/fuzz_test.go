@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// FuzzDecode checks that decode rejects contents that are not leases, and that a lease from any
-// source is encoded again unchanged and can be continued.
+// FuzzDecode checks that decode rejects contents that are not leases, and that a decoded lease can
+// be encoded again without a change and acquired again.
 func FuzzDecode(f *testing.F) {
 	for _, c := range invalidLeases {
 		f.Add([]byte(c.content))
@@ -68,8 +68,8 @@ func wantRoundTrip(t *testing.T, rec *Record) {
 	}
 }
 
-// FuzzLineage checks that foreign metadata break nothing: an update adds its id, keeps at most
-// maxIDs, lowers no fence, and recognizes its own id.
+// FuzzLineage checks updates of objects with arbitrary metadata. An update adds its id, keeps at
+// most maxIDs ids, never lowers the fence, and recognizes its own id.
 func FuzzLineage(f *testing.F) {
 	ids := strings.TrimSuffix(strings.Repeat("0123456789abcdef,", maxIDs), ",")
 	for _, seed := range [][3]string{

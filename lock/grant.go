@@ -12,7 +12,7 @@ type Lease struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	stop    context.CancelFunc
-	done    chan struct{} // is closed when the renewals have ended
+	done    chan struct{} // closed when the renewals have ended
 	token   int64
 	period  time.Duration // time from the start of a write to the end of the lease's context
 	release func(ctx context.Context, h *heldLease, lost error) error

@@ -29,7 +29,7 @@ func TestGoroutinesTakeTurns(t *testing.T) {
 			go func() {
 				l, err := m.Acquire(b.Context())
 				if err == nil {
-					order, tokens = append(order, i), append(tokens, l.Token()) // the lock guards them
+					order, tokens = append(order, i), append(tokens, l.Token()) // the lock guards both slices
 					sleep(time.Second)
 					err = errors.Join(l.Context().Err(), l.Release(b.Context()))
 				}
@@ -120,8 +120,8 @@ func TestHandOversAreBounded(t *testing.T) {
 	})
 }
 
-// TestRepeatedAcquireYieldsToOthers checks the same bound for one goroutine that acquires the lock
-// repeatedly.
+// TestRepeatedAcquireYieldsToOthers checks the bound of TestHandOversAreBounded for one goroutine
+// that acquires the lock repeatedly.
 func TestRepeatedAcquireYieldsToOthers(t *testing.T) {
 	for name, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
 		"Acquire": func(u *user) func(context.Context) (*Lease, error) { return u.mutex(Config{TTL: ttl}).Acquire },
@@ -177,7 +177,8 @@ func TestHandOverWhileYielding(t *testing.T) {
 	})
 }
 
-// TestSoleUserWaitsLittle checks that waiting for other processes costs a single user little time.
+// TestSoleUserWaitsLittle checks that a single user loses little time because it waits for other
+// processes.
 func TestSoleUserWaitsLittle(t *testing.T) {
 	for _, ttl := range []time.Duration{MinTTL, ttl, time.Minute} {
 		onBoth(t, func(b *bubble) {
@@ -196,7 +197,8 @@ func TestSoleUserWaitsLittle(t *testing.T) {
 	}
 }
 
-// TestCanceledAcquireDoesNotCountAsTenure checks that the next acquisition succeeds at once.
+// TestCanceledAcquireDoesNotCountAsTenure checks that after a canceled Acquire the next acquisition
+// succeeds immediately.
 func TestCanceledAcquireDoesNotCountAsTenure(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -215,8 +217,8 @@ func TestCanceledAcquireDoesNotCountAsTenure(t *testing.T) {
 	})
 }
 
-// TestCanceledTurnKeepsTenure cancels a turn that inherited the lock. The lock is released, and no
-// new tenure begins.
+// TestCanceledTurnKeepsTenure cancels a turn that inherited the lock. The process must release the
+// lock, and must not begin a new tenure.
 func TestCanceledTurnKeepsTenure(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -240,7 +242,8 @@ func TestCanceledTurnKeepsTenure(t *testing.T) {
 	})
 }
 
-// TestCanceledTurnReleasesLock checks that other processes can acquire the lock.
+// TestCanceledTurnReleasesLock checks that other processes can acquire the lock after a turn was
+// canceled.
 func TestCanceledTurnReleasesLock(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -252,7 +255,7 @@ func TestCanceledTurnReleasesLock(t *testing.T) {
 		_, err = m.TryAcquire(b.Context())
 		b.wantError(err, ErrHeld)
 
-		// The lock is handed to a goroutine that is canceled at the same moment.
+		// The lock is passed to a goroutine that is canceled at the same moment.
 		ctx, cancel := context.WithCancel(b.Context())
 		w := acquireInBackground(ctx, m.Acquire)
 		synctest.Wait()
@@ -284,8 +287,8 @@ func TestCanceledYieldReturnsHeldError(t *testing.T) {
 	})
 }
 
-// TestUnclearRenewalIsNotHandedOver checks that a lease with an unclear renewal is released
-// instead, because a canceled goroutine could not release it.
+// TestUnclearRenewalIsNotHandedOver checks that a process releases a lease whose renewal has an
+// unknown outcome. If it passed the lease on, a canceled goroutine could not release it.
 func TestUnclearRenewalIsNotHandedOver(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -312,8 +315,8 @@ func TestUnclearRenewalIsNotHandedOver(t *testing.T) {
 	})
 }
 
-// TestExpiredLeaseIsNotHandedOver checks that an expired lease is released at the store, which
-// reports the loss.
+// TestExpiredLeaseIsNotHandedOver checks that an expired lease is released with a request to the
+// store, and that Release reports the loss.
 func TestExpiredLeaseIsNotHandedOver(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
@@ -321,7 +324,7 @@ func TestExpiredLeaseIsNotHandedOver(t *testing.T) {
 		b.noError(err)
 		next := acquireInBackground(b.Context(), m.Acquire)
 		other := b.mustAcquire(b.mutex(Config{TTL: time.Minute}).Acquire(b.Context())) // after waiting for the TTL
-		m.tenure.since = time.Now()                                                    // so that the tenure is still short
+		m.tenure.since = time.Now()                                                    // so that the tenure has just begun
 		b.wantError(m.release(b.Context(), h, nil), ErrLost)
 		next.stillWaiting(b)
 		b.noError(other.Release(b.Context()))

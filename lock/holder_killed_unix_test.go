@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// killTTL leaves a second between the first write of a lease and its renewal: a process that is
-	// stopped in the middle of a write keeps the file locked.
+	// killTTL leaves a second between the first write of a lease and its renewal, because a process
+	// that is stopped in the middle of a write keeps the SQLite file locked.
 	killTTL = 3 * time.Second
 	// killMargin allows for a busy machine, and for the two seconds between two reads of a waiter.
 	killMargin = 4 * time.Second
@@ -98,7 +98,7 @@ func (o *holderProcess) line() string {
 	return o.output.Text()
 }
 
-// acquireAfter acquires the lock of a process that no longer answers.
+// acquireAfter acquires the lock of a process that no longer responds.
 func (o *holderProcess) acquireAfter(t *testing.T, path string) *lock.Lease {
 	t.Helper()
 	began := time.Now()

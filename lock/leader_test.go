@@ -61,8 +61,8 @@ func TestLead(t *testing.T) {
 		<-first.ctx.Done()
 		b.wantError(context.Cause(first.ctx), ErrLost)
 
-		// The leader's work ends, and the other candidate takes over. Lead returns the error of the
-		// work unchanged.
+		// The leader's work ends, and the other candidate becomes leader. Lead returns the error of
+		// the work unchanged.
 		why := errors.New("broken")
 		second.done <- why
 		third := <-terms
@@ -154,7 +154,7 @@ func (b *bubble) testOutage(kind error) {
 			return kind
 		}
 		u.calls.Next(buckettest.Put, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
-		if kind == bucket.ErrUnavailable { // which writes do not return
+		if kind == bucket.ErrUnavailable { // writes never return this error
 			u.calls.Next(buckettest.Get, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
 		}
 		ended = append(ended, b.candidate(ctx, who, u.mutex(Config{TTL: ttl}), terms))
@@ -193,7 +193,7 @@ func TestPanicReleasesLeadership(t *testing.T) {
 }
 
 // TestLeadEndsWithoutAnswers checks that a canceled Lead does not wait for a store that does not
-// answer.
+// respond.
 func TestLeadEndsWithoutAnswers(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

@@ -84,7 +84,8 @@ func TestLeaseEndsWhenWritesAreLost(t *testing.T) {
 	}
 }
 
-// TestLeaseEndsWhenRenewalFails checks renewals that are denied or get no answer.
+// TestLeaseEndsWhenRenewalFails checks that the lease ends if the store denies the renewals or does
+// not respond.
 func TestLeaseEndsWhenRenewalFails(t *testing.T) {
 	for kind, fault := range map[error]buckettest.Fault{
 		bucket.ErrDenied: buckettest.Answer(bucket.ErrDenied), bucket.ErrUnavailable: noAnswer,
@@ -106,7 +107,7 @@ func TestLeaseEndsWhenRenewalFails(t *testing.T) {
 	}
 }
 
-// suspendedClock is the clock of a machine that has slept: its timers stopped meanwhile.
+// suspendedClock is the clock of a machine that has slept. Its timers stopped during the sleep.
 type suspendedClock struct {
 	realClock
 	slept *atomic.Int64
@@ -253,7 +254,7 @@ func TestReleaseDuringRenewal(t *testing.T) {
 }
 
 // TestRenewalLandsDuringRead lets the first copy of a renewal land after a read that did not see
-// it, so that the second copy is refused. The lease must count from before that read.
+// it, so that the second copy is refused. The TTL of the lease must start before that read.
 func TestRenewalLandsDuringRead(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

@@ -31,8 +31,8 @@ func (s withoutETags) Put(ctx context.Context, ref event.Object, o bucket.Object
 	return etag, err
 }
 
-// TestReadsWithoutETags checks that nothing is written: a write conditioned on an empty ETag would
-// be unconditional.
+// TestReadsWithoutETags checks that nothing is written, because a write with an empty ETag as its
+// condition would be unconditional.
 func TestReadsWithoutETags(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.noError(b.mustAcquire(b.mutex(Config{}).Acquire(b.Context())).Release(b.Context()))
@@ -51,7 +51,7 @@ func TestReadsWithoutETags(t *testing.T) {
 	})
 }
 
-// TestWritesWithoutETags checks that a missing ETag of a write is replaced by that of a read.
+// TestWritesWithoutETags checks that a client reads the ETag if the response to a write has none.
 func TestWritesWithoutETags(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		m, err := Proved(withoutETags{b.store, false, true}, "b").Mutex("k", Config{TTL: ttl})

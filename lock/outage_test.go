@@ -24,7 +24,7 @@ func TestReleaseAfterContextEnds(t *testing.T) {
 	})
 }
 
-// TestFailingWritesTimeOut checks that writes are retried for a minute only, although reads work.
+// TestFailingWritesTimeOut checks that writes are retried for only a minute, even if reads succeed.
 func TestFailingWritesTimeOut(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -65,8 +65,8 @@ func TestUnchangedUpdateRaisesFence(t *testing.T) {
 	})
 }
 
-// TestAcquireReturnsStoreErrorAfterTimeout checks that the error names the store's error, not only
-// the canceled last call.
+// TestAcquireReturnsStoreErrorAfterTimeout checks that the returned error contains the error of the
+// store, and not only the cancellation of the last call.
 func TestAcquireReturnsStoreErrorAfterTimeout(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -127,8 +127,8 @@ func TestListingSlowerThanLease(t *testing.T) {
 	})
 }
 
-// TestCanceledPutReturnsHolder checks that the error names the last seen holder, although the wait
-// ended during the PUT.
+// TestCanceledPutReturnsHolder checks that the error names the last seen holder, even if the
+// context ended during the PUT.
 func TestCanceledPutReturnsHolder(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		l := b.mustAcquire(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// lossyRegisters does not answer every third write of a register. Every second one of these has
-// landed.
+// lossyRegisters loses the response to every third write of a register. Every second one of these
+// writes has landed.
 type lossyRegisters struct {
 	ledger.Registers
 	writes *atomic.Int64
@@ -35,8 +35,9 @@ func (s lossyRegisters) WriteRegister(ctx context.Context, name, version string,
 	return next, err
 }
 
-// TestRegisterFaults runs locks on registers of a SQLite and of a DynamoDB ledger. Lost answers
-// must not make an owner report its own lock as held, and the locks exclude.
+// TestRegisterFaults runs locks on registers of a SQLite and of a DynamoDB ledger. If responses are
+// lost, an owner must not report its own lock as held, and two owners must never hold the lock at
+// the same time.
 func TestRegisterFaults(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "pawl.db")

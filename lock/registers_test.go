@@ -17,7 +17,7 @@ import (
 )
 
 // storeRegisters are the registers of a ledger with the faults of a store: lost, late and doubled
-// requests and answers. Store errors without an equivalent in a ledger are unclear.
+// requests and answers. Errors of the store that a ledger does not have become ErrUnclear.
 type storeRegisters struct{ bucket.Store }
 
 var errLedger = errors.New("the ledger is not answering")
@@ -112,8 +112,8 @@ func TestOnRegisterRejectsInvalid(t *testing.T) {
 	}
 }
 
-// TestObserve checks that listings of the register watch the lease, also after this Mutex held it:
-// TryAcquire needs no second TTL.
+// TestObserve checks that a Mutex can watch a lease with listings of the register, even after it
+// held the lock itself. TryAcquire then need not wait for a second TTL.
 func TestObserve(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		all := &storeRegisters{b.store}
@@ -132,7 +132,7 @@ func TestObserve(t *testing.T) {
 			b.noError(err)
 			return left
 		}
-		l.stop() // its process dies
+		l.stop() // the process dies
 		const watched = defaultTTL + defaultTTL*clockTolerance/100
 		if left := observe(); left != watched {
 			b.Errorf("%v are left, want %v", left, watched)

@@ -38,7 +38,7 @@ func TestRequestsOfAMutex(t *testing.T) {
 		b.noError(err)
 		other.wantRequests("1 Get")
 		b.wantError(l.Release(b.Context()), ErrLost)
-		other.wantRequests("1 Get, 1 Put") // refused, and read again
+		other.wantRequests("1 Get, 1 Put") // the store refuses the write, and the process reads again
 
 		l = b.mustAcquire(m.Acquire(b.Context()))
 		u.wantRequests("1 Get, 2 Put") // the cached version is outdated

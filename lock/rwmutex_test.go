@@ -70,7 +70,7 @@ func TestExpiredReadersAndWritersAreReplaced(t *testing.T) {
 				w := acquireInBackground(b.Context(), func(ctx context.Context) (*Lease, error) { return c.acquire(m, ctx) })
 				l := w.wait(b)
 				b.wantDuration(w.after, ttl+ttl*clockTolerance/100, ttl+ttl*clockTolerance/100+2*time.Second)
-				// Its lease can no longer be renewed.
+				// The lease of the expired reader can no longer be renewed.
 				b.wantError(h.renew(b.Context(), ttl), ErrLost)
 				b.noError(l.Release(b.Context()))
 			})
@@ -173,8 +173,8 @@ func TestSuspendedReaderCannotRenew(t *testing.T) {
 	})
 }
 
-// TestWriterLeaseExpiresDuringListing checks that a slow writer does not hold the lock together
-// with another writer.
+// TestWriterLeaseExpiresDuringListing checks that a writer whose listing is slow never holds the
+// lock at the same time as another writer.
 func TestWriterLeaseExpiresDuringListing(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()

@@ -34,7 +34,7 @@ func TestKindsOnRealServers(t *testing.T) {
 					if now > limit {
 						t.Errorf("%d at a time, want at most %d", now, limit)
 					}
-					<-time.After(10 * time.Millisecond) // otherwise they would rarely overlap
+					<-time.After(10 * time.Millisecond) // otherwise the holders would rarely overlap
 					inside.Add(-weight)
 					if err := l.Release(context.WithoutCancel(t.Context())); err != nil {
 						t.Error(err)

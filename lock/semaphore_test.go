@@ -80,8 +80,7 @@ func TestExpiredSlotOfOtherLimit(t *testing.T) {
 	})
 }
 
-// TestConcurrentTryAcquire checks that all concurrent attempts succeed while there are enough
-// slots.
+// TestConcurrentTryAcquire checks that all concurrent attempts succeed if there are enough slots.
 func TestConcurrentTryAcquire(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		const users, n = 40, 100

@@ -139,7 +139,7 @@ func decodeText(content string) string {
 }
 
 // classify wrote=n2 [on=n1] [now=(n3,n2,n1)]: now is the stored nonce, followed by the earlier
-// ones. Without now, there is no object.
+// nonces. If now is absent, there is no object.
 func (s *transcript) classify(d *datadriven.TestData) string {
 	return classify(versionArg(d, "now"), versionArg(d, "on"), argText(d, "wrote", "")).String()
 }
@@ -153,9 +153,9 @@ func versionArg(d *datadriven.TestData, name string) version {
 }
 
 // classify-update wrote=x [on=(b,a)] [now=(x,b,a)]: on and now are the ids in the object's
-// metadata, newest first. The number of updates is that of the ids, or count and now-count. Without
-// ids, there is no object; foreign is an object that another program wrote. The ETag depends on the
-// ids.
+// metadata, newest first. The number of updates is the number of ids, unless count or now-count set
+// it. If there are no ids, there is no object. foreign is an object that another program wrote. The
+// ETag depends on the ids.
 func runClassifyUpdate(d *datadriven.TestData) (string, error) {
 	base, err := snapshotArg(d, "on", "count")
 	if err != nil {

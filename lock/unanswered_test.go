@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// TestUnansweredRequestIsRetried loses one request or its answer. The lease leaves time to read and
-// to send again, so that nothing is lost or left behind.
+// TestUnansweredRequestIsRetried loses one request or its response. The TTL leaves enough time to
+// read and to send again, so that the lease is not lost and no lease remains.
 func TestUnansweredRequestIsRetried(t *testing.T) {
 	landed := func(ctx context.Context, do func(context.Context) error) error {
 		_ = do(ctx) // the answer is lost
@@ -37,7 +37,8 @@ func TestUnansweredRequestIsRetried(t *testing.T) {
 	}
 }
 
-// TestSlowStore delays each write by the same time. If the time-out allows it, the lease is kept.
+// TestSlowStore delays each write by the same time. If the timeout exceeds the delay, the holder
+// keeps the lease.
 func TestSlowStore(t *testing.T) {
 	for _, c := range []struct{ ttl, takes time.Duration }{
 		{3 * time.Second, 1200 * time.Millisecond}, {4 * time.Second, 1500 * time.Millisecond},
@@ -62,7 +63,8 @@ func TestSlowStore(t *testing.T) {
 }
 
 // TestTakeoverDuringRelease checks that a lease that was valid when its release began counts as
-// released, even if a waiter took it over meanwhile. After a forced release, it counts as lost.
+// released, even if a waiter took over the lease in the meantime. After a forced release, the lease
+// counts as lost.
 func TestTakeoverDuringRelease(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		onBoth(t, func(b *bubble) {
@@ -75,7 +77,7 @@ func TestTakeoverDuringRelease(t *testing.T) {
 				b.noError(err)
 			}
 			u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
-				sleep(2 * ttl) // longer than the lease, which is renewed meanwhile
+				sleep(2 * ttl) // longer than the TTL, so that the lease is renewed
 				return do(context.WithoutCancel(ctx))
 			})
 			err := l.Release(b.Context())

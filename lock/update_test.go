@@ -88,7 +88,7 @@ func TestUpdateKeepsMetadata(t *testing.T) {
 			if diff := cmp.Diff(Content{Exists: true, Body: []byte("ab"), ContentType: "text/plain", Metadata: mine}, c); diff != "" {
 				b.Errorf("it sees (-want +got):\n%s", diff)
 			}
-			c.Body[0] = 'x' // the change may modify its argument
+			c.Body[0] = 'x' // a change function may modify its argument
 			c.Metadata["shape"] = "round"
 			delete(c.Metadata, "colour")
 			c.Metadata[metaFence] = "1" // ignored, because the name is Pawl's
@@ -197,8 +197,8 @@ func TestContendedUpdateFails(t *testing.T) {
 	})
 }
 
-// TestUpdateFindsItsID loses the answer of an update, and lets others update before it reads. Its
-// id is among the later ids.
+// TestUpdateFindsItsID loses the response to an update, and lets other users update the object
+// before the update reads it. The update finds its id behind the later ids.
 func TestUpdateFindsItsID(t *testing.T) {
 	for _, others := range []int{1, 5, maxIDs - 1} {
 		inBubble(t, func(b *bubble) {
@@ -214,7 +214,7 @@ func TestUpdateFindsItsID(t *testing.T) {
 	}
 }
 
-// landsBefore is a write that lands without an answer before more runs.
+// landsBefore lands a write, loses its response, and then calls more.
 func landsBefore(more func()) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		err := buckettest.Landed(ctx, do)
@@ -259,8 +259,8 @@ func TestUnsureUpdate(t *testing.T) {
 	}
 }
 
-// TestDeletedCreationIsRepeated checks that a deleted creation is repeated, because it looks like a
-// write that never landed.
+// TestDeletedCreationIsRepeated checks that an update is repeated if it created the object and the
+// object was then deleted, because the write looks as if it had never landed.
 func TestDeletedCreationIsRepeated(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -274,7 +274,7 @@ func TestDeletedCreationIsRepeated(t *testing.T) {
 	})
 }
 
-// lostAfter is a write that is lost after more has run.
+// lostAfter calls more and then loses the write.
 func lostAfter(more func()) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		more()
@@ -282,7 +282,7 @@ func lostAfter(more func()) buckettest.Fault {
 	}
 }
 
-// TestRefusedUpdateIsRetried checks that a refused update starts again, also if another program
+// TestRefusedUpdateIsRetried checks that a refused update starts again, even if another program
 // overwrote the object.
 func TestRefusedUpdateIsRetried(t *testing.T) {
 	inBubble(t, func(b *bubble) {
@@ -324,7 +324,8 @@ func TestUpdateReturnsPermanentError(t *testing.T) {
 	}
 }
 
-// TestUnansweredUpdateIsRetried checks that an unanswered update is sent again, and is not unsure.
+// TestUnansweredUpdateIsRetried checks that an unanswered update is sent again, and does not return
+// ErrUnsure.
 func TestUnansweredUpdateIsRetried(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "a", nil)
@@ -370,8 +371,8 @@ func TestUpdateTimesOut(t *testing.T) {
 	})
 }
 
-// TestSlowChangeReadsAgain checks that an update reads again before its write, because others may
-// have updated the object more often than ids are kept.
+// TestSlowChangeReadsAgain checks that an update reads again before its write, because other users
+// may have updated the object more often than the lineage has ids.
 func TestSlowChangeReadsAgain(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "", nil)
@@ -419,8 +420,8 @@ func TestUpdateSizeLimit(t *testing.T) {
 	})
 }
 
-// TestUpdateWithLargeMetadata checks that as many ids are kept as fit next to the user's metadata.
-// If too few fit, the update is refused before the write.
+// TestUpdateWithLargeMetadata checks that an update keeps as many ids as fit next to the user's
+// metadata. If too few fit, the update fails before the write.
 func TestUpdateWithLargeMetadata(t *testing.T) {
 	for _, c := range []struct{ own, ids int }{{0, maxIDs}, {900, maxIDs}, {1500, 25}, {1800, minIDs}, {1820, 0}, {3000, 0}} {
 		inBubble(t, func(b *bubble) {

@@ -127,8 +127,8 @@ type allKinds struct {
 	Skipped string                 `json:"-"`
 }
 
-// TestUpdateJSONMatchesEncodingJSON checks that the output of package encoding/json stays
-// unchanged.
+// TestUpdateJSONMatchesEncodingJSON checks that the output of package encoding/json remains
+// unchanged in an update.
 func TestUpdateJSONMatchesEncodingJSON(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		before := allKinds{

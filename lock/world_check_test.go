@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
-// Invariants of every world:
+// Invariants of every simulated world:
 //
 //	L1  when a process acquires or renews a lock, no other holder's lease is valid; for a
 //	    semaphore or a shared lock, at most as many as permitted
@@ -21,7 +21,7 @@ import (
 //	    reported as not written was not applied, and no update was applied twice
 //	L7  the updates have an order in which each saw all earlier ones
 
-// holding is a lease from the view of its holder.
+// holding is a lease as its holder knows it.
 type holding struct {
 	proc  *proc
 	lease *heldLease
@@ -29,8 +29,8 @@ type holding struct {
 	over  bool // released, lost or abandoned
 }
 
-// excludes reports whether only one of the two may hold the lock. The limit of a semaphore is
-// checked separately.
+// excludes reports whether the two holdings must not overlap. The limit of a semaphore is checked
+// separately.
 func (b *holding) excludes(other *holding) bool {
 	return b.proc.plan.kind != semaphores && !(b.reads && other.reads)
 }
@@ -48,7 +48,7 @@ func (b *holding) key() string {
 	return b.lease.ref.Key
 }
 
-// disturbed reports whether an operator or a deletion ended the exclusion.
+// disturbed reports whether an operator or a deletion ended the exclusion for this holding.
 func (b *holding) disturbed() bool {
 	return b.lease.at.rec.Token <= b.proc.simulation.disturbed[b.key()]
 }
@@ -143,8 +143,8 @@ func (w *simulation) checkUpdates() {
 	}
 }
 
-// acquireTimeout bounds the time to acquire the lock without faults, on a correct clock. An
-// abandoned writer and then an abandoned reader are watched for a TTL each.
+// acquireTimeout is the maximum time to acquire the lock without faults, on a correct clock. A
+// process may have to watch an abandoned writer and then an abandoned reader for a TTL each.
 func (p *plan) acquireTimeout() time.Duration {
 	return 2*p.ttl + 20*time.Second
 }

@@ -147,7 +147,7 @@ func (l *simLock) contend(t *thread) {
 func (t *thread) checkRefusal(err error) {
 	t.Tracef("process %d: %v", t.id, err)
 	var held *HeldError
-	mates := t.plan.sharing && (t.plan.kind == shared || t.plan.kind == semaphores) // they ask at the same time
+	mates := t.plan.sharing && (t.plan.kind == shared || t.plan.kind == semaphores) // two coroutines of a process contend at the same time
 	if !mates && errors.As(err, &held) && held.Record.Owner == fmt.Sprintf("process %d", t.id) {
 		t.Violatef("L3", "process %d gets: %v", t.id, err)
 	}

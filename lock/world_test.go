@@ -10,8 +10,9 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// simulation is a simulated world: processes with their own clocks, one object store, and a faulty
-// network between them. All choices come from one tape. Only one coroutine runs at a time.
+// simulation is a simulated world. It has processes with their own clocks, one object store, and a
+// faulty network between them. All random choices come from one tape. Only one coroutine runs at a
+// time.
 type simulation struct {
 	*simkit.World
 	threads *threads
@@ -21,7 +22,7 @@ type simulation struct {
 	objects    map[string]*storedObject
 	procs      []*proc
 	beliefs    []*holding
-	disturbed  map[string]int64 // by key: holders with a token up to this were disturbed
+	disturbed  map[string]int64 // by key; holders with a token up to this value were disturbed
 	updated    int
 	outcomes   map[string]bool      // known outcomes of updates
 	unresolved map[string]updateTry // updates with an unknown outcome
@@ -33,7 +34,7 @@ type plan struct {
 	ttl      time.Duration
 	procs    int
 	sharing  bool // two coroutines of each process share its lock
-	faults   int  // of requests
+	faults   int  // chance of a fault per request
 	freezes  int
 	crashes  int
 	skewed   bool
@@ -68,7 +69,7 @@ func drawPlan(t *simkit.Tape) plan {
 	return p
 }
 
-// maxSteps ends worlds that do not end, which violates L5.
+// maxSteps is the maximum number of steps of a world. A world that exceeds it violates L5.
 const maxSteps = 20_000
 
 // run runs all events.
@@ -81,7 +82,7 @@ func (w *simulation) run() {
 	}
 }
 
-// proc is a process: a clock, and coroutines that pause together.
+// proc is a process. It has a clock, and coroutines that pause together.
 type proc struct {
 	*simulation
 	id     int

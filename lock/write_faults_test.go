@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// landsThenRefused lands, and is answered by a refusal. The refusal is that of a second copy, which
-// an SDK or a proxy has sent.
+// landsThenRefused lands a write and returns a refusal, like the refusal of a second copy that an
+// SDK or a proxy has sent.
 func landsThenRefused(kind error) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		if err := do(ctx); err != nil {
@@ -35,8 +35,8 @@ var writeFaults = map[string]buckettest.Fault{
 	"412 for nothing":         buckettest.Answer(bucket.ErrPrecondition),
 }
 
-// TestFaultyWrites injects each fault into each write of a lease and of an update. No process is
-// refused because of its own write, and no update is lost or applied twice.
+// TestFaultyWrites injects each fault into each write of a lease and of an update. The store
+// refuses no process because of its own write, and no update is lost or applied twice.
 func TestFaultyWrites(t *testing.T) {
 	for name, fault := range writeFaults {
 		for kind, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
@@ -79,8 +79,8 @@ func TestFaultyWrites(t *testing.T) {
 	}
 }
 
-// TestCanceledAcquireReleasesLateWrite cancels an acquisition whose write lands. The lock must not
-// stay held.
+// TestCanceledAcquireReleasesLateWrite cancels an acquisition whose write lands. The lock must be
+// free afterwards.
 func TestCanceledAcquireReleasesLateWrite(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -92,7 +92,7 @@ func TestCanceledAcquireReleasesLateWrite(t *testing.T) {
 		})
 		_, err := u.mutex(Config{TTL: ttl}).Acquire(ctx)
 		b.wantError(err, context.Canceled)
-		u.wantRequests("3 Get, 2 Put") // one read fails, a second one finds the lease, and a write releases it
+		u.wantRequests("3 Get, 2 Put") // one read fails, a second read finds the lease, and a write releases it
 		if rec, err := u.bucket.Show(b.Context(), "k"); err != nil || rec.State != Released {
 			b.Errorf("left behind: %+v, %v", rec, err)
 		}
@@ -195,8 +195,8 @@ func TestHeldErrorText(t *testing.T) {
 	}
 }
 
-// TestRenewalsStopAfterLoss checks that a lost lease is not renewed. A lease that is not released
-// would be renewed without end.
+// TestRenewalsStopAfterLoss checks that a lease is not renewed after its loss, even if it is never
+// released.
 func TestRenewalsStopAfterLoss(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

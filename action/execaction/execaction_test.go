@@ -65,8 +65,8 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// TestOutages checks that an exit status is an outage if five objects meet it, unless it means
-// that the input is wrong.
+// TestOutages checks that an exit status is an outage if it occurs for five objects, unless the
+// status means that the input is invalid.
 func TestOutages(t *testing.T) {
 	for script, c := range map[string]struct {
 		cause string
@@ -151,7 +151,7 @@ func TestTruncatedInputFailsTheAttempt(t *testing.T) {
 	if _, err := os.Stat(whole); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the command read the end of its input (%v)", err)
 	}
-	// A command that exits with 0 after SIGTERM does not succeed either.
+	// A command that exits with 0 after SIGTERM also does not succeed.
 	err = shell(t, "trap 'exit 0' TERM; cat; :", iotest.ErrReader(reset), io.Discard).execute(t.Context())
 	if !errors.Is(err, reset) {
 		t.Errorf("error %v, want the store's", err)

@@ -17,8 +17,8 @@ import (
 )
 
 // rawTransport parses fixed bytes as the response. It limits headers like the client's transport
-// does. It avoids that transport's goroutines, so that equal inputs take equal paths through the
-// code and the fuzzer finds faults instead of scheduling differences.
+// does. It avoids that transport's goroutines, so that the same input always takes the same path
+// through the code. Otherwise the fuzzer would find scheduling differences instead of faults.
 type rawTransport struct {
 	answer []byte
 	header int64
@@ -26,7 +26,7 @@ type rawTransport struct {
 	status int // 0 if the response cannot be parsed
 }
 
-// counted counts the bytes read of a response, and those that may still be read.
+// counted counts the bytes that were read of a response, and the bytes that may still be read.
 type counted struct {
 	*bytes.Reader
 	read, remaining int64
@@ -51,9 +51,9 @@ func (s *rawTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// maxRead is the maximum number of bytes read of a response besides its headers: net/http
-// tolerates some overhead for each byte of a chunked body (2 lines, 16 spare bytes, and 16 KiB in
-// total), and reads ahead.
+// maxRead is the maximum number of bytes read of a response in addition to its headers. net/http
+// reads ahead, and tolerates some overhead for each byte of a chunked body (2 lines, 16 spare
+// bytes, and 16 KiB in total).
 const maxRead = 24*maxBody + 16<<10 + 4<<10
 
 // FuzzAnswer checks that every response leads to the documented result, with a printable error.

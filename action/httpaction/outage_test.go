@@ -14,16 +14,16 @@ import (
 	"github.com/pawlhq/pawl/action/internal/actiontest"
 )
 
-// TestOutages checks which failures are an outage of this machine or of the service. An object
-// that meets an outage of this machine ten times is still processed, because the attempts are not
-// counted. After any other failure it is dead.
+// TestOutages checks which failures are an outage of this machine or of the service. If an outage
+// of this machine occurs ten times for an object, Pawl still processes the object, because it does
+// not count these attempts. After ten other failures the object is dead.
 func TestOutages(t *testing.T) {
 	const machine = "machine"
 	for name, c := range map[string]struct {
 		dial   error
 		code   int
 		cause  string
-		shared int // number of objects that must meet the failure
+		shared int // number of objects for which the failure must occur
 	}{
 		"descriptors":             {dial: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}, cause: machine},
 		"no name server":          {dial: &net.DNSError{Err: "server misbehaving", Name: "load.example", IsTemporary: true}, cause: machine},
@@ -62,7 +62,7 @@ func TestOutages(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			// A machine without a name server cannot reach the service either.
+			// A machine without a name server also cannot reach the service.
 			for _, cause := range []string{"unreachable", "gateway"} {
 				want := 0
 				if cause == c.cause {

@@ -39,7 +39,7 @@ func (b *loadTest) exec(sql string) {
 }
 
 // A failure that the file may cause counts as an attempt; otherwise Pawl would retry the file
-// forever. If another file may resolve it, the failure is not permanent.
+// forever. If another file may remove the cause, the failure is not permanent.
 func testFailuresOfFileOrDatabase(t *testing.T, b *loadTest) {
 	b.exec(` CREATE INDEX ON exports (name); CREATE UNIQUE INDEX ON exports (n);
 		CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -61,7 +61,8 @@ func testFailuresOfFileOrDatabase(t *testing.T, b *loadTest) {
 		{"name\nunknown\n", `line 2: no such customer`},
 		{"name\nslow\n", `line 2: canceling statement`},
 		{"name\n" + string(incompressible) + "\n", `index row size`},
-		// Differs from the body of the previous subtest: equal bodies within one second are one version.
+		// This body differs from the body of the previous subtest, because equal bodies within one
+		// second are one version.
 		{"n,name\n1,twice\n", `line 2: duplicate key value violates unique constraint`},
 	} {
 		row := b.put("x", []byte(tc.body))

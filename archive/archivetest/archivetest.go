@@ -1,5 +1,5 @@
-// Package archivetest has the conformance suite for an [archive.Stream], and a stream in memory
-// for tests that inject faults.
+// Package archivetest contains the conformance suite for an [archive.Stream], and a stream in
+// memory for tests that inject faults.
 package archivetest
 
 import (
@@ -93,7 +93,6 @@ func (s *suite) open() (ids []string) {
 	return ids
 }
 
-// fill puts n records into a shard. Every third one is an aggregate.
 func (s *suite) fill(shard string, n int) (numbers []archive.Number) {
 	s.Helper()
 	for i := range n {
@@ -252,7 +251,7 @@ func (s *suite) goneAtStart() {
 	}
 }
 
-// goneWhileReading checks that a reader does not skip records that expired while it had no
+// goneWhileReading checks that a reader does not skip records that expired while it had no read
 // position.
 func (s *suite) goneWhileReading() {
 	shard := s.open()[0]
@@ -265,7 +264,7 @@ func (s *suite) goneWhileReading() {
 	s.checkGone(r)
 }
 
-// goneInClosedShard checks the same in a shard without remaining records.
+// goneInClosedShard checks the same as goneWhileReading in a shard without remaining records.
 func (s *suite) goneInClosedShard() {
 	shard := s.open()[0]
 	r := s.reader(shard, archive.Position{})
@@ -309,8 +308,8 @@ func (s *suite) merge() {
 	s.checkReshard(parents, 1, before)
 }
 
-// checkReshard checks shards after a split or a merge. The first parent contains the records
-// before.
+// checkReshard checks shards after a split or a merge. The first parent contains the records from
+// before the split or merge.
 func (s *suite) checkReshard(parents []string, children int, before []archive.Number) {
 	all, err := s.s.Shards(s.Context())
 	s.must(err)

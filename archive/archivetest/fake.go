@@ -16,17 +16,17 @@ import (
 // Fake is a stream in memory, and its Producer. The zero Fake has no shards. Its retention is a
 // day.
 type Fake struct {
-	// Delay is the duration of each request. PageSize is the maximum number of records in a
-	// page, 100 if it is 0. Set both before the first request.
+	// Delay is the duration of each request. PageSize is the maximum number of records in a page;
+	// zero means 100. Set both before the first request.
 	Delay    time.Duration
 	PageSize int
 
 	mu        sync.Mutex
 	shards    []*fakeShard
 	created   time.Time
-	number    int // the newest
+	number    int // number of the newest record
 	places    int // read positions below this one have expired
-	throttled int // requests left to throttle
+	throttled int // number of further requests that are throttled
 	deleted   bool
 }
 

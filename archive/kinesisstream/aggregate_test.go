@@ -45,7 +45,7 @@ func TestAggregate(t *testing.T) {
 	}
 }
 
-// TestPlain checks that other data is one user record.
+// TestPlain checks that data which is not an aggregate is one user record.
 func TestPlain(t *testing.T) {
 	whole := archivetest.Aggregate(archive.UserRecord{PartitionKey: "k", Data: []byte("x")})
 	broken := slices.Clone(whole)

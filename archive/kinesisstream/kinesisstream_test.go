@@ -203,7 +203,7 @@ func TestThrottledForHalfAMinute(t *testing.T) {
 	})
 }
 
-// TestAnchor checks the position of a new iterator, and that the record there must come first,
+// TestAnchor checks the position of a new iterator. The record at this position must come first,
 // even after empty pages.
 func TestAnchor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -238,8 +238,8 @@ func TestAnchor(t *testing.T) {
 	})
 }
 
-// TestAnchorAtTheEnd checks that an empty, closed shard whose anchor has expired does not count
-// as read to its end.
+// TestAnchorAtTheEnd checks that an empty, closed shard whose anchor has expired does not count as
+// completely read.
 func TestAnchorAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const end = `{"Records":[],"MillisBehindLatest":0}`
@@ -259,8 +259,7 @@ func TestAnchorAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestAnchorWithoutASuccessor checks that the reader gives up if neither the expected record
-// nor another one comes.
+// TestAnchorWithoutASuccessor checks that the reader returns ErrGone if no record comes.
 func TestAnchorWithoutASuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := reads(t, behind, atTip, atTip, behind, behind, atTip)

@@ -130,8 +130,8 @@ func (p *producer) Expire() {
 	p.faults.age++
 }
 
-// faults is a transport that adds what neither server can do: throttling, and expiry of records
-// and iterators.
+// faults is a transport that adds throttling, and the expiry of records and iterators, which
+// neither server supports.
 type faults struct {
 	mu        sync.Mutex
 	throttled int

@@ -1,5 +1,5 @@
-// Package buckettest has the conformance suite for a [bucket.Store]: a driver's test calls
-// [Run]. [Faults] is a store with injected faults.
+// Package buckettest contains the conformance suite for a [bucket.Store]. The test of a driver
+// calls [Run]. [Faults] is a store with injected faults.
 package buckettest
 
 import (
@@ -18,17 +18,17 @@ type Harness struct {
 	Store  bucket.Store
 	Bucket string // an empty bucket for one test
 
-	// Versioned is a second empty bucket, with versioning. Empty if the store has no
-	// versioning.
+	// Versioned is the name of a second empty bucket, which has versioning. It is empty if the
+	// store has no versioning.
 	Versioned string
-	// Denied is the same store with credentials that it rejects. Nil if it accepts all
+	// Denied is the same store with credentials that it rejects. It is nil if the store accepts all
 	// credentials.
 	Denied bucket.Store
 	// DeleteConditions is set if Delete honours IfMatch.
 	DeleteConditions bool
-	// DeleteAtomic is set if Delete honours IfMatch during concurrent writes.
+	// DeleteAtomic is set if Delete also honours IfMatch during concurrent writes.
 	DeleteAtomic bool
-	// CopyConditions has the methods of a bucket.Copier that honour conditions.
+	// CopyConditions contains the methods of a bucket.Copier that honour conditions.
 	CopyConditions bucket.CopyMethod
 	// LosesRemovals is set if a Put may succeed although the object was deleted after its
 	// condition was checked.
@@ -43,14 +43,14 @@ type Harness struct {
 	MergesMetadata bool
 	// LosesHeaders is set if the store keeps only some Headers.
 	LosesHeaders bool
-	// ListsBytes is set if List returns keys that XML cannot represent unchanged: with control
-	// characters, or not UTF-8.
+	// ListsBytes is set if List returns a key unchanged even if XML cannot represent it, because it
+	// has control characters or is not UTF-8.
 	ListsBytes bool
-	// Alias returns the key under which the store stores a key, if it treats some keys as
-	// equal. Nil if all keys are different.
+	// Alias returns the key under which the store stores a key, if it treats some keys as equal. It
+	// is nil if the store treats no keys as equal.
 	Alias func(key string) string
-	// InProcess is set if the store keeps its data in the test's memory. The memory of the
-	// driver cannot be measured then.
+	// InProcess is set if the store keeps its data in the test's memory. In that case the suite
+	// cannot measure the memory of the driver.
 	InProcess bool
 }
 

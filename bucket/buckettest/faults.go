@@ -45,7 +45,7 @@ func NewFaults(below bucket.Store) *Faults {
 	return &Faults{below: below, next: map[Op][]Fault{}, calls: map[Op]int{}}
 }
 
-// Next appends faults for the next calls of op, one each. Further calls have no fault.
+// Next appends faults, one for each of the next calls of op. Later calls have no fault.
 func (f *Faults) Next(op Op, faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,7 +70,7 @@ func (f *Faults) call(ctx context.Context, op Op, do func(context.Context) error
 	return fault(ctx, do)
 }
 
-// Pass is no fault.
+// Pass performs the call without a fault.
 func Pass(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
 
 // Landed performs the write and returns a timeout.
@@ -110,8 +110,8 @@ func Late(land *func() error) Fault {
 	}
 }
 
-// Hold closes reached, and performs the call when release is closed. It fails if the context
-// ends first.
+// Hold closes reached, and performs the call when release is closed. If the context ends first, it
+// returns an error.
 func Hold(reached chan<- struct{}, release <-chan struct{}) Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		close(reached)
@@ -195,7 +195,7 @@ func (f *Faults) Delete(ctx context.Context, ref event.Object, c bucket.Conditio
 	return f.call(ctx, Delete, func(ctx context.Context) error { return f.below.Delete(ctx, ref, c) })
 }
 
-// List implements [bucket.Store]. Faults apply to its start.
+// List implements [bucket.Store]. A fault can only replace the start of the listing.
 func (f *Faults) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		if err := f.call(ctx, List, func(context.Context) error { return nil }); err != nil {

@@ -11,7 +11,7 @@ var headerTests = map[string]func(*testing.T, Harness){
 	"headers": testHeaders, "headers/unsendable": testUnsendable,
 }
 
-// testHeaders writes an object with headers, and replaces it by one without.
+// testHeaders writes an object with headers, and replaces it by an object without headers.
 func testHeaders(t *testing.T, h Harness) {
 	all := bucket.Headers{
 		CacheControl: "max-age=60", ContentDisposition: `attachment; filename="a.json"`,

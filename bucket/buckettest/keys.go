@@ -25,7 +25,8 @@ var plainKeys = []string{
 	"lo", "LO", "x.", ".hidden", "...", "un_der-score",
 }
 
-// awkwardKeys are keys that a store may reject, but must not confuse.
+// awkwardKeys are keys that a store may reject. If it accepts two of them, it must not treat them
+// as the same key.
 var awkwardKeys = []string{
 	"..", ".", "../up", "../../../../etc/pawl", "d/../e", "d/./e", "d/e/..", "d/e",
 	"/lead", "//lead", "lead", "trail", "trail/", "two//slashes", "two/slashes", "/",

@@ -18,10 +18,10 @@ import (
 	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
-// An output behaves like a register: a pin reads it, and a publish replaces the pinned content,
-// or fails because the content has changed. Several writers do this concurrently with one
-// object. Requests are lost, repeated and late, and sometimes another program deletes the
-// object. The calls must still be linearizable, with these meanings of the results:
+// An output behaves like a register. A pin reads it, and a publish replaces the pinned content, or
+// fails because the content has changed. In this test, several writers pin and publish one object
+// concurrently. Requests are lost, repeated and late, and sometimes another program deletes the
+// object. The calls must still be linearizable if the results have these meanings:
 //
 //	nil                            it took effect once
 //	ErrOutputChanged, and sure     the pinned content had changed; it had no effect
@@ -73,7 +73,7 @@ type writer struct {
 
 	made    int            // number of values so far
 	doubled int            // requests of this change that were sent twice
-	late    []func() error // requests that have not arrived
+	late    []func() error // requests that have not arrived yet
 }
 
 func newWriter(id int, h Harness, key string, seed uint64, history *linearizable.History) *writer {
@@ -218,7 +218,7 @@ func (w *writer) changed(from, to time.Duration, pinned, next string, sent int, 
 		loose += sent
 	}
 	if err == nil && next != "" && !r.Sure {
-		loose-- // one of them has landed
+		loose-- // one of the requests has landed
 	}
 	for range loose {
 		w.add(from, to, linearizable.Unknown(pinned, next))

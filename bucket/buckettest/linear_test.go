@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
-// disorderly has stores that each violate one rule, at least sometimes.
+// disorderly contains stores. Each of them violates one rule, at least sometimes.
 var disorderly = map[string]func(bucket.Store) bucket.Store{
 	"ignores If-Match on PUT":      putting(ignoreMatch),
 	"ignores If-None-Match on PUT": putting(ignoreAbsent),
@@ -128,8 +128,8 @@ func (d deleter) Delete(ctx context.Context, ref event.Object, _ bucket.Conditio
 	return d.Store.Delete(ctx, ref, bucket.Condition{})
 }
 
-// headed changes the result of every fourth Head. show gets this result, and the one before the
-// last Put.
+// headed changes the result of every fourth Head. show gets this result, and the result from before
+// the last Put.
 type headed struct {
 	bucket.Store
 	show func(now, old bucket.Info) bucket.Info

@@ -70,7 +70,7 @@ func testListInfo(t *testing.T, h Harness) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The time of HEAD has whole seconds, that of a listing may be finer.
+		// The time in a HEAD response has whole seconds. The time in a listing may have fractions.
 		if d := info.ModTime.Sub(head.ModTime).Abs(); d >= 1e9 {
 			t.Errorf("ModTime %v, and %v by Head", info.ModTime, head.ModTime)
 		}

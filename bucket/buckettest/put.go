@@ -68,8 +68,8 @@ func testIfMatchMissing(t *testing.T, h Harness) {
 	h.wantAbsent(t, "k")
 }
 
-// testSameBytes shows the limit of IfMatch: the ETag depends only on the content, so an
-// overwrite with the same content is not detected.
+// testSameBytes shows the limit of IfMatch. The ETag depends only on the content, so IfMatch does
+// not detect an overwrite with the same content.
 func testSameBytes(t *testing.T, h Harness) {
 	first := h.put(t, "k", "same")
 	o := object("same")
@@ -122,7 +122,7 @@ func testBrokenBody(t *testing.T, h Harness) {
 			key := fmt.Sprint(name, size)
 			_, err := h.Store.Put(t.Context(), h.ref(key), bucket.Object{Body: body, Size: size}, bucket.Condition{})
 			if err == nil && h.InProcess && name == "file" {
-				continue // a store that reads the body once has the whole content
+				continue // a store that reads the body only once gets the whole content
 			}
 			wantError(t, "Put of a broken "+name, err, bucket.ErrUnclear)
 			if !errors.Is(err, broken) {

@@ -18,8 +18,8 @@ var streamTests = map[string]func(*testing.T, Harness){
 
 const (
 	streamSize = 20 << 20
-	// streamMemory is the memory that a driver may allocate while it streams 20 MiB: buffers,
-	// but not the body.
+	// streamMemory is the memory that a driver may allocate while it streams 20 MiB. It permits
+	// buffers, but not the whole body.
 	streamMemory = 5 << 20
 )
 

@@ -41,7 +41,7 @@ func TestStoreTime(t *testing.T) {
 }
 
 // TestSignedWithStoreTime checks that real stores accept requests which are signed with the
-// estimate, whatever the caller's clock shows.
+// estimate, even if the caller's clock is wrong.
 func TestSignedWithStoreTime(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		store := open(t, srv, srv.SecretKey)

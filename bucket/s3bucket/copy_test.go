@@ -90,7 +90,7 @@ func TestCopyAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		status        int
 		code          string
-		whole, ifThat error // with IfAbsent, with IfMatch
+		whole, ifThat error // kinds of the errors with IfAbsent and with IfMatch
 		begin, part   error
 	}{
 		{404, "NoSuchKey", bucket.ErrPrecondition, bucket.ErrPrecondition, bucket.ErrPrecondition, bucket.ErrPrecondition},
@@ -101,7 +101,7 @@ func TestCopyAnswers(t *testing.T) {
 		{403, "AccessDenied", bucket.ErrDenied, bucket.ErrDenied, bucket.ErrDenied, bucket.ErrDenied},
 		{501, "NotImplemented", bucket.ErrInvalid, bucket.ErrInvalid, bucket.ErrInvalid, bucket.ErrInvalid},
 		{503, "SlowDown", bucket.ErrUnclear, bucket.ErrUnclear, bucket.ErrUnavailable, bucket.ErrUnavailable},
-		// S3 may send status 200 before it has finished, and then an error.
+		// S3 may send status 200 before it has finished the copy, and then send an error.
 		{200, "InternalError", bucket.ErrUnclear, bucket.ErrUnclear, bucket.ErrUnavailable, bucket.ErrUnavailable},
 	} {
 		t.Run(fmt.Sprint(tc.status, tc.code), func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 type hostile struct {
 	answer   []byte
 	requests int
-	status   int // status of the last parsed response
+	status   int // status of the last response that was parsed
 }
 
 func (h *hostile) Do(r *http.Request) (*http.Response, error) {
@@ -35,8 +35,8 @@ func (h *hostile) Do(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// FuzzAnswers checks that every call has a valid result for any response: a success that
-// matches the status, or an error of exactly one kind.
+// FuzzAnswers checks that every call has a valid result for any response. The result must be a
+// success that matches the status, or an error of exactly one kind.
 func FuzzAnswers(f *testing.F) {
 	f.Setenv("AWS_MAX_ATTEMPTS", "1") // retries of a read take seconds
 	seeds := 0

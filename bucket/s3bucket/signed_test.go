@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestPutSigned checks that real stores reject a request which starts too late, and that its
+// TestPutSigned checks that real stores reject a request that starts after its expiry, and that its
 // condition and metadata are applied.
 func TestPutSigned(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {

@@ -29,7 +29,7 @@ func sentBy(t *testing.T, c doing) *s3bucket.Store {
 	return s
 }
 
-// TestASilentRead checks that a read without a response is given up after firstByteTimeout.
+// TestASilentRead checks that a read fails after firstByteTimeout if no response arrives.
 func TestASilentRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sentBy(t, func(r *http.Request) (*http.Response, error) {

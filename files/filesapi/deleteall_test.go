@@ -38,8 +38,8 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// TestOpenUploads checks the limit of open uploads. Deleting an upload does not make room,
-// because its URL may still be in use. Completing an upload does.
+// TestOpenUploads checks the limit of open uploads. A deleted upload still counts, because its URL
+// may still be in use. A completed upload does not count.
 func TestOpenUploads(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) {
 		c.Files.Limit = func(string) files.Usage { return files.Usage{Bytes: 1 << 20, Open: 2} }

@@ -270,8 +270,8 @@ func (x *testAPI) wantList(token string, want ...string) {
 	}
 }
 
-// testOtherEntities checks that the response to a file of another entity is byte for byte the
-// same as to a missing file.
+// testOtherEntities checks that the response for a file of another entity is byte for byte the same
+// as for a missing file.
 func testOtherEntities(t *testing.T) {
 	x := serve(t, nil)
 	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")
@@ -335,7 +335,7 @@ func testTokens(t *testing.T) {
 		})
 	}
 	x.want(http.StatusOK, token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.ExpirationKey, time.Now().Add(-30*time.Second)) }),
-		"GET", "/v1/entities/e/files", nil) // within the clock skew
+		"GET", "/v1/entities/e/files", nil) // the times are within the clock skew
 	if strings.Contains(x.log.String(), token(t, "read:*")[:30]) {
 		t.Error("a token stands in the log")
 	}

@@ -128,9 +128,10 @@ var byID = []struct{ method, path, query string }{
 	{"POST", "/v1/files/%/undelete", `mutation { undelete(fileId: "%") { fileId } }`},
 }
 
-// testQueries checks that the service makes the same calls, and returns the same response, for
-// a foreign file in any state as for a missing file. It makes no calls for a foreign entity.
-// Therefore response times reveal nothing either.
+// testQueries checks that the service makes the same calls, and returns the same response, for a
+// missing file and for a file in any state that the subject may not access. It makes no calls for
+// an entity that the subject may not access. Therefore response times do not reveal whether a file
+// exists.
 func testQueries(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 1, 1000 })
 	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")
@@ -302,9 +303,9 @@ func testStreams(t *testing.T) {
 	}
 }
 
-// testSpool checks that the uploads of four subjects do not block a fifth subject, that
-// buffered files have no names if the system permits that, and that a body above the quota is
-// not read.
+// testSpool checks that the uploads of four subjects do not block a fifth subject, and that a body
+// above the quota is not read. It also checks that buffered files have no names if the system
+// permits that.
 func testSpool(t *testing.T) {
 	dir := t.TempDir()
 	x := serve(t, func(c *filesapi.Config) {
@@ -413,7 +414,8 @@ func (s *stalledBody) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// testScopes checks that a read scope never permits a write, by any method or spelling.
+// testScopes checks that a read scope never permits a write, with any method, or with any spelling
+// of the scope.
 func testScopes(t *testing.T) {
 	x := serve(t, nil)
 	all, reader, writer := token(t, "read:* write:*"), token(t, "read:e"), token(t, "write:e")

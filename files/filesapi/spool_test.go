@@ -87,9 +87,9 @@ func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *ht
 	}
 }
 
-// TestSpoolSharesPerSubject checks that the small files of a subject pass, no matter how many
-// other subjects use their whole share. With at most eight other subjects, its largest file
-// passes as well.
+// TestSpoolSharesPerSubject checks that the service accepts the small files of a subject even if
+// many other subjects use their whole share. With at most eight other subjects, it also accepts a
+// file of the maximum size.
 func TestSpoolSharesPerSubject(t *testing.T) {
 	for _, subjects := range []int{1, 4, 8, 40} {
 		t.Run(fmt.Sprint(subjects), func(t *testing.T) {

@@ -191,8 +191,8 @@ func TestExpiredMultipartUploadIsAborted(t *testing.T) {
 	})
 }
 
-// crashingObjects is a bucket whose service crashes when it starts a multipart upload: before
-// the store creates it, or before the row gets its ID.
+// crashingObjects is a bucket whose service crashes when it starts a multipart upload. It crashes
+// before the store creates the upload, or before the row gets the upload's ID.
 type crashingObjects struct {
 	files.Objects
 	begun bool
@@ -269,8 +269,8 @@ func TestStoreRejectsOtherParts(t *testing.T) {
 	})
 }
 
-// TestStoreWithoutCompositeSHA256 checks that a store without composite SHA-256s is rejected
-// when an upload starts, or at the latest when it is completed.
+// TestStoreWithoutCompositeSHA256 checks that a store without composite SHA-256s is rejected when
+// an upload starts, or when it is completed.
 func TestStoreWithoutCompositeSHA256(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		const says = "the store keeps no SHA-256 of multipart uploads"

@@ -74,8 +74,8 @@ func (l *listing) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestListingDuringProbe checks that listings of the bucket succeed at any time during a probe,
-// so that a killed probe leaves nothing that breaks them.
+// TestListingDuringProbe checks that listings of the bucket succeed at any time during a probe. A
+// killed probe therefore leaves no object that breaks listings.
 func TestListingDuringProbe(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -211,8 +211,8 @@ func TestUnsuitableStores(t *testing.T) {
 	}
 }
 
-// TestStatOnUnsuitableStore checks that files do not expire because the store shows no SHA-256,
-// but that an object of another program is found.
+// TestStatOnUnsuitableStore checks that files do not expire if the store returns no SHA-256s, and
+// that Stat finds an object of another program.
 func TestStatOnUnsuitableStore(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)

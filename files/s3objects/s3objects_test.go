@@ -115,8 +115,8 @@ func TestStoreRejectsOtherUploads(t *testing.T) {
 	})
 }
 
-// proxied returns a client that reaches the store through a proxy. If answer returns true, it
-// has answered the request instead of the store.
+// proxied returns a client that reaches the store through a proxy. If answer returns true, it has
+// sent the response, and the proxy does not call the store.
 func proxied(t *testing.T, srv *servertest.Server, answer func(http.ResponseWriter, *http.Request) bool, change func(*http.Response) error) *s3.Client {
 	t.Helper()
 	store, err := url.Parse(srv.Endpoint)

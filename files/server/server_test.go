@@ -39,7 +39,7 @@ func TestProbeStore(t *testing.T) {
 		if _, err := s.Rebuild(t.Context(), files.RebuildOptions{}, false); err == nil || endpoint == srv.Endpoint && !errors.Is(err, s3objects.ErrForgeable) && !errors.Is(err, s3objects.ErrUnsuitable) {
 			t.Errorf("a rebuild from metadata that may be forged: %v", err)
 		}
-		return s.probeStore(t.Context()) // a rebuild must not have changed which stores are accepted
+		return s.probeStore(t.Context()) // a rebuild must not change which stores the server accepts
 	}
 	if err := check(srv.Endpoint, false); !errors.Is(err, s3objects.ErrForgeable) || !strings.Contains(err.Error(), "STREAMING-UNSIGNED-PAYLOAD-TRAILER") {
 		t.Errorf("forgeable: %v", err)

@@ -78,8 +78,8 @@ func (w *World) announce(key string, kind event.Kind) {
 	})
 }
 
-// Run delivers the events of all changes since the last run, and processes objects until all are
-// settled or dead. Outputs go to the output bucket.
+// Run delivers the events of all changes since the last run. It processes objects until all of them
+// are settled or dead. Outputs go to the output bucket.
 func (w *World) Run() {
 	w.t.Helper()
 	w.run(w.t.Context(), &pawl.Output{Bucket: w.Out, Prefix: "made/"})
@@ -162,8 +162,8 @@ func (w *World) Dead(key string, permanent bool) string {
 	return r.LastError
 }
 
-// once is a source that delivers its events once. It ignores outcomes, because the ledger has
-// even those events whose objects back off.
+// once is a source that delivers its events once. It ignores outcomes, because the ledger also
+// keeps the events of objects that are backing off.
 type once []event.Event
 
 func (o once) Run(ctx context.Context, sink source.Sink) error {
@@ -180,8 +180,8 @@ func (o once) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// SharedBy returns the number of objects that must meet an error before it is an outage of the
-// receiver, or 0 if the error never is.
+// SharedBy returns the number of objects for which an error must occur before it is an outage of
+// the receiver, or 0 if the error is never an outage.
 func SharedBy(err error, cause string) (objects int) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		for n := 1; n <= 10; n++ {

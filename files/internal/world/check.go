@@ -62,8 +62,8 @@ func (w *World) checkKey(t *fileModel) {
 
 const minKeyLife = 24 * time.Hour
 
-// checkObserved checks that the new state was true of the object at some time since the row was
-// written. Otherwise the transition was decided for an older row.
+// checkObserved checks that the new state matched the object at some time since the row was
+// written. If it did not, the service decided the transition for an older row.
 func (w *World) checkObserved(t *fileModel, from, to files.State) {
 	w.observeObject(t)
 	switch {
@@ -123,7 +123,7 @@ func (w *World) checkQuota(entity string) {
 	}
 }
 
-// usageAt is the usage of an entity since a write.
+// usageAt is the usage of an entity after a write.
 type usageAt struct {
 	write int
 	used  files.Usage
@@ -170,9 +170,9 @@ func (w *World) checkRecords(entity string) {
 	w.usage[entity] = append(w.usage[entity], usageAt{w.writes, used})
 }
 
-// checkUsageIsSwapped checks that a change that deletes an idempotency key also writes the
-// usage, and that no change deletes the usage. Otherwise the creation of a file, whose answer
-// was lost, could land after a later request of the same client was answered.
+// checkUsageIsSwapped checks that a change that deletes an idempotency key also writes the usage,
+// and that no change deletes the usage. Otherwise the creation of a file whose response was lost
+// could land after the service has responded to a later request of the same client.
 func (w *World) checkUsageIsSwapped(changes []store.Change) {
 	dropped, swapped := false, false
 	for i := range changes {
@@ -188,8 +188,8 @@ func (w *World) checkUsageIsSwapped(changes []store.Change) {
 	}
 }
 
-// checkRefusal checks that at some time since the write the limit had no room for the upload,
-// and no file with its idempotency key existed. Otherwise the service had to accept the upload
+// checkRefusal checks that at some time since the write the upload exceeded the limit and no file
+// with its idempotency key existed. If there was no such time, the service had to accept the upload
 // or return that file.
 func (w *World) checkRefusal(u *user, since int, err error) {
 	rowOf := func(write int) bool {

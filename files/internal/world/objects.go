@@ -34,7 +34,7 @@ func (t *thread) list(yield func(files.Listed, error) bool) {
 	}
 }
 
-// objects is the bucket as seen by a thread. The objects are in w.objects.
+// objects is the bucket as one thread accesses it. The objects are in w.objects.
 type objects thread
 
 // Sign implements [files.Objects]. The URL is the key.

@@ -16,7 +16,7 @@ type upload struct {
 	promise    files.Promise
 	begun      time.Duration
 	parts      [8]bool // uploaded parts
-	unexpected bool    // a third party started it, or it started after LandBy, so no reconciliation aborts it
+	unexpected bool    // no reconciliation aborts it, because a third party started it, or because it started after LandBy
 }
 
 func (u *upload) whole() bool {
@@ -158,9 +158,8 @@ func (b *objects) Uploads(_ context.Context, prefix string) iter.Seq2[files.Open
 	}
 }
 
-// sendParts uploads most or all of the parts, some twice, at different times and speeds. The
-// user completes the upload never, when all parts may have arrived, or around the file's
-// deadline.
+// sendParts uploads most or all of the parts, some twice, at different times and speeds. The user
+// completes the upload when all parts may have arrived, or around the file's deadline, or never.
 func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
 	w := u.w
 	within := w.Tape.UpTo(w.times.Parts + 10*time.Minute)

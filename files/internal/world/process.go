@@ -24,7 +24,7 @@ func newProcess(w *World) *process {
 	return p
 }
 
-// recordStore is the record store as seen by the threads of a process.
+// recordStore is the record store as the threads of one process access it.
 type recordStore struct{ *process }
 
 var _ store.Store = recordStore{}
@@ -98,7 +98,7 @@ func (w *World) scan(in store.Range) (all []store.Record) {
 	return all
 }
 
-// wait implements Index.Wait. The client may disconnect meanwhile.
+// wait implements Index.Wait. The client may disconnect during the wait.
 func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
 	t := threadOf(ctx)
 	w := t.w

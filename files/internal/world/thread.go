@@ -20,7 +20,7 @@ type thread struct {
 	ctx        context.Context // contains the thread
 	skew       time.Duration
 	faultless  bool            // no faults happen to it
-	wake       <-chan struct{} // the thread waits for it; nil: it does not wait
+	wake       <-chan struct{} // the channel for which the thread waits; nil if it does not wait
 	clientGone bool            // its client has disconnected
 	files      files.Service
 }

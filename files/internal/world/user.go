@@ -103,7 +103,7 @@ func (u *user) uploadedBytes(f files.File, err error) {
 	}
 }
 
-// send uploads with a signed URL: up to twice, at different times and speeds.
+// send uploads the bytes with a signed URL, up to twice, at different times and speeds.
 func (u *user) send(s files.SignedRequest) {
 	w := u.w
 	for range w.Tape.Choose(3) {
@@ -164,7 +164,7 @@ func (u *user) delete(t *thread, f *fileModel) {
 	_, err := t.files.Delete(t.ctx, f.id)
 	f.deletes--
 	if err != nil {
-		u.changeAgain(f.id) // it may have landed, or may land later
+		u.changeAgain(f.id) // the first change may have landed, or may land later
 		return
 	}
 	f.mustBeHidden = others == 0 && begun == f.undeletesBegun

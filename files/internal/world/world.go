@@ -46,7 +46,7 @@ type World struct {
 	index     *files.Index // of the checks, without faults
 	processes [nodes]*process
 	usage     map[string][]usageAt // by entity, one element for each write
-	waiting   []*thread            // for other threads of their process
+	waiting   []*thread            // threads that wait for other threads of their process
 	objects   map[string]files.Promise
 	uploads   []*upload             // open multipart uploads
 	stale     []*upload             // completed uploads that lists of all keys still contain
@@ -60,8 +60,8 @@ type World struct {
 type fileModel struct {
 	id             string
 	key            string     // idempotency key
-	row            files.File // zero: none
-	deletes        int        // in progress, or with an unknown result
+	row            files.File // zero if there is no row
+	deletes        int        // deletes that are in progress or have an unknown result
 	deletesBegun   int
 	undeletes      int
 	undeletesBegun int
@@ -259,5 +259,5 @@ func promise(n int) (p files.Promise) {
 	return p
 }
 
-// partSize makes each multipart file have three or four parts.
+// partSize returns a part size with which a multipart file has three or four parts.
 const partSize = 4
