@@ -23,6 +23,7 @@ const (
 	metaMalformed = "pawl-malformed"
 )
 
+// encodedObject is an object that is ready for upload, or a void for the key of that object.
 type encodedObject struct {
 	Planned
 	body   []byte

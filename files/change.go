@@ -79,6 +79,7 @@ type item struct {
 	key        int            // index of the key's change; 0 if there is none
 	keyHolder  File           // file that the idempotency key belongs to
 
+	// Index.mu guards these fields, and the other fields while the item is queued.
 	wake         chan struct{} // buffered, with a capacity of one
 	leader       bool          // the item's caller sends the batches
 	done         bool

@@ -71,6 +71,7 @@ func (e *HeldError) Error() string {
 	return s
 }
 
+// Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 // withCause adds the last seen holder, if any, to the error that ended ctx.

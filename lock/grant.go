@@ -126,6 +126,7 @@ func (l *Lease) Release(ctx context.Context) error {
 		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 		defer stop()
 	}
+	// A lease that was not renewed in time may still be held, so release it at the store.
 	err := l.release(ctx, h, lost)
 	if lost != nil {
 		return lost

@@ -26,8 +26,8 @@ type heldLease struct {
 
 // Fractions of the time to live.
 const (
-	renewAfter  = 3
-	cancelParts = 8
+	renewAfter  = 3 // the holder renews after a third of the TTL
+	cancelParts = 8 // the context ends an eighth of the TTL before the lease
 )
 
 func (h *heldLease) ttl() time.Duration { return h.at.rec.ttl() }
@@ -153,7 +153,7 @@ func (h *heldLease) release(ctx context.Context) error {
 		case r.outcome == cell.Superseded:
 			return nil
 		case h.renewal != nil && r.exists && r.rec.Nonce == h.renewal.next.Nonce:
-			h.at, h.renewal = r.version, nil
+			h.at, h.renewal = r.version, nil // the renewal had landed
 			continue
 		case good && h.takenOver(&r.rec):
 			return nil

@@ -98,7 +98,7 @@ type snapshot struct {
 // deletion broke the lineage, the outcome is Lost if the store refused the write, and unknown if it
 // did not.
 func classifyUpdate(now, base snapshot, id string, refused bool) (f cell.Outcome, known bool) {
-	place := now.count - base.count - 1
+	place := now.count - base.count - 1 // index of this update among the ids, if it landed
 	switch {
 	case len(now.ids) > 0 && now.ids[0] == id:
 		return cell.Landed, true

@@ -11,6 +11,7 @@ type Mutex struct {
 	contender
 	turns turnQueue
 
+	// The contender's mu guards these fields.
 	cached version // the last version that this Mutex wrote, or empty
 	tenure tenure
 }

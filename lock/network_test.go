@@ -36,6 +36,7 @@ func (r *storedObject) etag() string {
 
 type network struct{ *proc }
 
+// Get implements [bucket.Store].
 func (n *network) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	if n.faulty() && n.Tape.Chance(300) {
 		n.wait(n.shortDelay())
@@ -54,6 +55,7 @@ func (n *network) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Re
 	return info, io.NopCloser(bytes.NewReader(r.body)), nil
 }
 
+// Head implements [bucket.Store].
 func (n *network) Head(context.Context, event.Object) (bucket.Info, error) {
 	panic("not used by locks")
 }

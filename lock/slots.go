@@ -20,7 +20,7 @@ const MaxSlots = 1000
 // slots are numbered leases below one prefix. Each has one holder at a time.
 type slots struct {
 	*env
-	name   string
+	name   string // name of the bucket
 	prefix string
 	n      int
 	holder Record

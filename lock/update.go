@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
+// Content is the content that an update reads and writes.
 type Content struct {
 	// Exists is false if the object is missing. The returned content of a change may have any value
 	// here.

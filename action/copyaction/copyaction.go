@@ -23,6 +23,7 @@ type Handler struct {
 	methods atomic.Uint32 // the bucket.CopyMethod that Prove has enabled
 }
 
+// New returns a handler.
 func New(Config) (*Handler, error) { return &Handler{}, nil }
 
 // Prove tests whether the store honours conditions on copies to a pipeline's output, and enables

@@ -93,6 +93,7 @@ func (s *suite) open() (ids []string) {
 	return ids
 }
 
+// fill puts n records into a shard. Every third record is an aggregate.
 func (s *suite) fill(shard string, n int) (numbers []archive.Number) {
 	s.Helper()
 	for i := range n {

@@ -32,6 +32,7 @@ func toJSON(f *files.File) *fileJSON {
 	}
 }
 
+// uploadJSON is the body of POST /v1/uploads.
 type uploadJSON struct {
 	Entity      string `json:"entity"`
 	Size        *int64 `json:"size"`
@@ -73,6 +74,7 @@ func checkType(contentType string) error {
 	return nil
 }
 
+// signedJSON is the response of POST /v1/uploads.
 type signedJSON struct {
 	File *fileJSON `json:"file"`
 	// Upload is absent if the bytes have already arrived.

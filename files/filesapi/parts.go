@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
+// partsJSON is the body of POST /v1/uploads/parts.
 type partsJSON struct {
 	Entity      string   `json:"entity"`
 	Size        int64    `json:"size"`
@@ -51,6 +52,7 @@ func (u *partsJSON) promise(max int64) (p files.Promise, sums [][32]byte, err er
 	return p, sums, checkPromise(p, max)
 }
 
+// signedPartsJSON is the response of POST /v1/uploads/parts.
 type signedPartsJSON struct {
 	File *fileJSON `json:"file"`
 	// Parts is absent if the bytes have already arrived.
