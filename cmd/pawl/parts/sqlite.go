@@ -45,7 +45,7 @@ func (s SQLite) OpenReadOnly(ctx context.Context) (store.Store, error) {
 // CheckExists implements [Ledger].
 func (s SQLite) CheckExists(context.Context) error {
 	if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf(`no ledger at %q: "pawl run" creates it`, s.Path)
+		return fmt.Errorf(`no ledger at %q: "pawl run" or "pawl archive run" creates it`, s.Path)
 	}
 	return nil
 }
