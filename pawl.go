@@ -222,8 +222,8 @@ type Order = worker.Order
 
 // Orders.
 const (
-	// StoreOrder: an event only reports that something changed; the current object in the
-	// store decides.
+	// StoreOrder: an event only reports that something changed. Pawl reads the object in
+	// the store to learn its current version.
 	StoreOrder = worker.StoreOrder
 	// EventOrder: only the event's trusted sequencer decides, and the object is not read.
 	EventOrder = worker.EventOrder

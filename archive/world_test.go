@@ -35,7 +35,7 @@ type world struct {
 	mustFind map[string]bool // shards that a process must find although it cannot list them
 	retired  map[string]bool // finished shards whose registers were removed
 	crashes  int
-	first    map[string]time.Duration // time when the first object with a key, or of a shard, was stored
+	first    map[string]time.Duration // by object key or shard ID: when the first object was stored
 	claimed  *object                  // the object that claim was parsed from
 	claim    Claim
 }

@@ -97,8 +97,8 @@ func TestBrakeWithholdsOutputs(t *testing.T) {
 	}
 }
 
-// TestBrakeInSchedule empties the bucket. Each scheduled audit withholds the removals,
-// repairs all other losses, and calls the observer.
+// TestBrakeInSchedule empties the bucket. Each scheduled audit withholds the removals
+// and calls the observer.
 func TestBrakeInSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, o := newLosses(t, seed(t), 2000), &notices{}

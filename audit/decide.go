@@ -39,7 +39,8 @@ type Observation struct {
 //
 // settle is the settle window. Decide reports an existing object only if the object is older
 // than the settle window. The store does not report when an object was removed, so Decide
-// reports a removal only if the row is unchanged for this time. It may therefore report a
+// reports a removal only if the row has not changed during the settle window, and its last
+// event is older than the window. It may therefore report a
 // removal whose notification is only late, which is harmless.
 func Decide(row ledger.Row, seen Observation, settle time.Duration, now time.Time) (ledger.Row, Finding) {
 	loss := compare(&row, seen, now.Add(-settle))

@@ -23,9 +23,9 @@ type Item struct {
 	Trusted bool // the sequencer alone may decide the order
 }
 
-// Swapped answers a Swap, with one Outcome for each change. An Outcome with an error means
-// that the result of that change stays unknown, because the worker is being stopped or its
-// ledger is unusable.
+// Swapped answers a Swap, with one Outcome for each change. An Outcome with
+// [ledger.ErrRejected] means that the change never lands. With any other error, the result
+// stays unknown, because the worker is being stopped or its ledger is unusable.
 type Swapped struct {
 	Batch    uint64
 	Outcomes []ledger.Outcome

@@ -107,9 +107,9 @@ func (s *Service) Complete(ctx context.Context, id string) (File, error) {
 	return f, errors.Join(failed, err)
 }
 
-// isOpen reports whether the list of the upload's own key contains the upload. MinIO serves the
-// list of all keys from memory. If a client disconnects while MinIO completes its upload, that
-// list may contain the upload for a day.
+// isOpen lists the open uploads of u.Key and reports whether u is among them. It does not list
+// all keys: MinIO serves that list from memory. If a client disconnects while MinIO completes its
+// upload, that list may contain the upload for a day.
 func (s *Service) isOpen(ctx context.Context, u *OpenUpload) (bool, error) {
 	for of, err := range s.Objects.Uploads(ctx, u.Key) {
 		if err != nil || of.Key == u.Key && of.ID == u.ID {

@@ -52,7 +52,7 @@ func (l *Ledger) Traits() Traits {
 // the error, and other changes are not affected.
 //
 // Swap retries until ctx ends or the store returns [ErrUnusable]. A change whose Outcome
-// has an Err has an unknown result. Swap returns an error if any Outcome has one.
+// has an Err other than ErrRejected has an unknown result. Swap returns an error if any Outcome has one.
 func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
 	s := &swap{Ledger: l, changes: changes, out: make([]Outcome, len(changes)), ambiguous: make([]bool, len(changes))}
 	all := make([]int, len(changes))

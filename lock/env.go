@@ -76,7 +76,8 @@ type backoff struct {
 	last              time.Duration
 }
 
-// Shortest and longest a waiter's pause between two reads of a lease.
+// minPoll and maxPoll are the shortest and the longest pause of a waiter between two reads of a
+// lease.
 const (
 	minPoll = 100 * time.Millisecond
 	maxPoll = 2 * time.Second

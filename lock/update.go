@@ -68,9 +68,9 @@ type Updated struct {
 }
 
 // Update reads an object, changes it, and writes it if it is unchanged since the read. Otherwise it
-// starts again, so change may run several times. An update is never lost or applied twice, even if
-// responses are lost. The metadata of the object contain the ids of the last 48 updates, or as many
-// as fit, and an update recognizes its own id. There is one exception. If the response to an update
+// starts again, so change may run several times. Even if responses are
+// lost, an update is not lost or applied twice, except in the cases below. The metadata of the object contain the ids of the last 48 updates, or as many
+// as fit, and an update recognizes its own id. If the response to an update
 // that creates the object is lost, and the object is then deleted, Update applies the update again.
 //
 // Update sends 2 requests, a GET and a PUT. It does not write unchanged content, unless the Fence
@@ -86,8 +86,8 @@ func (b *Bucket) Update(ctx context.Context, key string, change func(context.Con
 	return b.update(ctx, key, change, nil, c)
 }
 
-// update is Update. If the bytes are unchanged but the fence is higher, it calls encodeFence to get
-// different bytes.
+// update is Update. If the bytes are unchanged but the fence is higher, it calls respell to get different
+// bytes.
 func (b *Bucket) update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), respell func([]byte, int64) []byte, c UpdateConfig) (Updated, error) {
 	switch {
 	case c.Tries < 0:

@@ -183,7 +183,7 @@ func testQueries(t *testing.T) {
 }
 
 // testKeys checks that a token is rejected if it uses a public key as a shared secret, if its
-// key is not configured, or if it has no audience. Clocks may differ by one minute.
+// key is not configured, or if it has another audience or no subject. Clocks may differ by one minute.
 func testKeys(t *testing.T) {
 	private := must(rsa.GenerateKey(rand.Reader, 2048))
 	curve := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))

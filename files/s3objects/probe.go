@@ -201,8 +201,8 @@ func (p *probe) checkUpload(ctx context.Context, name string) error {
 	return err
 }
 
-// checkMultipart checks all multipart requests except uploads of parts. These requests are create,
-// list parts, list uploads and abort.
+// checkMultipart checks the multipart requests create, list parts, list uploads and abort. It
+// uploads no parts and completes no upload.
 func (p *probe) checkMultipart(ctx context.Context) error {
 	f := p.file("parts")
 	f.PartSize = f.Size

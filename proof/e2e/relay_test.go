@@ -101,7 +101,8 @@ func (r *relay) handle(_ http.ResponseWriter, req *http.Request) {
 	r.Carry(&rig.Notice{Object: e.Object, Order: o.notices, Body: body, Acked: func() { r.recordAcked(batch.Events) }}, h)
 }
 
-// handling draws the treatment of a notification. The caller holds the lock.
+// handling decides at random whether a notification is dropped, repeated, delayed or delivered
+// normally. The caller holds the lock.
 func (r *relay) handling(key string, number uint64) rig.Handling {
 	rng := rand.New(rand.NewPCG(r.seed, hash(key)+number))
 	chance, wait := rng.IntN(100), time.Duration(rng.Int64N(int64(maxNotificationDelay)))

@@ -58,7 +58,7 @@ func (s *RestateServer) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // the client only read from it
+	defer func() { _ = resp.Body.Close() }() // the body was only read, so an error of Close does not matter
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("health check: %s", resp.Status)
 	}

@@ -137,7 +137,7 @@ func (x *explorer) visit(d digest, path []uint32, from uint32) (at uint32, fresh
 	return at, !known
 }
 
-// addForks adds forks for the other options of a state.
+// addForks queues a path for each option of a state except the first, which the caller follows.
 func (x *explorer) addForks(path []uint32, at uint32, options int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -30,7 +30,7 @@ func (t *thread) checkAlive(ctx context.Context) error {
 	return nil
 }
 
-// read performs a request without an effect.
+// read performs a request that changes nothing.
 func (t *thread) read(ctx context.Context, s Step, do func()) error {
 	if err := t.checkAlive(ctx); err != nil {
 		return err

@@ -46,10 +46,10 @@ type smallWorld struct {
 
 // option is a possible next event.
 type option struct {
-	entry int    // index in the queue, unless a process crashes
+	entry int    // index of the event in the queue; unused if crash is set
 	draw  uint32 // first choice of the event
-	crash *node
-	lost  int // bit mask of the pending requests that never land
+	crash *node  // process that crashes; nil if the option executes an event
+	lost  int    // bit mask of the pending requests that never land
 }
 
 // newWorld creates a world whose workers have started and found no work.

@@ -76,8 +76,9 @@ func (f *inFlight) takeBatches() (batches [][]*message) {
 	return slices.AppendSeq(slices.Collect(slices.Chunk(deletions, batch)), slices.Chunk(releases, batch))
 }
 
-// sendBatch sends answers of one kind. It retries a failed answer later, unless the queue no
-// longer knows the message or may have delivered it again.
+// sendBatch deletes or releases messages. A batch contains only deletions or only releases. It
+// retries a failed message later, unless the queue no longer knows it or may have delivered it
+// again.
 func (f *inFlight) sendBatch(ctx context.Context, messages []*message) {
 	var failed failures
 	if messages[0].delay == deleteMessage {

@@ -131,7 +131,7 @@ func replayEvents(ctx context.Context, m *app.Runtime, a *app.App, c replaysourc
 	return r.run(ctx, a, bar)
 }
 
-// replay is a running replay.
+// replay is the state of one run of the command.
 type replay struct {
 	*app.Runtime
 	src   *replaysource.Source

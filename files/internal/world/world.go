@@ -24,7 +24,7 @@ func drawTimes(t *simkit.Tape) files.Times {
 	}
 }
 
-// epoch is the start of a world. It is after all context deadlines, which use the system clock.
+// epoch is the time at which each simulated world starts. It is after all context deadlines, which use the system clock.
 var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // nodes is the number of machines that run the service. Each has its own clock.
