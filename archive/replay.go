@@ -79,8 +79,8 @@ func (s *shard) replayObject(ctx context.Context, i int) (bool, error) {
 }
 
 // rereadRecords reads the records of object i of the intent again, and reports whether all of these
-// records still exist. It reads until the stream returns a record after the object, because empty
-// pages do not prove that records are missing.
+// records still exist. It reads until it has all of them, or the stream returns a record after the
+// object or ends, because empty pages do not prove that records are missing.
 func (s *shard) rereadRecords(ctx context.Context, i int) (records []Record, whole bool, err error) {
 	o := &s.progress.Intent.Objects[i]
 	if o.isGap() {

@@ -95,7 +95,7 @@ func (s *shard) takeOwnership(ctx context.Context, token int64) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.cell, err)
 	}
-	if s.progress.Fence == 0 { // the shard has had no owner, so no record of it is older
+	if s.progress.Fence == 0 { // the shard has had no owner, so no record of it is older than parentsEnd
 		next.SeenEmpty = latest(next.SeenEmpty, s.parentsEnd)
 	}
 	if err := s.write(ctx, next); err != nil {

@@ -28,7 +28,7 @@ type Config struct {
 	Objects   bucket.Store
 	Pipelines []Pipeline
 	TTL       time.Duration   // of the audit lease; default 30 s, minimum 1 s
-	Logger    *slog.Logger    // optional; the audit reports losses and its end to it
+	Logger    *slog.Logger    // default slog.Default()
 	Observer  worker.Observer // optional; receives losses and completed audits
 }
 

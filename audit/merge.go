@@ -14,7 +14,7 @@ import (
 )
 
 // ErrListing is returned for a listing whose keys are out of order or repeated. The audit
-// repairs the losses that it found before the faulty key. It writes no removal because of that
+// has repaired the losses in the chunks before the one with the faulty key. It writes no removal because of that
 // listing.
 var ErrListing = errors.New("inconsistent listing")
 

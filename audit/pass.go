@@ -77,8 +77,8 @@ const chunk = 1000
 // Walk audits the keys of a span below a prefix. After each chunk it repairs the losses and
 // calls commit with the counts.
 //
-// If the listing fails, Walk discards the current chunk, because an incomplete or inconsistent
-// listing proves nothing.
+// If the listing or the scan of the rows fails, Walk discards the current chunk, because an
+// incomplete or inconsistent listing proves nothing.
 func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
 	if err := w.readWatermark(ctx); err != nil {

@@ -19,7 +19,7 @@ type Counts struct {
 	LostCreations  int64 `json:"lost_creations"`
 	LostOverwrites int64 `json:"lost_overwrites"`
 	LostRemovals   int64 `json:"lost_removals"`
-	// NoOutput counts objects without output, and the next field counts outputs without object.
+	// NoOutput counts objects without output, and NoInput counts outputs without object.
 	// Only audits with Outputs set them.
 	NoOutput int64 `json:"no_output"`
 	NoInput  int64 `json:"no_input"`
@@ -34,7 +34,7 @@ type Counts struct {
 	Dead           int64 `json:"dead"`            // dead rows
 	Failed         int64 `json:"failed"`          // failed rows
 	Redriven       int64 `json:"redriven"`        // dead and failed rows whose attempts the audit reset
-	Unreadable     int64 `json:"unreadable"`      // rows that workers reported as unreadable
+	Unreadable     int64 `json:"unreadable"`      // rows that this version of Pawl cannot read
 	Inaccessible   int64 `json:"inaccessible"`    // objects that the store denies, rejects or cannot list
 	Foreign        int64 `json:"foreign"`         // objects among the outputs that the pipeline did not write
 	// Contradicted counts objects for which listing and HEAD disagree.
@@ -114,7 +114,7 @@ type Report struct {
 	// Resumed is the number of times that the audit was interrupted and resumed. The counts may
 	// lack losses that the audit repaired just before an interruption.
 	Resumed   int              `json:"resumed,omitzero"`
-	Ranges    int              `json:"ranges"` // number of key ranges listed in parallel
+	Ranges    int              `json:"ranges"` // number of key ranges into which the audit split its listings
 	Pipelines []PipelineReport `json:"pipelines"`
 	// Examples are the first findings, at most 20. Stored reports have no examples.
 	Examples []Example `json:"examples,omitempty"`

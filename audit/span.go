@@ -137,8 +137,8 @@ func keyBetween(pos, end string, shared, leap int) string {
 	return mid
 }
 
-// alphabetWindow is the number of characters that follow a character beyond ASCII and in which
-// midpointKey searches the next split.
+// alphabetWindow is the size of the range that midpointKey halves after a character beyond
+// ASCII, if there is no upper bound.
 const alphabetWindow = 1024
 
 // midpointKey returns a key that halves the range of one character.

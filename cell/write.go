@@ -59,7 +59,7 @@ func (f Outcome) String() string { return [...]string{"unclear", "landed", "supe
 // If Look finds the write after a request without an answer, that request has landed, so Run
 // subtracts Resolves from Unanswered. A refusal does not show which copy has landed, so finding the
 // write after a refusal resolves no request. If Look fails after a failed precondition, Run adds
-// Resolves to Unanswered, because it cannot know whether an earlier request has landed.
+// Resolves to Unanswered: the request counts as unanswered, if finding it could have resolved it.
 type Write struct {
 	// Send sends the request once.
 	Send func(ctx context.Context) error

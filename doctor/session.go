@@ -36,7 +36,7 @@ type session struct {
 	store  bucket.Store
 	bucket string
 	prefix string // ends with a slash
-	quick  bool   // send few requests: repeat no check, and do not list during the cleanup
+	quick  bool   // send few requests: no repetitions within a check, and a short cleanup
 	// method, if set, makes each write a copy of a newly written object.
 	method bucket.CopyMethod
 
@@ -91,7 +91,7 @@ func (s *session) put(ctx context.Context, ref event.Object, o bucket.Object, c 
 	return etag, err
 }
 
-// noteWrite records whether the object may exist after a write with this result.
+// noteWrite records that the object may exist, if the result of a write permits that.
 func (s *session) noteWrite(ref event.Object, answer error) {
 	if answer == nil || errors.Is(answer, bucket.ErrUnclear) && unsent(answer) == nil {
 		s.mu.Lock()

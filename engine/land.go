@@ -110,7 +110,7 @@ func (e *Engine) finished(in *Finished) {
 		return // its entry was abandoned
 	}
 	if in.Row != nil && en.row.Held() && en.row.Lease.Fence == in.Fence {
-		en.row = *in.Row // if in.Row is nil, the cached row is the newest one
+		en.row = *in.Row // if the lease ended or has another fence, the cached row is newer
 	}
 	en.finish, en.renew = in, false
 	e.slots.release(&en.slot)

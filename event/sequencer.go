@@ -64,7 +64,7 @@ func (s Sequencer) Raw() string { return s.raw }
 func (s Sequencer) CompareSameKey(t Sequencer) int { return strings.Compare(s.canon, t.canon) }
 
 // SameShape reports whether s and t have the same form: they have equal length or equally many
-// leading zeros, and their letters do not differ in case. A store that changes the form for one key
+// leading zeros, and not one in lower case and the other in upper case. A store that changes the form for one key
 // can cause a wrong order, because sequencers are aligned on the left, so it deserves a warning.
 // The number of trailing digits may vary.
 func (s Sequencer) SameShape(t Sequencer) bool {

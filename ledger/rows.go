@@ -70,8 +70,8 @@ func ParseKey(k store.Key) (RowKey, error) {
 	return row, nil
 }
 
-// dueNever is the due time of dead rows. It lets Due find dead and failed rows without a
-// scan.
+// dueNever is the due time of dead rows. It is after every time for which a worker calls Due,
+// so no sweep returns a dead row.
 var dueNever = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // recordOf encodes a row. It shortens the history until the body has at most limit bytes.

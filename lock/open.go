@@ -66,7 +66,8 @@ func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
 
 // ForceRelease releases a lock on behalf of its holder, which must hold it under this token, as
 // [Bucket.Show] returns it. The holder notices at its next renewal, and may continue until then.
-// Systems that check the token can reject the holder at once. It sends 2 requests.
+// The token rises, so a system that checks tokens rejects the holder once it has seen a higher
+// one. ForceRelease sends 2 requests.
 func (b *Bucket) ForceRelease(ctx context.Context, key string, token int64) (Record, error) {
 	l := b.object(b.name, key)
 	return l.forceRelease(ctx, token)

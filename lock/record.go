@@ -68,7 +68,7 @@ const (
 	maxBefore = 64
 	// maxRecord is the maximum size of a lease object in bytes.
 	maxRecord = 32 << 10
-	maxNonce  = 64
+	maxNonce  = 64 // maximum length of a nonce in bytes
 )
 
 // Errors about the content of a lease object.
@@ -137,7 +137,7 @@ func (r *Record) check() error {
 func (r *Record) ttl() time.Duration { return time.Duration(r.TTL) * time.Millisecond }
 
 // next returns a copy of r with a new nonce. The nonce of r becomes the newest of the earlier
-// nonces..
+// nonces.
 func (r *Record) next(nonce string) Record {
 	n := *r
 	n.Before = slices.Concat([]string{r.Nonce}, r.Before)

@@ -36,8 +36,8 @@ type Attempt struct {
 	Nonce    func() string // must never repeat
 	Now      func() time.Time
 	// FailAfter is the running time after which an attempt that a shutdown cancels counts as
-	// failed. A shorter attempt is released. If FailAfter is 0, every cancelled attempt is
-	// released.
+	// failed. A shorter attempt is released. If FailAfter is 0, every attempt that a
+	// shutdown cancels is released.
 	FailAfter time.Duration
 
 	ending          ledger.Ending
@@ -49,7 +49,7 @@ type Attempt struct {
 }
 
 // maxMoves is the maximum number of tries of an attempt, which starts over if the input or
-// the output has changed.
+// the output has changed. After the last try the attempt fails.
 const maxMoves = 5
 
 // recheckDelay is the maximum delay before an object is read again that an eventually

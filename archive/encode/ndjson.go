@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// maxValue is the maximum size in memory of one record in bytes. Records of a stream are much
-// smaller.
+// maxValue is the maximum size of one record in bytes. It bounds the memory that a damaged object
+// can require. Records of a stream are much smaller.
 const maxValue = 64 << 20
 
 // line is a user record in NDJSON. Valid UTF-8 is stored as text, so that people can read and

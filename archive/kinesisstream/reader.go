@@ -32,8 +32,8 @@ type reader struct {
 
 	iterator   string         // "" if there is none yet, or if it has expired
 	last       archive.Number // last record that was read; "" before the first
-	expect     archive.Number // record that the next page must start with; "" if any record may
-	emptyReads int            // consecutive reads that returned no record while expect is set
+	expect     archive.Number // record that the first page with records must start with; "" if any record may
+	emptyReads int            // reads at the end of the shard that returned no record while expect is set
 	ended      bool
 
 	first *archive.Page // the page that Open has read

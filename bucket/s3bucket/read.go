@@ -85,7 +85,7 @@ func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Read
 }
 
 // firstByteTimeout is the time limit until the content of an object begins, including all retries
-// of the SDK. Callers of Get retry on their own
+// of the SDK. Callers of Get retry on their own.
 const firstByteTimeout = 20 * time.Second
 
 var errNoFirstByte = fmt.Errorf("no response within %v", firstByteTimeout)

@@ -117,7 +117,7 @@ type budgetKey struct{}
 // budget is the state of one execution of a query.
 type budget struct {
 	subject  *Subject
-	estimate *estimate // nil if the resolvers must make changes
+	estimate *estimate // set while the cost is estimated; nil if the resolvers run
 }
 
 func budgetOf(ctx context.Context) *budget { return ctx.Value(budgetKey{}).(*budget) }

@@ -13,7 +13,7 @@ import (
 type operation struct {
 	name    string
 	subject *Subject
-	file    string
+	file    string // ID of the file, for the log
 	entity  string
 }
 

@@ -127,7 +127,7 @@ func (s *filesScenario) checkedCall(ctx context.Context, a *clientFile, method, 
 	return nil
 }
 
-// deleteFile deletes the file. It checks that listings hide the file immediately.
+// deleteFile deletes the file. It checks that a GET of the file returns 404 immediately.
 func (s *filesScenario) deleteFile(ctx context.Context, a *clientFile) error {
 	a.state = files.Deleted
 	s.updateReport(func(r *FilesReport) { r.Uploads.Deleted++ })

@@ -127,8 +127,8 @@ func (s *store) has(bucket, key string) bool {
 	return err == nil
 }
 
-// publish reports a change. The order of a change is the current time, or more if the last
-// change had the same time.
+// publish reports a change. The order of a change is the current time, or the order of the last
+// change plus one if that is greater.
 func (s *store) publish(c change) {
 	c.at = time.Now().UTC()
 	s.last = max(s.last+1, uint64(c.at.UnixNano()))
