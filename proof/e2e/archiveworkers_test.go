@@ -215,7 +215,7 @@ func TestArchiveShutdownWithoutLedger(t *testing.T) {
 	const grace = 8 * time.Second
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 20)))
 	ledger := servertest.Postgres(t)
-	a.fleet.config = a.writeVariant("postgres", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), ledger.URL, "ttl: "+archiveLease.String()+"}", fmt.Sprintf("ttl: 30s}\ngrace: %v", grace))
+	a.fleet.config = a.writeVariant("postgres", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), ledger.URL, "ttl: "+archiveLease.String()+"}", fmt.Sprintf("ttl: 30s}\nshutdown_timeout: %v", grace))
 	w := a.worker("worker", a.fleet.config)
 	a.putUntil(200)
 	a.waitUntilStored() // now each shard has a pending intent

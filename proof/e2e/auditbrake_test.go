@@ -52,7 +52,7 @@ func TestAuditBrake(t *testing.T) {
 	if got := w.audit(t, elsewhere); got.Withheld != brakeObjects || got.LostRemovals != 0 {
 		t.Errorf("an audit of another endpoint: %+v", got)
 	}
-	w.run(t, "found nothing lost", brakeObjects)
+	w.run(t, "no losses", brakeObjects)
 
 	for i := range brakeObjects {
 		w.remove(t, fmt.Sprintf("%04d", i))

@@ -145,12 +145,12 @@ func refuseConfigurations(t *testing.T, binary, config, table string, env []stri
 	t.Helper()
 	missing := filepath.Join(t.TempDir(), "none.yaml")
 	for want, c := range map[string]struct{ config, name string }{
-		"does not exist: create it with": {strings.Replace(config, "dynamodb://t-", "dynamodb://none-", 1), ""},
-		"must share a ledger":            {strings.Replace(config, table, "memory", 1), ""},
-		"remove the sources":             {config + "sources:\n  - sqs: {url: \"https://sqs.us-east-1.amazonaws.com/123456789012/q\"}\n", ""},
-		"UNSET":                          {strings.Replace(config, "outputs/up", "${UNSET}/up", 1), ""},
-		"is larger than 256 KiB":         {config + strings.Repeat("# a comment\n", 30_000), ""},
-		"no such file":                   {config, missing},
+		"does not exist: create it with":                {strings.Replace(config, "dynamodb://t-", "dynamodb://none-", 1), ""},
+		"not shared between the execution environments": {strings.Replace(config, table, "memory", 1), ""},
+		"remove the sources":                            {config + "sources:\n  - sqs: {url: \"https://sqs.us-east-1.amazonaws.com/123456789012/q\"}\n", ""},
+		"UNSET":                                         {strings.Replace(config, "outputs/up", "${UNSET}/up", 1), ""},
+		"is larger than 256 KiB":                        {config + strings.Repeat("# a comment\n", 30_000), ""},
+		"no such file":                                  {config, missing},
 	} {
 		f := newFunction(t, binary, config, env)
 		file := filepath.Join(t.TempDir(), "pawl.yaml")

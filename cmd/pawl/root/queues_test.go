@@ -31,7 +31,7 @@ func TestDoctorExaminesQueues(t *testing.T) {
 	}{
 		{queues.WithMaxMessage(t, url, 1<<20), "yes", "", 1 << 20, 0},
 		{queues.WithMaxMessage(t, url, 64<<10), "yes", "", 64 << 10, 0},
-		{queues.WithMaxMessage(t, url, 64<<10-1), "no", "raise the queue's MaximumMessageSize", 64<<10 - 1, 3},
+		{queues.WithMaxMessage(t, url, 64<<10-1), "no", "raise MaximumMessageSize of the queue", 64<<10 - 1, 3},
 		{url, "unknown", "reports no MaximumMessageSize", 0, 0},
 	} {
 		file := filepath.Join(t.TempDir(), "pawl.yaml")
