@@ -175,6 +175,18 @@ func (r *relay) lastWasDropped(object event.Object) bool {
 	return o != nil && o.lost
 }
 
+// lastDropped returns the number of objects whose last change was not delivered.
+func (r *relay) lastDropped() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.objects {
+		if o.lost {
+			n++
+		}
+	}
+	return n
+}
+
 // aboutOutputs returns the notifications about the output bucket.
 func (r *relay) aboutOutputs() [][]byte {
 	r.mu.Lock()

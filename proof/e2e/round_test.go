@@ -157,7 +157,8 @@ func (r *round) hasRows(ctx context.Context) ([]string, error) {
 
 // changeObjects puts, overwrites and removes objects until all faults are injected. It keeps the
 // workers busy, but leaves them time to take over leases. On a slow machine it continues for at
-// most a minute, until the relay has dropped, repeated, delayed and reordered notifications.
+// most a minute, until the relay has dropped, repeated, delayed and reordered notifications, and
+// the last notifications of some objects are dropped, so that an audit has losses to find.
 func (r *round) changeObjects(t *testing.T, rng *rand.Rand, faultsDone <-chan error) {
 	t.Helper()
 	const ahead, open = 100, 24 // notifications, rows
@@ -174,7 +175,8 @@ func (r *round) changeObjects(t *testing.T, rng *rand.Rand, faultsDone <-chan er
 		case <-limit:
 			return
 		case <-tick.C:
-			if m := r.relay.Messages(); faultsDone == nil && (r.queues != nil || m.OutOfOrder > 0) && m.Dropped >= 5 && m.Doubled > 0 && m.Delayed > 0 {
+			if m := r.relay.Messages(); faultsDone == nil && (r.queues != nil || m.OutOfOrder > 0) && m.Dropped >= 5 && m.Doubled > 0 && m.Delayed > 0 &&
+				r.relay.lastDropped() >= 3 {
 				return
 			}
 			if r.relay.pending()+r.queues.visible() < ahead && r.journal.unsettled.Load() < open {
