@@ -64,8 +64,8 @@ func TestPurge(t *testing.T) {
 	}
 	s := store(t, rows...)
 	p := ledger.DefaultPolicy()
-	told := 0
-	progress := func(audit.Purged) { told++ }
+	calls := 0
+	progress := func(audit.Purged) { calls++ }
 
 	done, err := audit.Purge(t.Context(), s, "p", &p, true, nil)
 	if want := (audit.Purged{Examined: n + 6, Dropped: n}); err != nil || done != want {
@@ -75,8 +75,8 @@ func TestPurge(t *testing.T) {
 		t.Fatalf("a dry run left %d rows", got)
 	}
 	done, err = audit.Purge(t.Context(), s, "p", &p, false, progress)
-	if want := (audit.Purged{Examined: n + 6, Dropped: n}); err != nil || done != want || told != 3 {
-		t.Errorf("%+v, %v, %d calls of progress", done, err, told)
+	if want := (audit.Purged{Examined: n + 6, Dropped: n}); err != nil || done != want || calls != 3 {
+		t.Errorf("%+v, %v, %d calls of progress", done, err, calls)
 	}
 	if diff := cmp.Diff([]string{"dead", "exists", "leased", "pending", "to verify", "young"}, keys(t, s)); diff != "" {
 		t.Error(diff)

@@ -52,13 +52,13 @@ func TestSchedule(t *testing.T) {
 				store, workers = struct{ ledger.Store }{l.ledger}, 1 // without registers only one worker can use it
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			told := make([]notices, workers)
+			observed := make([]notices, workers)
 			after := 0
 			var wg sync.WaitGroup
 			for i := range workers {
 				a, err := audit.New(audit.Config{
 					Ledger: store, Objects: l.objects, Pipelines: []audit.Pipeline{l.pipeline}, TTL: time.Second,
-					Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Observer: &told[i],
+					Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Observer: &observed[i],
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -77,14 +77,14 @@ func TestSchedule(t *testing.T) {
 			stop()
 			wg.Wait()
 			audits, losses, repaired := 0, 0, 0
-			for i := range told {
-				n, _ := told[i].count(engine.Audited)
+			for i := range observed {
+				n, _ := observed[i].count(engine.Audited)
 				audits += n
-				n, _ = told[i].count(engine.LossFound)
+				n, _ = observed[i].count(engine.LossFound)
 				losses += n
-				n, _ = told[i].count(engine.LossRepaired)
+				n, _ = observed[i].count(engine.LossRepaired)
 				repaired += n
-				if n, last := told[i].count(engine.LastAudit); n < 3*24*30 || last.Took > 24*time.Hour || last.Took < 23*time.Hour {
+				if n, last := observed[i].count(engine.LastAudit); n < 3*24*30 || last.Took > 24*time.Hour || last.Took < 23*time.Hour {
 					t.Errorf("worker %d reported the age of the last audit %d times, last %v", i, n, last.Took)
 				}
 			}

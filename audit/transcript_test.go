@@ -70,7 +70,7 @@ func (s *transcript) run(d *datadriven.TestData) (string, error) {
 		return "", err
 	}
 	s.now = start.Add(at)
-	told := ""
+	output := ""
 	switch d.Cmd {
 	case "put": // etag=a [version=1] at=1s
 		s.object = exists(ledger.Identity{VersionID: args["version"], ETag: args["etag"], ModTime: s.now, Meta: "m", Size: 7})
@@ -79,15 +79,15 @@ func (s *transcript) run(d *datadriven.TestData) (string, error) {
 		s.object = gone
 		return "", nil
 	case "notify": // seq=55 etag=a [version=1] [kind=removed] [untrusted] at=1s
-		told, err = s.notify(args)
+		output, err = s.notify(args)
 	case "work": // [fail | die] at=1s
-		told, err = s.work(args)
+		output, err = s.work(args)
 	case "audit": // at=1s
-		told, err = s.audit()
+		output, err = s.audit()
 	default:
 		err = fmt.Errorf("unknown command %q", d.Cmd)
 	}
-	return told + "\n" + s.describe(), err
+	return output + "\n" + s.describe(), err
 }
 
 func (s *transcript) notify(args map[string]string) (string, error) {

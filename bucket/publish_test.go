@@ -232,7 +232,7 @@ func TestPublishSameBytes(t *testing.T) {
 	w.Next(buckettest.Put, buckettest.Lost)
 	r, err := w.publish(stale)
 	if !errors.Is(err, bucket.ErrOutputChanged) || r.Sure {
-		t.Errorf("after a look: %+v, %v, want ErrOutputChanged: the nonce is another's", r, err)
+		t.Errorf("after a HEAD request: %+v, %v, want ErrOutputChanged: the nonce is another's", r, err)
 	}
 
 	w = newWorld(t)
@@ -242,7 +242,7 @@ func TestPublishSameBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err = w.publish(stale); err != nil || !r.Sure {
-		t.Errorf("without a look: %+v, %v; the ETag cannot tell", r, err)
+		t.Errorf("without a HEAD request: %+v, %v; the ETag does not show whose content it is", r, err)
 	}
 	if src, _ := w.pin().Source(); src != "src-mine" {
 		t.Errorf("recorded source = %q, want the stale one, for verification to find", src)

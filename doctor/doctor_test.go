@@ -63,12 +63,12 @@ func examine(t *testing.T, s bucket.Store) *doctor.Report {
 
 func TestAllIsWell(t *testing.T) {
 	s := memory()
-	var told []string
+	var reported []string
 	r, err := doctor.Examine(t.Context(), s, name, "some/", doctor.Options{Progress: func(check string, done, total int) {
-		if done != len(told) || total != len(names) {
+		if done != len(reported) || total != len(names) {
 			t.Errorf("%s: %d of %d", check, done, total)
 		}
-		told = append(told, check)
+		reported = append(reported, check)
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestAllIsWell(t *testing.T) {
 	if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(names, told); diff != "" {
+	if diff := cmp.Diff(names, reported); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 	if r.Bucket != name || !strings.HasPrefix(r.Prefix, "some/.pawl-doctor/") || !r.Safe() {

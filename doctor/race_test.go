@@ -21,7 +21,7 @@ func TestJudgeRace(t *testing.T) {
 		{"one won", []cell.Outcome{lost, landed, unclear}, 1, true, OK},
 		{"one won, without an answer", []cell.Outcome{lost, unclear, unclear}, 2, true, OK},
 		{"one won, and a copy of it was refused", []cell.Outcome{lost, lost, unclear}, 0, true, OK},
-		{"nobody won", []cell.Outcome{unclear, lost, unclear}, -1, false, OK},
+		{"no winner", []cell.Outcome{unclear, lost, unclear}, -1, false, OK},
 		{"two won", []cell.Outcome{landed, landed, lost}, 1, false, Ignored},
 		{"a second one landed, without an answer", []cell.Outcome{landed, unclear, lost}, 1, false, Ignored},
 		{"a refused one landed", []cell.Outcome{landed, unclear, lost}, 2, false, Failed},

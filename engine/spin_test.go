@@ -131,17 +131,17 @@ func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 		ledger.UnreadableRow(parseKey("x"), ledger.Nonce{1}, errors.New("odd")), ledger.UnreadableRow(parseKey("y"), ledger.Nonce{2}, errors.New("odd")),
 	}
 	first := a.step(engine.Tick{})[0].(engine.Sweep)
-	told := 0
+	reported := 0
 	for _, act := range a.step(engine.Swept{Pipeline: "p", Rows: odd}) {
 		if r, ok := act.(engine.Notice); ok && r.Kind == engine.Unreadable {
-			told++
+			reported++
 		}
 	}
 	w.now = w.now.Add(10 * time.Second)
 	a.step(engine.Tick{})
 	second := a.takeSweeps()
-	if told != 2 || len(second) == 0 || second[len(second)-1].Limit != first.Limit+4 {
-		t.Fatalf("%d rows are reported, and the next sweeps are %+v after one of %d", told, second, first.Limit)
+	if reported != 2 || len(second) == 0 || second[len(second)-1].Limit != first.Limit+4 {
+		t.Fatalf("%d rows are reported, and the next sweeps are %+v after one of %d", reported, second, first.Limit)
 	}
 	if out := a.step(engine.Swept{Pipeline: "p", Rows: odd}); len(out) != 0 {
 		t.Errorf("%v: reported again", out)

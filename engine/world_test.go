@@ -93,7 +93,7 @@ func (w *worker) step(in ...engine.Input) []engine.Action {
 			w.sweeps = append(w.sweeps, a)
 		case engine.Load:
 			if len(w.loads) > 0 || len(a.Keys) == 0 || len(a.Keys) > w.cfg.Batch {
-				w.world.t.Errorf("a look at %d rows, with %d loads out", len(a.Keys), len(w.loads))
+				w.world.t.Errorf("a load of %d rows while %d loads are pending", len(a.Keys), len(w.loads))
 			}
 			w.loads = append(w.loads, engine.Loaded{Keys: a.Keys, Rows: w.world.rows(a.Keys)})
 		}

@@ -93,12 +93,12 @@ func (m *mute) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 func TestSwapRejectsMissingOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New(&mute{Store: ledger.NewRows(memory.New())})
-		told := 0
-		l.Unclear = func(error) { told++ }
+		notices := 0
+		l.Unclear = func(error) { notices++ }
 		r := aRow(1)
 		out := swap(t, l, ledger.Change{Key: r.RowKey, Row: r})
-		if !out[0].Applied || told != 1 {
-			t.Errorf("%+v, with %d notices", out, told)
+		if !out[0].Applied || notices != 1 {
+			t.Errorf("%+v, with %d notices", out, notices)
 		}
 	})
 }

@@ -112,14 +112,14 @@ func (s *story) claim(a args) (string, error) {
 	switch why {
 	case ledger.Granted:
 		s.attempts[name] = &at
-		told := ""
+		suffix := ""
 		if at.TakenOver {
-			told += ", taken over"
+			suffix += ", taken over"
 		}
 		if at.Verifying {
-			told += ", to verify"
+			suffix += ", to verify"
 		}
-		return s.store(r, "granted: attempt %d, fence %s%s", at.Number, fence(at.Fence), told)
+		return s.store(r, "granted: attempt %d, fence %s%s", at.Number, fence(at.Fence), suffix)
 	case ledger.Retired:
 		return s.store(r, "retired")
 	}

@@ -154,12 +154,12 @@ func TestList(t *testing.T) {
 		b.put("l/b", "mine", nil)
 		b.put("l/c", leaseText("pawl-lock/1", "pawl-lock/9"), nil)
 		b.put("m", leaseText(), nil)
-		var told []string
+		var listed []string
 		for s, err := range b.user().bucket.List(b.Context(), "l/") {
 			b.noError(err)
-			told = append(told, fmt.Sprintf("%s %d %v %v", s.Key, s.Record.Token, errors.Is(s.Err, ErrForeign), errors.Is(s.Err, ErrNewer)))
+			listed = append(listed, fmt.Sprintf("%s %d %v %v", s.Key, s.Record.Token, errors.Is(s.Err, ErrForeign), errors.Is(s.Err, ErrNewer)))
 		}
-		if got, want := strings.Join(told, ", "), "l/a 7 false false, l/b 0 true false, l/c 0 false true"; got != want {
+		if got, want := strings.Join(listed, ", "), "l/a 7 false false, l/b 0 true false, l/c 0 false true"; got != want {
 			b.Errorf("%s\nwant %s", got, want)
 		}
 		u := b.user()

@@ -158,10 +158,10 @@ func TestStoreOutageInsideTheHandlerCounts(t *testing.T) {
 // Have again.
 func TestOutputFromBeforeARestartIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
-		var told []event.Kind
+		var kinds []event.Kind
 		n := w.start(matchAll(func(ctx context.Context, task *worker.Task) error {
-			told = append(told, task.Kind)
-			if len(told) == 2 {
+			kinds = append(kinds, task.Kind)
+			if len(kinds) == 2 {
 				w.erase(in("a"))
 				_, err := read(ctx, task)
 				return err
@@ -172,8 +172,8 @@ func TestOutputFromBeforeARestartIsReplaced(t *testing.T) {
 		n.deliver(w.put("a", "one")).wantAck(w)
 		n.deliver(w.event(in("a"), event.Removed)).wantAck(w)
 		w.wantSettled("a")
-		if want := []event.Kind{event.Removed, event.Created, event.Removed}; !slices.Equal(told, want) {
-			t.Errorf("notices of %v, want %v", told, want)
+		if want := []event.Kind{event.Removed, event.Created, event.Removed}; !slices.Equal(kinds, want) {
+			t.Errorf("notices of %v, want %v", kinds, want)
 		}
 	})
 }

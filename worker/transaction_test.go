@@ -54,7 +54,7 @@ func TestLostCommitAnswerIsFoundInTheRow(t *testing.T) {
 		says   error
 		dead   bool
 	}{
-		{name: "told", commit: true},
+		{name: "committed", commit: true},
 		{name: "answer lost", commit: true, says: lost},
 		{name: "renewal overtaken", commit: true, wait: ttl * 2 / 3},
 		{name: "renewal overtaken, and the answer lost", commit: true, wait: ttl * 2 / 3, says: lost},

@@ -45,7 +45,7 @@ func race(t *testing.T, run func(racer int) error) []int {
 		}
 	}
 	if len(winners) == 0 {
-		t.Fatalf("nobody won: %v", errs)
+		t.Fatalf("no writer succeeded: %v", errs)
 	}
 	return winners
 }

@@ -49,7 +49,7 @@ func TestOWASP(t *testing.T) {
 		{"API5 Broken Function Level Authorization", map[string]func(*testing.T){"scopes": testScopes}},
 		{"API6 Unrestricted Access to Sensitive Business Flows", map[string]func(*testing.T){"uploads": testFlood}},
 		{"API7 Server Side Request Forgery", map[string]func(*testing.T){"urls": testForgery}},
-		{"API8 Security Misconfiguration", map[string]func(*testing.T){"headers": testHeaders, "trouble": testInternalErrors}},
+		{"API8 Security Misconfiguration", map[string]func(*testing.T){"headers": testHeaders, "internal errors": testInternalErrors}},
 		{"API9 Improper Inventory Management", map[string]func(*testing.T){"inventory": testInventory}},
 		{"API10 Unsafe Consumption of APIs", map[string]func(*testing.T){"store": testStore}},
 	} {

@@ -232,7 +232,7 @@ var layers = map[string]map[string]string{
 	},
 	"cmd/pawl/demo": {
 		"event":            "The demo names objects in its messages.",
-		"files":            "The demo compares the file index with what its clients were told.",
+		"files":            "The demo compares the file index with the responses to its clients.",
 		"files/filesapi":   "The demo issues tokens to its clients.",
 		"internal/fakes3":  "The demo keeps its objects in it.",
 		"internal/process": "The demos wait between two steps.",

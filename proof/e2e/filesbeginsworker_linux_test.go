@@ -177,9 +177,9 @@ func (b *beginWork) runClient(ctx context.Context, s *files.Service, client int,
 				return fmt.Errorf("step %d of %s: %w", p.steps[at.Step], at.ID, err)
 			}
 			at.ID = f.ID
-			if told := writeAnswer(beginAnswer{Client: client, ID: f.ID, Refused: err != nil}); told != nil || err != nil {
-				if told != nil {
-					return told
+			if writeErr := writeAnswer(beginAnswer{Client: client, ID: f.ID, Refused: err != nil}); writeErr != nil || err != nil {
+				if writeErr != nil {
+					return writeErr
 				}
 				break
 			}

@@ -239,8 +239,8 @@ func differences(want, got []string) (wrong []string) {
 func (l *loadTest) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) {
-		if told, _ := l.relay.received(); told < len(l.buckets.changes) {
-			return []string{fmt.Sprintf("the store has sent notifications of %d changes out of %d", told, len(l.buckets.changes))}, nil
+		if received, _ := l.relay.received(); received < len(l.buckets.changes) {
+			return []string{fmt.Sprintf("the store has sent notifications of %d changes out of %d", received, len(l.buckets.changes))}, nil
 		}
 		if n := l.relay.pending(); n > 0 {
 			return []string{fmt.Sprintf("%d notifications are not acknowledged", n)}, nil

@@ -80,13 +80,13 @@ func TestReceiverDown(t *testing.T) {
 	go func() { ended <- cmd.Wait() }()
 
 	waitFor(t, ended, said, func() bool { return strings.Contains(said(), outageBegins) })
-	told := &outageReceiver{rejectFirst: 10, keys: map[string]bool{}}
-	told.listen(t, address)
+	receiver := &outageReceiver{rejectFirst: 10, keys: map[string]bool{}}
+	receiver.listen(t, address)
 	if err := <-ended; err != nil { // 3 if a row died
 		t.Errorf("pawl replay: %v", err)
 	}
-	if told.count() != objects {
-		t.Errorf("the receiver was called for %d objects, want %d", told.count(), objects)
+	if receiver.count() != objects {
+		t.Errorf("the receiver was called for %d objects, want %d", receiver.count(), objects)
 	}
 	for _, text := range []string{outageBegins, outageEnds} {
 		if n := strings.Count(said(), text); n != 1 {

@@ -142,8 +142,8 @@ func (r *round) progress(t *testing.T, what string) {
 // notificationsReceived waits until the relay has received a notification for every change. A store
 // that garbles notifications is exempt.
 func (r *round) notificationsReceived(context.Context) ([]string, error) {
-	if told, _ := r.relay.received(); told < len(r.buckets.changes) && !r.server.Garbles {
-		return []string{fmt.Sprintf("the store has sent notifications of %d changes out of %d", told, len(r.buckets.changes))}, nil
+	if received, _ := r.relay.received(); received < len(r.buckets.changes) && !r.server.Garbles {
+		return []string{fmt.Sprintf("the store has sent notifications of %d changes out of %d", received, len(r.buckets.changes))}, nil
 	}
 	return nil, nil
 }

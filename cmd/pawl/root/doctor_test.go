@@ -30,8 +30,8 @@ func TestDoctorReceivesNotifications(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(hook.Close)
 	srv := servertest.MinIO(t, servertest.Options{Webhook: hook.URL})
-	told, silent := srv.NewBucket(t), srv.NewBucket(t)
-	srv.Notify(t, told)
+	notified, silent := srv.NewBucket(t), srv.NewBucket(t)
+	srv.Notify(t, notified)
 	t.Setenv("AWS_ACCESS_KEY_ID", srv.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", srv.SecretKey)
 	file := filepath.Join(t.TempDir(), "pawl.yaml")
@@ -40,7 +40,7 @@ objects: {endpoint: %q, region: us-east-1, path_style: true}
 pipelines:
   - {name: hears, match: {bucket: %s, prefix: in/, suffix: [.jpg]}, copy: {to: s3://out/a/}}
   - {name: deaf, match: {bucket: %s}, copy: {to: s3://out/b/}}
-`, srv.Endpoint, told, silent)
+`, srv.Endpoint, notified, silent)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ pipelines:
 		bucket, pipeline, heard, to string
 		code                        int
 	}{
-		{told, "hears", "yes", "arn:minio:sqs::H:webhook", 0},
+		{notified, "hears", "yes", "arn:minio:sqs::H:webhook", 0},
 		{silent, "deaf", "no", "", 3},
 	} {
 		var out, errs bytes.Buffer

@@ -109,7 +109,7 @@ func TestStoreOutageLasts(t *testing.T) {
 	t.Parallel()
 	// A store check may take 9 seconds: it retries its reads three times, with random
 	// delays, and cleans up.
-	for wait, told := range map[string]bool{"0": false, "20s": true} {
+	for wait, waits := range map[string]bool{"0": false, "20s": true} {
 		t.Run(wait, func(t *testing.T) {
 			t.Parallel()
 			f := newFakeLockFixture(t, func(r *http.Request) {
@@ -124,10 +124,10 @@ func TestStoreOutageLasts(t *testing.T) {
 			}
 			h.exits(69, "")
 			took := time.Since(begun)
-			if got := strings.Contains(h.stderr.String(), "waiting for the store"); got != told {
+			if got := strings.Contains(h.stderr.String(), "waiting for the store"); got != waits {
 				t.Errorf("got %v: %s", got, h.stderr.String())
 			}
-			if told && (took < 20*time.Second || took > 22*time.Second+margin) {
+			if waits && (took < 20*time.Second || took > 22*time.Second+margin) {
 				t.Errorf("the command took %v", took)
 			}
 		})

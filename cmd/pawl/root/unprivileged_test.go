@@ -13,11 +13,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// unprivilegedUID is the id of the user nobody.
+// unprivilegedUID is the id of an unprivileged user on most systems.
 const unprivilegedUID = 65534
 
 // asUnprivileged CODE pawl ARG...: does the same as exits. If root runs the tests, the
-// command runs as nobody, because file modes do not restrict root.
+// command runs with unprivilegedUID, because file modes do not restrict root.
 func asUnprivileged(ts *testscript.TestScript, _ bool, args []string) {
 	if os.Geteuid() != 0 {
 		exits(ts, false, args)

@@ -17,7 +17,7 @@ func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
 	for _, after := range []time.Duration{0, deadline / 2, deadline - time.Millisecond, deadline, 10 * deadline} {
 		for _, c := range []struct {
 			guard
-			told  syscall.Signal // first signal to the command
+			first syscall.Signal // first signal to the command
 			least time.Duration  // until it is killed
 		}{
 			{guard{orphanGrace: time.Second}, syscall.SIGTERM, min(after+time.Second, deadline+grace)},
@@ -35,8 +35,8 @@ func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
 				t.Errorf("a supervisor gone after %v: the guard was done after %v, want %v to %v", after, over, c.least, most)
 			}
 			_ = command.Wait() // it was killed
-			if status, ok := command.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != c.told {
-				t.Errorf("a supervisor gone after %v: %v, want %v", after, command.ProcessState, c.told)
+			if status, ok := command.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != c.first {
+				t.Errorf("a supervisor gone after %v: %v, want %v", after, command.ProcessState, c.first)
 			}
 		}
 	}
