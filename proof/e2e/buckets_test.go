@@ -192,7 +192,7 @@ func unsettled(ctx context.Context, s ledger.Store) (bad []string, rows int, err
 		}
 		rows++
 		if !row.Settled() || row.Dead || row.Held() {
-			bad = append(bad, fmt.Sprintf("%s is %s: %s", row.RowKey, row.State(time.Now()), row.LastError))
+			bad = append(bad, describe(row))
 		}
 	}
 	return bad, rows, nil
@@ -204,9 +204,13 @@ func describeRow(ctx context.Context, s ledger.Store, key string) string {
 	if err != nil || len(rows) == 0 {
 		return fmt.Sprintf("%q has no row (%v)", key, err)
 	}
+	return describe(rows[0])
+}
+
+func describe(row ledger.Row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q is %s", key, rows[0].State(time.Now()))
-	for _, h := range rows[0].History {
+	fmt.Fprintf(&b, "%s is %s, due %s: %s", row.RowKey, row.State(time.Now()), row.Due().Format("15:04:05.000"), row.LastError)
+	for _, h := range row.History {
 		fmt.Fprintf(&b, "\n  %s %s %s", h.At.Format("15:04:05.000"), h.What, h.Note)
 	}
 	return b.String()
@@ -289,7 +293,7 @@ func post(t *testing.T, url, auth, body string) {
 
 // logTo returns a logger that writes to the test's output.
 func logTo(t *testing.T) *slog.Logger {
-	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // lateStore is an object store that is started later.
