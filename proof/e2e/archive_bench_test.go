@@ -27,7 +27,6 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// Parameters of BenchmarkArchiveRate.
 var (
 	rateRecords = flag.Int("raterecords", 100_000, "records of 1 kB of BenchmarkArchiveRate")
 	rateShards  = flag.Int("rateshards", 4, "shards of its stream")
@@ -39,13 +38,9 @@ const (
 	rateRecord = 1000 // bytes
 )
 
-// BenchmarkArchiveRate compares an archive on MinIO with a baseline that only encodes, compresses
-// and PUTs the same records, with one goroutine per shard. Both read pages from memory. The ratio
-// shows the cost of intents, digests, claims, signatures and a ledger in SQLite. It needs idle
-// cores; on a busy machine only cpu-ratio, the ratio of CPU times, is meaningful.
-//
-// MB is the growth of the process. It depends on the shards and the size of objects, not on the
-// number of records.
+// BenchmarkArchiveRate compares an archive with a baseline that only encodes, compresses and PUTs the same
+// records. The ratio shows the cost of intents, digests, claims, signatures and a ledger. It needs idle
+// cores; on a busy machine only cpu-ratio is meaningful.
 func BenchmarkArchiveRate(b *testing.B) {
 	server := servertest.MinIO(b, servertest.Options{})
 	store := open(b, server)
@@ -78,7 +73,6 @@ func BenchmarkArchiveRate(b *testing.B) {
 	}
 }
 
-// archiveRate is the input of both.
 type archiveRate struct {
 	*s3bucket.Store
 	bucket  string
@@ -86,7 +80,7 @@ type archiveRate struct {
 	records int // in each shard
 }
 
-// rateLines returns text that compresses like a log. Records are cut from it.
+// rateLines returns text that compresses like a log.
 func rateLines() []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < 1<<20; i++ {
@@ -108,7 +102,6 @@ func (r *archiveRate) config(b *testing.B) archive.Config {
 	return a
 }
 
-// bare encodes, compresses and PUTs.
 func (r *archiveRate) bare(b *testing.B) {
 	b.Helper()
 	a := r.config(b)
@@ -172,10 +165,8 @@ func (r *archiveRate) archive(b *testing.B) {
 	}
 }
 
-// rateAt is the arrival time of all records.
 var rateAt = time.Now().UTC().Truncate(time.Second)
 
-// page returns the records from an index on.
 func (r *archiveRate) page(from int) (p archive.Page) {
 	n := min(ratePage, r.records-from)
 	p.End = from+n == r.records
@@ -192,12 +183,10 @@ func (r *archiveRate) page(from int) (p archive.Page) {
 	return p
 }
 
-// Identify implements [archive.Stream].
 func (r *archiveRate) Identify(context.Context) (archive.StreamID, time.Duration, error) {
 	return archive.StreamID{ARN: "rate", Created: rateAt}, 24 * time.Hour, nil
 }
 
-// Shards implements [archive.Stream].
 func (r *archiveRate) Shards(context.Context) (all []archive.Shard, err error) {
 	for i := range *rateShards {
 		all = append(all, archive.Shard{ID: fmt.Sprintf("shardId-%012d", i), First: "1", Last: archive.Number(fmt.Sprintf("5%055d", i))})
@@ -205,7 +194,6 @@ func (r *archiveRate) Shards(context.Context) (all []archive.Shard, err error) {
 	return all, nil
 }
 
-// Open implements [archive.Stream].
 func (r *archiveRate) Open(context.Context, string, archive.Position) (archive.Reader, error) {
 	return &rateReader{archiveRate: r}, nil
 }
@@ -215,7 +203,6 @@ type rateReader struct {
 	at int
 }
 
-// Next implements [archive.Reader].
 func (r *rateReader) Next(context.Context) (archive.Page, error) {
 	p := r.page(r.at)
 	r.at += len(p.Records)

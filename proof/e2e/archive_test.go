@@ -20,7 +20,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// Parameters of TestArchive.
 var (
 	archiveRecords = flag.Int("archiverecords", 20_000, "records that TestArchive puts")
 	archiveShards  = flag.Int("archiveshards", 4, "shards of its stream, at the beginning")
@@ -47,7 +46,6 @@ archives:
 lease: {ttl: %s}
 `
 
-// archiveTest has a stream, a bucket, and workers between them.
 type archiveTest struct {
 	*testing.T
 	fleet    *fleet
@@ -56,15 +54,14 @@ type archiveTest struct {
 	stream   string
 	server   *servertest.Server
 	bucket   string
-	put      int // number of records put
+	put      int
 	reshards int
-	read     map[string]bool // keys of the objects read
-	records  map[string]int  // number of times that each record was read
+	read     map[string]bool // keys of objects
+	records  map[string]int  // number of times that each was read
 }
 
-// TestArchive archives a stream with workers that are killed, or frozen for longer than their
-// leases, while records are put and shards are split and merged. Verify and an independent reader
-// find each record once.
+// TestArchive archives a stream while workers are killed or frozen, and shards are split and merged. Verify
+// and an independent reader find each record once.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	t.Run("kinesalite", func(t *testing.T) { testArchive(t, servertest.Kinesalite, *archiveRecords) })
@@ -76,7 +73,7 @@ func TestArchive(t *testing.T) {
 }
 
 func testArchive(t *testing.T, streams func(testing.TB) *servertest.Streams, records int, prepare ...func(*archiveTest)) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	seed := *firstSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -127,15 +124,13 @@ func (a *archiveTest) writeConfig(stream, streams, objects string) {
 	}
 }
 
-// useDynamoDB configures a DynamoDB table as the ledger.
 func (a *archiveTest) useDynamoDB() {
 	a.Helper()
 	table := newTable(a.T, servertest.DynamoDB(a.T), a.fleet.binary)
 	a.fleet.config = a.writeVariant("dynamodb", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), table)
 }
 
-// planArchiveFaults distributes faults over the workers. They occur at any time, with enough time
-// between for takeovers.
+// Faults leave enough time between for takeovers.
 func planArchiveFaults(rng *rand.Rand) [][]plannedFault {
 	dealt := make([][]plannedFault, archiveWorkers)
 	for i := range *archiveKills + *archiveStops {
@@ -151,7 +146,6 @@ func planArchiveFaults(rng *rand.Rand) [][]plannedFault {
 	return dealt
 }
 
-// waitForFaults returns when n faults, or all, have been injected.
 func (a *archiveTest) waitForFaults(n int, faultsDone chan error) {
 	a.Helper()
 	for a.injectedFaults() < n {
@@ -172,7 +166,6 @@ func (a *archiveTest) injectedFaults() int {
 	return len(a.fleet.injected)
 }
 
-// putUntil puts numbered records until there are to of them.
 func (a *archiveTest) putUntil(to int) {
 	a.Helper()
 	for a.put < to {
@@ -190,7 +183,7 @@ func (a *archiveTest) putUntil(to int) {
 	}
 }
 
-// reshard alternately splits an open shard and merges two neighbors.
+// reshard splits an open shard or merges two neighbors, alternately.
 func (a *archiveTest) reshard() {
 	a.Helper()
 	c := a.streams.Client()
@@ -226,7 +219,6 @@ func number(digits string) *big.Int {
 	return n
 }
 
-// waitUntilStored waits until all records are in objects.
 func (a *archiveTest) waitUntilStored() {
 	a.Helper()
 	const patience = 3 * time.Minute // without progress

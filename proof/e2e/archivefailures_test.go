@@ -28,10 +28,8 @@ import (
 
 var archiveThrottle = flag.Duration("archivethrottle", 2*time.Second, "duration of throttling in TestArchiveFailures")
 
-// TestArchiveFailures checks failures of the stream and the bucket. A worker exits with an error if
-// the stream is missing or access is denied. Throttling, and a bucket that denies some objects,
-// only delay it; no record is lost or repeated. Verify reports a foreign object, and no command
-// changes it.
+// A worker exits if the stream is missing or access is denied. Throttling and denied objects only delay it.
+// Verify reports a foreign object, and no command changes it.
 func TestArchiveFailures(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -82,7 +80,6 @@ func TestArchiveFailures(t *testing.T) {
 	a.checkForeignObject("clicks/2026/notes.txt")
 }
 
-// runFails runs a command that must fail with an exit code and a message.
 func (a *archiveTest) runFails(code int, says string, args ...string) {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), a.fleet.binary, append(args, "-c", a.fleet.config)...)
@@ -94,7 +91,6 @@ func (a *archiveTest) runFails(code int, says string, args ...string) {
 	}
 }
 
-// list returns the keys of all records.
 func (a *archiveTest) list() (keys []string) {
 	a.Helper()
 	prefix := "clicks/20"
@@ -108,8 +104,6 @@ func (a *archiveTest) list() (keys []string) {
 	return keys
 }
 
-// checkForeignObject puts a foreign object into the archive. Verify must report it, and it must not
-// change.
 func (a *archiveTest) checkForeignObject(key string) {
 	a.Helper()
 	const text = "not the archive's"
@@ -127,7 +121,6 @@ func (a *archiveTest) checkForeignObject(key string) {
 	}
 }
 
-// rejectingProxy is a proxy before a server that rejects some requests.
 type rejectingProxy struct {
 	url   string
 	proxy *httputil.ReverseProxy
@@ -149,7 +142,7 @@ func newRejectingProxy(t *testing.T, endpoint string) *rejectingProxy {
 			r.SetURL(server)
 			r.Out.Host = r.In.Host // because it is signed
 		},
-		ErrorLog: log.New(io.Discard, "", 0), // senders that have ended
+		ErrorLog: log.New(io.Discard, "", 0), // senders disconnect
 	}}
 	srv := httptest.NewServer(g)
 	t.Cleanup(srv.Close)
@@ -157,7 +150,7 @@ func newRejectingProxy(t *testing.T, endpoint string) *rejectingProxy {
 	return g
 }
 
-// reject answers matching requests from now on, and returns a function that counts them.
+// reject answers matching requests from now on, and returns their counter.
 func (g *rejectingProxy) reject(answer http.HandlerFunc, which func(*http.Request) bool) (count func() int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,7 +162,6 @@ func (g *rejectingProxy) reject(answer http.HandlerFunc, which func(*http.Reques
 	}
 }
 
-// ServeHTTP implements [http.Handler].
 func (g *rejectingProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	answer := http.HandlerFunc(g.proxy.ServeHTTP)
@@ -181,7 +173,6 @@ func (g *rejectingProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// kinesisError answers with an error of Kinesis.
 func kinesisError(code string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
@@ -190,7 +181,6 @@ func kinesisError(code string) http.HandlerFunc {
 	}
 }
 
-// deny answers with AccessDenied of S3.
 func deny(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "application/xml")

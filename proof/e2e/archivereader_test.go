@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// verify runs pawl archive verify and checks its report.
 func (a *archiveTest) verify() {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), a.fleet.binary, "archive", "verify", "--deep", "--json", "-c", a.fleet.config)
@@ -32,7 +31,6 @@ func (a *archiveTest) verify() {
 	a.Logf("verify: %s", out)
 }
 
-// readAll reads the whole bucket again and checks that each record occurs once.
 func (a *archiveTest) readAll() {
 	a.Helper()
 	a.resetReader()
@@ -54,7 +52,7 @@ func (a *archiveTest) readAll() {
 
 func (a *archiveTest) resetReader() { a.read, a.records = map[string]bool{}, map[string]int{} }
 
-// readNew reads new objects, independently of Pawl's code.
+// readNew does not use Pawl's code, so that it is independent.
 func (a *archiveTest) readNew() {
 	a.Helper()
 	pages := s3.NewListObjectsV2Paginator(a.server.Client(), &s3.ListObjectsV2Input{Bucket: &a.bucket, Prefix: aws.String("clicks/20")})

@@ -18,7 +18,7 @@ import (
 
 var archiveRecover = flag.Bool("archiverecover", false, "TestArchiveRestoredLedger also recovers, which takes 15 minutes")
 
-// copyLedger copies the files of the SQLite ledger. No process may have it open.
+// No process may have it open.
 func (a *archiveTest) copyLedger(from, to string) {
 	a.Helper()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -35,9 +35,8 @@ func (a *archiveTest) copyLedger(from, to string) {
 	}
 }
 
-// TestArchiveRestoredLedger replaces the ledger by a copy that is a few seconds old, while no
-// worker runs. The next worker rejects each shard that has a newer object, and stores nothing
-// twice. After a recovery, each record is stored once.
+// The copy is a few seconds old, so the next worker must reject each shard that has a newer object. After a
+// recovery, each record is stored once.
 func TestArchiveRestoredLedger(t *testing.T) {
 	t.Parallel()
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 23)))

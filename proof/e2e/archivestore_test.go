@@ -14,8 +14,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestArchiveAnotherStore checks that a worker exits with 2, and stores nothing, if its bucket is
-// in another store or was emptied. With the right store it continues.
+// A worker stores nothing if its bucket is in another store or was emptied.
 func TestArchiveAnotherStore(t *testing.T) {
 	t.Parallel()
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 22)))

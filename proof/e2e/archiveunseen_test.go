@@ -27,8 +27,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// shardHidingProxy is a proxy before a stream server that hides shards, as Kinesis does when all
-// their records have expired. Local servers keep records for at least a day.
+// shardHidingProxy hides shards, as Kinesis does when all their records have expired. Local servers keep
+// records for at least a day.
 type shardHidingProxy struct {
 	url    string
 	hidden atomic.Pointer[map[string]bool]
@@ -64,7 +64,6 @@ func newShardHidingProxy(t *testing.T, endpoint string) *shardHidingProxy {
 	return f
 }
 
-// hide removes the hidden shards from a response to ListShards.
 func (f *shardHidingProxy) hide(r *http.Response) error {
 	if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), ".ListShards") || r.StatusCode != http.StatusOK {
 		return nil
@@ -90,7 +89,6 @@ func (f *shardHidingProxy) hide(r *http.Response) error {
 	return nil
 }
 
-// split splits a shard in half, and returns the children.
 func (a *archiveTest) split(s types.Shard) []types.Shard {
 	a.Helper()
 	low, high := number(*s.HashKeyRange.StartingHashKey), number(*s.HashKeyRange.EndingHashKey)
@@ -108,9 +106,8 @@ func (a *archiveTest) split(s types.Shard) []types.Shard {
 	return out.Shards[len(out.Shards)-2:]
 }
 
-// TestArchiveUnseenShard checks a shard that is created and closed while no worker runs, and that
-// the stream no longer lists when a worker runs again. It becomes a gap under its own ID, and its
-// child shards are stored.
+// A shard is created and closed while no worker runs, and is no longer listed later. It becomes a gap under
+// its own ID, and its child shards are stored.
 func TestArchiveUnseenShard(t *testing.T) {
 	t.Parallel()
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 24)))

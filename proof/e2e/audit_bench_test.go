@@ -29,12 +29,11 @@ import (
 
 var auditKeys = flag.Int("auditkeys", 1_000_000, "keys and rows of BenchmarkAudit")
 
-// auditMB is the promised memory limit, regardless of the number of keys.
+// The limit does not depend on the number of keys.
 const auditMB = 100
 
-// BenchmarkAudit compares a million listed keys with as many rows, and writes nothing. The ratio
-// compares its speed with a plain listing of the same server, page by page. It needs two cores; on
-// a busy machine only cpu-ratio, the ratio of CPU times, is meaningful.
+// BenchmarkAudit compares its speed with a plain listing of the same server. It needs two cores; on a busy
+// machine only cpu-ratio is meaningful.
 func BenchmarkAudit(b *testing.B) {
 	n := *auditKeys
 	server := &listServer{n: n, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
@@ -70,7 +69,7 @@ func BenchmarkAudit(b *testing.B) {
 	}
 }
 
-// BenchmarkAuditBrake audits the same rows against an emptied bucket, and raises nothing.
+// BenchmarkAuditBrake audits the same rows against an emptied bucket.
 func BenchmarkAuditBrake(b *testing.B) {
 	n := *auditKeys
 	server := &listServer{n: n, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
@@ -94,7 +93,6 @@ func BenchmarkAuditBrake(b *testing.B) {
 	}
 }
 
-// newAuditor returns an auditor of the store at a URL.
 func newAuditor(b *testing.B, url string, led ledger.Store) *audit.Auditor {
 	b.Helper()
 	store, err := s3bucket.New(b.Context(), s3bucket.Config{Endpoint: url, Region: "us-east-1", PathStyle: true, AccessKey: "a", SecretKey: "s"})
@@ -126,14 +124,13 @@ func listBare(b *testing.B, store audit.Listing, n int) time.Duration {
 	return time.Since(began)
 }
 
-// cpuTime returns the CPU time of the process.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // never fails
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memoryUse returns a function that returns the peak growth of the process since, in MB.
+// memoryUse measures the peak growth of the process in MB.
 func memoryUse() func() float64 {
 	debug.FreeOSMemory()
 	used := func() uint64 {
@@ -163,7 +160,6 @@ func memoryUse() func() float64 {
 	}
 }
 
-// listServer is an S3 server that can only list.
 type listServer struct {
 	n     int
 	at    time.Time
@@ -200,7 +196,6 @@ func (l *listServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "</ListBucketResult>")
 }
 
-// fillRows writes a settled row for each key.
 func fillRows(b *testing.B, l *listServer) ledger.Store {
 	b.Helper()
 	records, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))

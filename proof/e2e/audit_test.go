@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// auditAll compares a bucket with the ledger, and raises lost changes. No notification may be
-// outstanding. It returns the raised rows.
+// No notification may be outstanding.
 func auditAll(t *testing.T, store bucket.Store, led ledger.Store, name string, pipelines []string) (raised []ledger.RowKey) {
 	t.Helper()
 	keys := map[string]bool{}
@@ -47,7 +46,6 @@ func auditAll(t *testing.T, store bucket.Store, led ledger.Store, name string, p
 	return raised
 }
 
-// auditOne loads a row, sends a HEAD for its object, and raises the difference on that row.
 func auditOne(t *testing.T, store bucket.Store, led *ledger.Ledger, key ledger.RowKey) audit.Finding {
 	t.Helper()
 	for {

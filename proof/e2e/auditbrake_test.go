@@ -30,12 +30,10 @@ sweep_interval: 100ms
 audit: {every: 1s, settle_window: 1ns}
 `
 
-// brakeObjects is the number of objects that the bucket loses.
 const brakeObjects = 300
 
-// TestAuditBrake audits with the real command: against an endpoint whose bucket is empty, and
-// against the right endpoint after its bucket was emptied. No output is removed without
-// --allow-removals, and other losses are repaired.
+// TestAuditBrake audits an endpoint whose bucket is empty, and a bucket that was emptied. No output is
+// removed without --allow-removals, and other losses are repaired.
 func TestAuditBrake(t *testing.T) {
 	t.Parallel()
 	w := newBrakeTest(t)
@@ -68,7 +66,6 @@ func TestAuditBrake(t *testing.T) {
 	w.run(t, "", 1)
 }
 
-// brakeTest is a bucket with a mirror that the real command maintains.
 type brakeTest struct {
 	*testBuckets
 	server         *servertest.Server
@@ -92,7 +89,7 @@ func (w *brakeTest) command(ctx context.Context, s *servertest.Server, args ...s
 	return cmd
 }
 
-// audit returns the counts of an audit, which must exit with 3.
+// The audit must exit with 3.
 func (w *brakeTest) audit(t *testing.T, s *servertest.Server, flags ...string) audit.Counts {
 	t.Helper()
 	out, err := w.command(t.Context(), s, append([]string{"audit", "--json", "--settle-window", "1ns"}, flags...)...).Output()
@@ -107,8 +104,7 @@ func (w *brakeTest) audit(t *testing.T, s *servertest.Server, flags ...string) a
 	return report.Total
 }
 
-// run runs a worker, which also audits on a schedule, until the bucket has the wanted number of
-// outputs and the log contains a text.
+// The worker also audits on a schedule.
 func (w *brakeTest) run(t *testing.T, text string, want int) {
 	t.Helper()
 	log, err := os.Create(w.config + ".log")

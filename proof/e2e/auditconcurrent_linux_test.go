@@ -39,13 +39,11 @@ var (
 
 const auditAuth = "Bearer secret"
 
-// auditorVar makes the test program an auditor.
 const auditorVar = "PAWL_E2E_AUDITOR"
 
-// TestAuditDuringTraffic runs and kills pairs of concurrent auditors while objects are put and
-// notified. In the end, each object has one effect, also if its notification was lost, or if an
-// audit and a notification both reported it. The test logs the latency of effects without and
-// during audits.
+// TestAuditDuringTraffic runs and kills pairs of concurrent auditors while objects are put and notified. In
+// the end, each object has one effect, also if its notification was lost, or if an audit and a notification
+// both reported it.
 func TestAuditDuringTraffic(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -94,7 +92,6 @@ func TestAuditDuringTraffic(t *testing.T) {
 	}
 }
 
-// concurrentAudit is a bucket, a Pawl that receives its notifications, and auditors of both.
 type concurrentAudit struct {
 	server *servertest.Server
 	store  bucket.Store
@@ -103,8 +100,8 @@ type concurrentAudit struct {
 	url    string // of the source
 
 	mu         sync.Mutex
-	effects    map[string]int // effects, by key
-	effectSeen chan struct{}  // signals an effect
+	effects    map[string]int
+	effectSeen chan struct{}
 }
 
 func newConcurrentAudit(t *testing.T) *concurrentAudit {
@@ -133,13 +130,11 @@ func (w *concurrentAudit) effect(_ context.Context, task *pawl.Task) error {
 	return nil
 }
 
-// put writes an object.
 func (w *concurrentAudit) put(ctx context.Context, key string) (etag string, err error) {
 	return w.store.Put(ctx, event.Object{Bucket: inputs, Key: key}, bucket.Object{Body: strings.NewReader(key), Size: int64(len(key))}, bucket.Condition{})
 }
 
-// putAndWait puts objects, each after the effect of the previous one, and returns the sorted
-// latencies.
+// putAndWait puts objects one after the other, and returns their sorted latencies.
 func (w *concurrentAudit) putAndWait(t *testing.T, prefix string, n int) []time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -165,14 +160,12 @@ func (w *concurrentAudit) putAndWait(t *testing.T, prefix string, n int) []time.
 	return took
 }
 
-// hasEffect reports whether an object has had its effect.
 func (w *concurrentAudit) hasEffect(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.effects[key] > 0
 }
 
-// runAudits runs two auditors at a time until enough were killed and ctx has ended.
 func (w *concurrentAudit) runAudits(ctx context.Context, t *testing.T) error {
 	rng := rand.New(rand.NewPCG(*auditSeed, 0))
 	delays := make([]time.Duration, *auditKills)
@@ -212,7 +205,6 @@ func (w *concurrentAudit) runAudits(ctx context.Context, t *testing.T) error {
 	return err
 }
 
-// runAndKill starts an auditor, and kills it after a while unless it has exited.
 func (w *concurrentAudit) runAndKill(t *testing.T, after time.Duration) (killed bool, err error) {
 	ctx, stop := context.WithTimeout(t.Context(), after)
 	defer stop()
@@ -223,8 +215,7 @@ func (w *concurrentAudit) runAndKill(t *testing.T, after time.Duration) (killed 
 	return err != nil, nil
 }
 
-// auditor returns a process that runs one audit. Its lease is short, so that the next auditor need
-// not wait long.
+// Its lease is short, so that the next auditor need not wait long.
 func (w *concurrentAudit) auditor(ctx context.Context, t *testing.T) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
@@ -241,13 +232,11 @@ func (w *concurrentAudit) auditor(ctx context.Context, t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// auditorConfig is the configuration of an auditor.
 type auditorConfig struct {
 	Ledger  string
 	Objects s3bucket.Config
 }
 
-// runAuditor runs one audit.
 func runAuditor(ctx context.Context, text string) error {
 	var b auditorConfig
 	if err := json.Unmarshal([]byte(text), &b); err != nil {

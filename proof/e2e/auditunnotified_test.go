@@ -23,12 +23,10 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// unnotifiedObjects is the number of objects without notifications.
 const unnotifiedObjects = 5000
 
-// TestAuditLost creates, overwrites and removes objects without notifications. One audit finds all
-// changes, workers settle them, and the next audit finds nothing, sends no HEAD and writes nothing.
-// The brake withholds the removals until they are allowed.
+// One audit finds all changes, and the next one sends no HEAD and writes nothing. The brake withholds
+// removals until they are allowed.
 func TestAuditLost(t *testing.T) {
 	t.Parallel()
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, s *servertest.Server) {
@@ -63,16 +61,15 @@ func TestAuditLost(t *testing.T) {
 	})
 }
 
-// unnotifiedBucket is a bucket without notifications, and a Pawl that only sweeps.
 type unnotifiedBucket struct {
 	store   bucket.Store
 	ledger  ledger.Store
 	pawl    *pawl.Pawl
 	want    map[string]string // expected contents, by key
-	changes map[string]int    // number of changes, by key
+	changes map[string]int
 
 	mu       sync.Mutex
-	effects  map[string]int   // number of effects, by key
+	effects  map[string]int
 	lastSize map[string]int64 // size at the last effect; -1 for a removal
 }
 
@@ -85,7 +82,6 @@ func newUnnotifiedBucket(t *testing.T, s *servertest.Server) *unnotifiedBucket {
 	return w
 }
 
-// startEffects starts a Pawl that calls a handler for each object. It stops at the end of the test.
 func startEffects(t *testing.T, path string, objects bucket.Store, effect pawl.HandlerFunc, sources ...pawl.Source) (*pawl.Pawl, ledger.Store) {
 	t.Helper()
 	records, err := sqlite.Open(t.Context(), path)
@@ -115,7 +111,6 @@ func startEffects(t *testing.T, path string, objects bucket.Store, effect pawl.H
 	return p, led
 }
 
-// recordEffect records an effect.
 func (w *unnotifiedBucket) recordEffect(_ context.Context, task *pawl.Task) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +124,6 @@ func (w *unnotifiedBucket) recordEffect(_ context.Context, task *pawl.Task) erro
 
 func unnotifiedKey(i int) string { return fmt.Sprintf("day-%02d/%04d.txt", i%7, i) }
 
-// change changes each object to a content. "" removes it.
 func (w *unnotifiedBucket) change(t *testing.T, content func(i int) string) {
 	t.Helper()
 	var g errgroup.Group
@@ -157,7 +151,6 @@ func (w *unnotifiedBucket) change(t *testing.T, content func(i int) string) {
 	}
 }
 
-// audit runs an audit and compares its counts.
 func (w *unnotifiedBucket) audit(t *testing.T, want audit.Counts, options ...func(*pawl.AuditOptions)) {
 	t.Helper()
 	began := time.Now()
@@ -184,7 +177,6 @@ func (w *unnotifiedBucket) audit(t *testing.T, want audit.Counts, options ...fun
 	}
 }
 
-// waitUntilSettled waits until all rows are settled, and checks that each change had one effect.
 func (w *unnotifiedBucket) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	eventually(t, 5*time.Minute, func(ctx context.Context) (open []string, err error) {
@@ -214,7 +206,6 @@ func (w *unnotifiedBucket) waitUntilSettled(t *testing.T) {
 	}
 }
 
-// pendingChanges returns the number of changes without an effect.
 func (w *unnotifiedBucket) pendingChanges() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,7 +215,7 @@ func (w *unnotifiedBucket) pendingChanges() (n int) {
 	return n
 }
 
-// nonces returns the nonces of all rows. Every write changes a nonce.
+// Every write changes a nonce.
 func (w *unnotifiedBucket) nonces(t *testing.T) map[ledger.RowKey]ledger.Nonce {
 	t.Helper()
 	all := map[ledger.RowKey]ledger.Nonce{}

@@ -29,8 +29,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// upper is the function f in "output = f(input)": upper case, so that a missing effect cannot look
-// like a copy.
+// upper is the function f in "output = f(input)". A missing effect cannot look like a copy.
 func upper(ctx context.Context, t *pawl.Task) error {
 	in, err := t.Open(ctx)
 	if err != nil {
@@ -49,20 +48,19 @@ func upper(ctx context.Context, t *pawl.Task) error {
 	return err
 }
 
-// Names of the buckets. They are constant because each server belongs to one test.
+// The names are constant because each server belongs to one test.
 const (
 	inputs  = "inputs"
 	outputs = "outputs"
 )
 
-// testBuckets is an input bucket with its expected contents, and an output bucket that should
-// contain f of them.
+// testBuckets is an input bucket, and an output bucket that should contain f of its objects.
 type testBuckets struct {
 	store       *s3bucket.Store
 	want        map[string]string   // key → content
 	puts        map[string][]string // key → ETags of all contents, in order
-	changes     []string            // log of all changes
-	unsupported []string            // keys that the store does not support
+	changes     []string
+	unsupported []string // keys that the store does not support
 }
 
 func newTestBuckets(t *testing.T, s *servertest.Server) *testBuckets {
@@ -86,7 +84,6 @@ func open(t testing.TB, s *servertest.Server) *s3bucket.Store {
 	return store
 }
 
-// put writes an object, unless the store does not support its key.
 func (w *testBuckets) put(t *testing.T, key, content string) {
 	t.Helper()
 	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content)), ContentType: "text/plain"}
@@ -107,7 +104,6 @@ func (w *testBuckets) recordChange(what, key, etag string) {
 	w.changes = append(w.changes, fmt.Sprintf("%s %s %q %s", time.Now().Format("15:04:05.000"), what, key, etag))
 }
 
-// changesOf returns the log of an object's changes.
 func (w *testBuckets) changesOf(key string) string {
 	var b strings.Builder
 	for _, c := range w.changes {
@@ -127,13 +123,12 @@ func (w *testBuckets) remove(t *testing.T, key string) {
 	w.recordChange("removed", key, "")
 }
 
-// outputDiffs returns the differences between the outputs below prefix and f(inputs).
+// outputDiffs compares the outputs below prefix with f(inputs).
 func (w *testBuckets) outputDiffs(ctx context.Context, led ledger.Store, prefix string, f func(string) string) ([]string, error) {
 	diffs, err := w.outputDiffsByKey(ctx, led, prefix, f)
 	return slices.Sorted(maps.Values(diffs)), err
 }
 
-// outputDiffsByKey is outputDiffs by key.
 func (w *testBuckets) outputDiffsByKey(ctx context.Context, led ledger.Store, prefix string, f func(string) string) (map[string]string, error) {
 	diffs := map[string]string{}
 	seen := map[string]bool{}
@@ -168,8 +163,7 @@ func (w *testBuckets) outputDiffsByKey(ctx context.Context, led ledger.Store, pr
 	return diffs, nil
 }
 
-// notifyMismatched sends notifications about objects whose output is wrong, as an audit would raise
-// them. It returns their number.
+// notifyMismatched sends notifications about objects whose output is wrong, as an audit would raise them.
 func (w *testBuckets) notifyMismatched(t *testing.T, led ledger.Store, addr, auth string) int {
 	t.Helper()
 	bad, err := w.outputDiffsByKey(t.Context(), led, "up/", strings.ToUpper)
@@ -184,7 +178,6 @@ func (w *testBuckets) notifyMismatched(t *testing.T, led ledger.Store, addr, aut
 	return len(bad)
 }
 
-// unsettled returns the rows that are not settled.
 func unsettled(ctx context.Context, s ledger.Store) (bad []string, rows int, err error) {
 	for row, err := range s.Scan(ctx, ledger.Range{}) {
 		if err != nil {
@@ -198,7 +191,6 @@ func unsettled(ctx context.Context, s ledger.Store) (bad []string, rows int, err
 	return bad, rows, nil
 }
 
-// describeRow returns the ledger's history of an object, which often explains a wrong output.
 func describeRow(ctx context.Context, s ledger.Store, key string) string {
 	rows, err := s.Load(ctx, []ledger.RowKey{{Pipeline: "upper", Bucket: inputs, Key: key}})
 	if err != nil || len(rows) == 0 {
@@ -216,8 +208,6 @@ func describe(row ledger.Row) string {
 	return b.String()
 }
 
-// eventually waits until check returns nothing. After the limit, it fails with the last result of
-// check.
 func eventually(t testing.TB, limit time.Duration, check func(context.Context) ([]string, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -247,8 +237,6 @@ func eventually(t testing.TB, limit time.Duration, check func(context.Context) (
 	}
 }
 
-// waitUntilQuiet waits until the ledger has rows, all of them are settled, and none changed in the
-// last three seconds.
 func waitUntilQuiet(t *testing.T, led ledger.Store) {
 	t.Helper()
 	eventually(t, 60*time.Second, func(ctx context.Context) ([]string, error) {
@@ -273,7 +261,6 @@ func quoteJSON(s string) string {
 	return string(b)
 }
 
-// post sends a notification and requires an acknowledgement.
 func post(t *testing.T, url, auth, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -291,12 +278,10 @@ func post(t *testing.T, url, auth, body string) {
 	}
 }
 
-// logTo returns a logger that writes to the test's output.
 func logTo(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// lateStore is an object store that is started later.
 type lateStore struct {
 	store atomic.Pointer[s3bucket.Store]
 }

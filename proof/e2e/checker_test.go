@@ -15,7 +15,6 @@ import (
 
 // These tests check the checkers of TestKills: they break each rule, one at a time.
 
-// rowWriter writes valid and invalid changes of a row, which history observes.
 type rowWriter struct {
 	history rowHistory
 	row     ledger.Row
@@ -30,7 +29,6 @@ func newRowWriter() *rowWriter {
 	return c
 }
 
-// put writes a row.
 func (c *rowWriter) put(row ledger.Row) {
 	c.row, c.now = row, c.now.Add(time.Second)
 	c.history.observe(row)
@@ -56,16 +54,14 @@ func ending(etag string) *ledger.Ending {
 	return &ledger.Ending{Sent: true, Read: ledger.Read{Kind: event.Created, Identity: ledger.Identity{ETag: etag}}}
 }
 
-// settle raises, claims and completes.
 func (c *rowWriter) settle(etag string) {
 	c.raise()
 	c.complete(c.claim("a"), etag)
 }
 
-// expire lets the lease expire.
 func (c *rowWriter) expire() { c.now = c.now.Add(time.Hour) }
 
-// edit writes a change that no transition makes.
+// edit makes a change that no transition makes.
 func (c *rowWriter) edit(f func(*ledger.Row)) {
 	row := c.row
 	f(&row)
@@ -164,7 +160,6 @@ func TestRowHistoryReportsViolations(t *testing.T) {
 	}
 }
 
-// wantViolation checks that the violations contain a text. If it is empty, there must be none.
 func wantViolation(t *testing.T, bad []string, want string) {
 	t.Helper()
 	all := strings.Join(bad, "\n")

@@ -19,14 +19,11 @@ import (
 
 var increments = flag.Int("increments", 400, "number of increments of TestCounter on each server")
 
-// updaters is the number of concurrent "pawl update" processes.
 const updaters = 16
 
 // increment is an awk filter for {"n": 1}.
 const increment = `{ n = $0 } END { gsub(/[^0-9]/, "", n); printf "{\"n\": %d}\n", n + 1 }`
 
-// TestCounter increments a counter in a JSON object through concurrent "pawl update" processes. No
-// process fails, and the sum is exact.
 func TestCounter(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -65,7 +62,6 @@ func TestCounter(t *testing.T) {
 	})
 }
 
-// update runs one process, and returns its number of tries.
 func update(t *testing.T, binary string, server *servertest.Server, object, cache string) (int, error) {
 	cmd := exec.CommandContext(t.Context(), binary, "update", "--json", "--create", "--endpoint", server.Endpoint, object, "--", "awk", increment)
 	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+server.AccessKey, "AWS_SECRET_ACCESS_KEY="+server.SecretKey, "AWS_REGION="+server.Region,

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// counts are the statistics of one or more rounds.
 type counts struct {
 	elapsed time.Duration
 	names   []string // in the order of the table
@@ -26,7 +25,6 @@ func (c *counts) add(name string, n int) {
 	c.count[name] += n
 }
 
-// merge adds other counts.
 func (c *counts) merge(o *counts) {
 	c.elapsed += o.elapsed
 	for _, name := range o.names {
@@ -34,7 +32,6 @@ func (c *counts) merge(o *counts) {
 	}
 }
 
-// String returns the table.
 func (c *counts) String() string {
 	var b strings.Builder
 	for _, name := range c.names {
@@ -44,7 +41,7 @@ func (c *counts) String() string {
 	return b.String()
 }
 
-// countRound returns the statistics of a round. It fails the test if a common fault never happened.
+// It fails the test if a common fault never happened.
 func (r *round) countRound(t *testing.T) *counts {
 	t.Helper()
 	c := &counts{elapsed: time.Since(r.began)}
@@ -106,8 +103,7 @@ func (r *round) countAttempts(c *counts) {
 	}
 }
 
-// countFaults counts the faults that interrupted work: the first fault of a process after it
-// claimed an attempt that another process took over.
+// countFaults counts only faults of processes whose claimed attempt another process took over.
 func (r *round) countFaults(c *counts) {
 	interrupted := map[int]bool{}
 	for _, l := range r.journal.histories {

@@ -56,7 +56,6 @@ const bareUpsertPostgres = `INSERT INTO %s.record (space, name, nonce, due, body
 	SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::uuid[], $4::timestamptz[], $5::text[])
 	ON CONFLICT (space, name) DO UPDATE SET nonce = excluded.nonce, due = excluded.due, body = excluded.body`
 
-// upsertAllPostgres writes records in order, 500 per statement, and returns the time of the writes.
 func upsertAllPostgres(b *testing.B, s *postgres.Store, schema string, records []*store.Record) (took time.Duration) {
 	b.Helper()
 	var chunk []*store.Record

@@ -24,10 +24,9 @@ import (
 	"github.com/pawlhq/pawl/store/dynamo"
 )
 
-// TestKillsDynamoDB is TestKills with the ledger in DynamoDB. The table throttles 30 % of the
-// requests, and executes 5 % without an answer.
+// The table throttles 30 % of the requests, and executes 5 % without an answer.
 func TestKillsDynamoDB(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	total, binary := &counts{}, build(t)
 	server := servertest.DynamoDB(t)
 	runRounds(t, total, func(t *testing.T, seed uint64) *round {
@@ -52,8 +51,8 @@ func TestKillsDynamoDB(t *testing.T) {
 	})
 }
 
-// dynamoProxy is a proxy before a DynamoDB, and the journal's log. It forwards the writes of an
-// item one at a time, so that it knows their order.
+// dynamoProxy is also the journal's log. It forwards the writes of an item one at a time, so that it knows
+// their order.
 type dynamoProxy struct {
 	url     string
 	forward *httputil.ReverseProxy
@@ -121,7 +120,6 @@ func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// write forwards a write or deletion of an item, and records it.
 func (p *dynamoProxy) write(answer *httptest.ResponseRecorder, r *http.Request, item item) {
 	of := &p.items[maphash.String(hashSeed, item.space+"\x00"+item.name)%uint64(len(p.items))]
 	of.Lock()
@@ -141,13 +139,11 @@ func (p *dynamoProxy) write(answer *httptest.ResponseRecorder, r *http.Request, 
 
 var hashSeed = maphash.MakeSeed()
 
-// item is the item that a request writes or deletes.
 type item struct {
 	space, name, body string
 	deleted           bool
 }
 
-// written parses a request that writes or deletes an item.
 func written(body []byte) item {
 	type attributes struct {
 		P struct{ S string } `json:"p"`

@@ -23,11 +23,9 @@ import (
 	"github.com/pawlhq/pawl/store/dynamo"
 )
 
-// cost is the cost of events in a DynamoDB table.
 type cost struct{ requests, table, index int }
 
-// TestDynamoDBCost counts the requests and write units of each kind of event, in a process that
-// knows the row and in one that does not.
+// The cost depends on whether the process knows the row.
 func TestDynamoDBCost(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -100,7 +98,6 @@ func runCostSource(t *testing.T, table string, from *costSource) {
 	}
 }
 
-// costSource delivers messages one at a time, and records the cost of each.
 type costSource struct {
 	payloads []string
 	meter    *dynamoMeter
@@ -128,9 +125,8 @@ func (s *costSource) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// dynamoMeter is a proxy before a DynamoDB Local. It counts write units by the published rule: one
-// per 1,024 bytes of the larger of the old and new item, also for a rejected write; in the index,
-// one for each added or removed entry.
+// dynamoMeter counts write units by the published rule: one per 1,024 bytes of the larger of the old and
+// new item, also for a rejected write. In the index, it counts one for each added or removed entry.
 type dynamoMeter struct {
 	url     string
 	forward *httputil.ReverseProxy

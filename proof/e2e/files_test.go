@@ -28,7 +28,6 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// Parameters of TestFiles; it uses -seed of TestKills.
 var (
 	uploads     = flag.Int("uploads", 72, "uploads of TestFiles")
 	uploadKills = flag.Int("uploadkills", 8, "SIGKILLs during TestFiles")
@@ -48,17 +47,16 @@ sources:
 files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, accept_forgeable_uploads: true}
 `
 
-// TestFiles runs clients that upload, complete, delete and undelete files through processes of
-// "pawl files serve". The processes are killed and frozen, notifications are lost, repeated and
-// late, and some uploads land late or lose their answer. Clients repeat requests without an answer.
+// TestFiles runs clients that upload, complete, delete and undelete files through "pawl files serve".
+// Processes are killed and frozen; notifications are lost, repeated and late; uploads land late or lose
+// their answer.
 //
-// Meanwhile, lists contain each visible file once, and no deleted file. After all notifications, a
-// file is pending only if its notification was lost. Then the rows are made days older while
-// processes are killed: timers repair lost files, remove deleted files and drop tombstones. At
-// rest, index and bucket have the same files.
+// Lists contain each visible file once, and no deleted file. Then all rows are made days older: timers
+// repair lost files, remove deleted ones and drop tombstones. At rest, index and bucket have the same
+// files.
 func TestFiles(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		testFiles(t, filepath.Join(t.TempDir(), "files.db"))
@@ -96,7 +94,6 @@ func testFiles(t *testing.T, index string) {
 	s.logSummary(t)
 }
 
-// filesTest has a store, an index, processes that serve it, and the state that clients expect.
 type filesTest struct {
 	seed              uint64
 	began             time.Time
@@ -108,7 +105,7 @@ type filesTest struct {
 	index             *files.Index
 	lister            *listChecker
 	lostNotifications int // files that were pending because of a lost notification
-	openParts         int // multipart uploads that were not completed
+	openParts         int // multipart uploads without completion
 	orphanUploads     int // those without a row that has their ID
 	resent            atomic.Int32
 
@@ -146,7 +143,6 @@ func newFilesTest(t *testing.T, seed uint64, index string) *filesTest {
 	return s
 }
 
-// openRecords opens a record store by its PostgreSQL or DynamoDB URL, or by its SQLite path.
 func openRecords(ctx context.Context, at string) (store.Store, error) {
 	if strings.HasPrefix(at, "postgres://") {
 		return postgres.Open(ctx, at)
@@ -157,7 +153,6 @@ func openRecords(ctx context.Context, at string) (store.Store, error) {
 	return sqlite.Open(ctx, at)
 }
 
-// run runs the clients and injects the faults.
 func (s *filesTest) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute+time.Duration(*uploads+10**uploadKills)*200*time.Millisecond, errors.New("the clients are not done"))
@@ -195,9 +190,8 @@ func (s *filesTest) progress(t *testing.T, what string) {
 	t.Logf("%5.1f s: %s", time.Since(s.began).Seconds(), what)
 }
 
-// waitForNotifications waits until every notification is acknowledged and processed. Afterwards a
-// file is pending only if its bytes were not uploaded or its notification was lost. MinIO sends
-// none if the uploader disconnects at the last moment.
+// Afterwards a file is pending only if its bytes were not uploaded or its notification was lost. MinIO
+// sends none if the uploader disconnects at the last moment.
 func (s *filesTest) waitForNotifications(t *testing.T) {
 	t.Helper()
 	untold := map[string]bool{}
@@ -241,7 +235,6 @@ func (s *filesTest) waitForNotifications(t *testing.T) {
 	s.progress(t, "every notification is processed")
 }
 
-// objects returns the keys in the bucket.
 func (s *filesTest) objects(ctx context.Context) (map[string]bool, error) {
 	keys := map[string]bool{}
 	for info, err := range s.buckets.store.List(ctx, inputs, filePrefix, "") {
@@ -256,9 +249,8 @@ func (s *filesTest) objects(ctx context.Context) (map[string]bool, error) {
 	return keys, nil
 }
 
-// openUploads returns the open multipart uploads. MinIO serves the list of all keys from memory,
-// and keeps an upload there if its client was killed while MinIO completed it. The list of a single
-// key is read from disk and contains only open uploads.
+// MinIO serves the list of all keys from memory, and keeps an upload there if its client was killed while
+// MinIO completed it. The list of a single key is read from disk and contains only open uploads.
 func (s *filesTest) openUploads(t *testing.T) (open []files.OpenUpload) {
 	t.Helper()
 	keys := map[string]bool{}
@@ -293,8 +285,7 @@ func (s *filesTest) rows(t *testing.T) (all []files.File) {
 	return all
 }
 
-// advanceTime makes all rows older, and kills processes until no row is in one of the states and no
-// timer is due. A process checks due rows when it starts.
+// advanceTime makes all rows older. It kills processes to make them check due rows, which they do at start.
 func (s *filesTest) advanceTime(t *testing.T, by time.Duration, states ...files.State) {
 	t.Helper()
 	for _, f := range s.rows(t) {
@@ -320,7 +311,6 @@ func (s *filesTest) advanceTime(t *testing.T, by time.Duration, states ...files.
 	s.progress(t, fmt.Sprintf("%s later, no file is %v", by, states))
 }
 
-// ageRow makes all times of a row earlier.
 func (s *filesTest) ageRow(t *testing.T, f files.File, by time.Duration) {
 	t.Helper()
 	for {
@@ -343,8 +333,7 @@ func (s *filesTest) ageRow(t *testing.T, f files.File, by time.Duration) {
 	}
 }
 
-// checkVisibleFiles checks that exactly the wanted files are visible, and that quotas count them,
-// and deleted files until they are purged.
+// checkVisibleFiles also checks that quotas count deleted files until they are purged.
 func (s *filesTest) checkVisibleFiles(t *testing.T) {
 	t.Helper()
 	var want, got []string
@@ -374,8 +363,6 @@ func (s *filesTest) checkVisibleFiles(t *testing.T) {
 	}
 }
 
-// checkIndexMatchesBucket checks that index and bucket have the same files, with the uploaded
-// bytes.
 func (s *filesTest) checkIndexMatchesBucket(t *testing.T) {
 	t.Helper()
 	s.checkVisibleFiles(t)
@@ -412,7 +399,6 @@ func (s *filesTest) checkIndexMatchesBucket(t *testing.T) {
 	}
 }
 
-// logSummary logs the statistics, and fails if too few faults occurred.
 func (s *filesTest) logSummary(t *testing.T) {
 	t.Helper()
 	n := map[string]int{}

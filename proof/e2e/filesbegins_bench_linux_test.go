@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// BenchmarkFilesBegins measures the rate at which 32 clients begin uploads: in one entity, in 1,000
-// entities, and in one entity through two indexes over one database.
+// The places are one entity, 1,000 entities, and one entity through two indexes over one database.
 func BenchmarkFilesBegins(b *testing.B) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		for _, c := range []struct {
@@ -32,7 +31,6 @@ func BenchmarkFilesBegins(b *testing.B) {
 	}
 }
 
-// beginAll begins b.N uploads.
 func beginAll(b *testing.B, at string, entities, places int) {
 	var services []*files.Service
 	for range places {

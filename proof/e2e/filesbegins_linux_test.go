@@ -22,7 +22,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Parameters of TestFilesBegins; it uses -seed of TestKills.
 var (
 	begins     = flag.Int("begins", 2000, "uploads that TestFilesBegins begins on each database")
 	beginKills = flag.Int("beginkills", 10, "SIGKILLs of the processes that begin them")
@@ -30,11 +29,9 @@ var (
 
 const beginProcesses = 2
 
-// TestFilesBegins runs two processes that begin, complete, delete and undelete files over one index
-// while they are killed. On PostgreSQL, answers are also lost. Unanswered requests are repeated.
-// Then the files are in the answered states, and files, entries of entities, idempotency keys and
-// usages are consistent. Finally the processes sweep twice, 40 days later each time, and are killed
-// again: only uploaded files that were not deleted remain.
+// TestFilesBegins runs two processes that begin, complete, delete and undelete files over one index while
+// they are killed. The index must match the answers that the processes gave. Finally the processes sweep
+// twice, 40 days later each time: only uploaded files that were not deleted remain.
 func TestFilesBegins(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -57,7 +54,7 @@ func TestFilesBegins(t *testing.T) {
 	})
 }
 
-// testBegins uses a database through one address, and checks it through another.
+// testBegins passes the processes another address than the checker, so that answers can be lost.
 func testBegins(t *testing.T, direct, through string) {
 	seed := *firstSeed
 	if seed == 0 {
@@ -96,14 +93,12 @@ func testBegins(t *testing.T, direct, through string) {
 	}
 }
 
-// begunFile is a file in its answered state.
 type begunFile struct {
 	beginPlan
 	id    string
 	state files.State
 }
 
-// beginChecker records the answers of the processes.
 type beginChecker struct {
 	records store.Store
 
@@ -116,8 +111,6 @@ type beginChecker struct {
 	kills           int
 }
 
-// run runs the processes until they have done all their work. They are killed after random numbers
-// of answers.
 func (k *beginChecker) run(t *testing.T, b beginWork, kills int) {
 	t.Helper()
 	errs := make(chan error, beginProcesses)
@@ -154,8 +147,7 @@ func (k *beginChecker) run(t *testing.T, b beginWork, kills int) {
 	}
 }
 
-// runProcess runs a process until it exits, or kills it after a number of answers. 0 means that it
-// is not killed.
+// If after is 0, the process is not killed.
 func (k *beginChecker) runProcess(t *testing.T, b *beginWork, after int) (killed bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -204,7 +196,6 @@ func (k *beginChecker) runProcess(t *testing.T, b *beginWork, after int) (killed
 	return killed, err
 }
 
-// recordAnswer records an answer, and the client's next request.
 func (k *beginChecker) recordAnswer(b *beginWork, line []byte) error {
 	var a beginAnswer
 	if err := json.Unmarshal(line, &a); err != nil {
@@ -244,7 +235,6 @@ func (k *beginChecker) recordAnswer(b *beginWork, line []byte) error {
 	return nil
 }
 
-// step applies a request to the file.
 func (f *begunFile) step(step beginStep) {
 	switch {
 	case step == stepBegin:
@@ -258,8 +248,7 @@ func (f *begunFile) step(step beginStep) {
 	}
 }
 
-// checkAnswers checks that exactly the answered files exist, in their answered states, and that
-// uploads were rejected only if the quota had no room.
+// checkAnswers also checks that uploads were rejected only if the quota had no room.
 func (k *beginChecker) checkAnswers(t *testing.T, rows map[string]files.File) {
 	t.Helper()
 	for key, f := range k.known {
@@ -286,8 +275,6 @@ func (k *beginChecker) checkAnswers(t *testing.T, rows map[string]files.File) {
 	}
 }
 
-// checkConsistency checks that files, entries, idempotency keys and usages are consistent, and
-// returns the files.
 func (k *beginChecker) checkConsistency(t *testing.T) map[string]files.File {
 	t.Helper()
 	ctx, index := t.Context(), files.NewIndex(k.records)

@@ -20,13 +20,11 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// beginVar makes the test program a process of TestFilesBegins.
 const beginVar = "PAWL_E2E_BEGINS"
 
-// beginClients is the number of concurrent clients of a process.
 const beginClients = 32
 
-// beginWork is the work of a process: it begins files, or sweeps at a later date.
+// beginWork is the input of a process. It begins files, or sweeps at a later date.
 type beginWork struct {
 	Store  string // URL of PostgreSQL, or path
 	Place  int
@@ -36,20 +34,17 @@ type beginWork struct {
 	Days   int
 }
 
-// clientPosition is the next request of a client: a step in the plan of its upload N.
 type clientPosition struct {
 	N, Step int
 	ID      string
 }
 
-// beginAnswer is written by a process for each answered request.
 type beginAnswer struct {
 	Client  int
 	ID      string
 	Refused bool
 }
 
-// beginStep is a kind of request.
 type beginStep int
 
 const (
@@ -59,15 +54,14 @@ const (
 	stepUndelete
 )
 
-// beginPlan is the sequence of requests for a file.
 type beginPlan struct {
 	entity, key string
 	promise     files.Promise
 	steps       []beginStep
 }
 
-// plan returns the plan of a client's upload n. Every eighth upload is shared with a client of the
-// other process, and is only begun. Some uploads have no idempotency key.
+// Every eighth upload is shared with a client of the other process, and is only begun. Some uploads have no
+// idempotency key.
 func (b *beginWork) plan(client, n int) beginPlan {
 	place := b.Place
 	if n%8 == 0 {
@@ -116,7 +110,6 @@ func beginEntities() iter.Seq[string] {
 	}
 }
 
-// beginLimit is the quota of an entity.
 func beginLimit(entity string) files.Usage {
 	if entity == "small" {
 		return files.Usage{Bytes: 100 << 20, Open: math.MaxInt64}
@@ -124,14 +117,13 @@ func beginLimit(entity string) files.Usage {
 	return files.Usage{Bytes: math.MaxInt64, Open: math.MaxInt64}
 }
 
-// uploaded reports whether the bytes of a file are uploaded before its upload is completed.
+// uploaded decides whether a file's bytes exist before its upload is completed.
 func uploaded(id string) bool {
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, id)
 	return h.Sum32()%4 != 0
 }
 
-// beginFiles does the work described on standard input.
 func beginFiles(ctx context.Context) error {
 	var b beginWork
 	if err := json.NewDecoder(os.Stdin).Decode(&b); err != nil {
@@ -161,10 +153,8 @@ func beginFiles(ctx context.Context) error {
 
 func (b *beginWork) now() time.Time { return time.Now().AddDate(0, 0, b.Days) }
 
-// beginTries bounds the tries of a request.
 const beginTries = 1000
 
-// runClient runs a client.
 func (b *beginWork) runClient(ctx context.Context, s *files.Service, client int, at clientPosition) error {
 	for ; at.N < b.Begins; at = (clientPosition{N: at.N + 1}) {
 		p := b.plan(client, at.N)
@@ -188,7 +178,7 @@ func (b *beginWork) runClient(ctx context.Context, s *files.Service, client int,
 	return nil
 }
 
-// writeAnswer writes an answer in one call, so that it is complete or missing.
+// An answer is written in one call, so that it is complete or missing.
 func writeAnswer(a beginAnswer) error {
 	line, err := json.Marshal(a)
 	if err == nil {
@@ -216,7 +206,6 @@ func (p *beginPlan) send(ctx context.Context, s *files.Service, step beginStep, 
 	return f, err
 }
 
-// sweep sweeps until no file is due.
 func (b *beginWork) sweep(ctx context.Context, s *files.Service) error {
 	w := &files.Sweeper{Service: s, Concurrency: beginClients}
 	for n := 0; n < beginTries; n++ {
@@ -229,7 +218,7 @@ func (b *beginWork) sweep(ctx context.Context, s *files.Service) error {
 	return errors.New("files are always due")
 }
 
-// beginObjects is a bucket with the promised bytes of all uploaded files, until they are removed.
+// beginObjects has the promised bytes of all uploaded files, until they are removed.
 type beginObjects struct {
 	files.Objects
 	index  *files.Index
@@ -240,12 +229,10 @@ type beginObjects struct {
 	removed map[string]bool
 }
 
-// Sign implements [files.Objects].
 func (*beginObjects) Sign(context.Context, *files.File, time.Time) (files.SignedRequest, error) {
 	return files.SignedRequest{URL: "http://localhost"}, nil
 }
 
-// Remove implements [files.Objects].
 func (o *beginObjects) Remove(_ context.Context, key string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -253,7 +240,6 @@ func (o *beginObjects) Remove(_ context.Context, key string) error {
 	return nil
 }
 
-// Stat implements [files.Objects].
 func (o *beginObjects) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
 	id := strings.TrimPrefix(key, "files/")
 	f, err := o.index.Load(ctx, id)

@@ -26,7 +26,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// Parameters of BenchmarkFiles.
 var (
 	fileRows     = flag.Int("filerows", 10_000, "files of the large entity, and of all others together, in BenchmarkFiles")
 	fileRequests = flag.Int("filerequests", 2000, "requests of each kind in BenchmarkFiles")
@@ -37,10 +36,9 @@ const (
 	maxLatency = 5 * time.Millisecond // for one request in a hundred
 )
 
-// BenchmarkFiles measures what clients wait for: list pages and new uploads, by REST and GraphQL,
-// over an index of many files; the time from a PUT until its file is visible; and the memory of
-// uploads through the service. The bare metrics are of the database alone: the SELECT of such a
-// page, and an INSERT as durable as an upload.
+// BenchmarkFiles measures list pages, new uploads, the time from a PUT until its file is visible, and the
+// memory of uploads. The bare metrics are of the database alone: the SELECT of such a page, and an INSERT
+// as durable as an upload.
 func BenchmarkFiles(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "files.db")
 	b.Run("sqlite", func(b *testing.B) { benchmarkIndex(b, newFilledSQLite(b, path)) })
@@ -75,7 +73,6 @@ func benchmarkIndex(b *testing.B, db filledIndex) {
 	reportLoad(b)
 }
 
-// latencies are the latencies and the CPU time of requests of one kind.
 type latencies struct {
 	took []time.Duration
 	cpu  time.Duration
@@ -92,8 +89,7 @@ func (l *latencies) add(b *testing.B, do func() error) {
 	}
 }
 
-// report reports median and 99th percentile, and fails if the latter exceeds most. It also logs
-// them, because a failed benchmark prints no metrics.
+// It also logs them, because a failed benchmark prints no metrics.
 func (l *latencies) report(b *testing.B, name string, most time.Duration) {
 	b.Helper()
 	slices.Sort(l.took)
@@ -111,7 +107,6 @@ func (l *latencies) report(b *testing.B, name string, most time.Duration) {
 	}
 }
 
-// reportLoad reports the machine's load average over a minute.
 func reportLoad(b *testing.B) {
 	b.Helper()
 	text, err := os.ReadFile("/proc/loadavg")
@@ -127,13 +122,11 @@ func reportLoad(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// filesBench is a client of the API over an index.
 type filesBench struct {
 	*filesClient
 	pageStarts []pageStart
 }
 
-// pageStart is the start of a list page.
 type pageStart struct{ entity, after string }
 
 func newFilesBench(b *testing.B, index *files.Index) *filesBench {
@@ -159,10 +152,8 @@ func newFilesBench(b *testing.B, index *files.Index) *filesBench {
 	return &filesBench{filesClient: newFilesClient(b, "bench", rand.New(rand.NewPCG(1, 2)), func() []string { return []string{address} })}
 }
 
-// promisedObjects is a bucket that contains every promised file.
 type promisedObjects struct{ *s3objects.Bucket }
 
-// Stat implements [files.Objects].
 func (promisedObjects) Stat(context.Context, string) (files.ObjectInfo, error) {
 	return files.ObjectInfo{Found: true, Size: rowPromise.Size, SHA256: rowPromise.SHA256, Date: time.Now()}, nil
 }
@@ -175,7 +166,6 @@ func newFilesService(b *testing.B, index *files.Index) *files.Service {
 	}
 }
 
-// query sends a GraphQL query, and returns the answer.
 func (f *filesBench) query(query string, variables map[string]any) (text []byte, err error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {
@@ -190,7 +180,6 @@ func (f *filesBench) query(query string, variables map[string]any) (text []byte,
 
 var jsonHeader = map[string]string{"Content-Type": "application/json"}
 
-// collectPages lists the large entity and some others, and records the starts of their pages.
 func (f *filesBench) collectPages(b *testing.B) {
 	b.Helper()
 	if n := f.pages(b, largeEntity, 1000); n != *fileRows {
@@ -203,7 +192,6 @@ func (f *filesBench) collectPages(b *testing.B) {
 	}
 }
 
-// pages counts the files of an entity, and records the start of each page except the last.
 func (f *filesBench) pages(b *testing.B, entity string, size int) (n int) {
 	b.Helper()
 	for after := ""; ; {
@@ -240,7 +228,6 @@ func (f *filesBench) pages(b *testing.B, entity string, size int) (n int) {
 	}
 }
 
-// list requests a page by REST. listGraphQL requests the same fields by GraphQL.
 func (f *filesBench) list() error {
 	at := f.pageStarts[f.rng.IntN(len(f.pageStarts))]
 	text, status, err := f.Send(context.Background(), http.MethodGet, "http://"+f.apis()[0]+"/v1/entities/"+at.entity+"/files?limit=100&after="+at.after, nil, http.NoBody, 0)
@@ -256,8 +243,6 @@ func (f *filesBench) listGraphQL() error {
 	return f.checkPage(text, http.StatusOK, err)
 }
 
-// checkPage rejects an answer that is not a page of a hundred files. Only last pages may be
-// shorter.
 func (f *filesBench) checkPage(text []byte, status int, err error) error {
 	if n := bytes.Count(text, []byte(`X-Amz-Signature`)); err == nil && (status != http.StatusOK || n != 100) {
 		err = fmt.Errorf("%d, %d files: %.300s", status, n, text)
@@ -267,7 +252,6 @@ func (f *filesBench) checkPage(text []byte, status int, err error) error {
 
 const uploadMutation = `mutation($u: UploadInput!) { upload(input: $u) { fileId uploadMethod uploadURL uploadUntil uploadHeaders { key value } } }`
 
-// entity returns the large entity or a random one of the others.
 func (f *filesBench) entity() string {
 	if f.rng.IntN(2) == 0 {
 		return largeEntity

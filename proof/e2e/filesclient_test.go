@@ -18,10 +18,9 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// filesSecret signs the clients' tokens.
 const filesSecret = "0123456789abcdef0123456789abcdef"
 
-// filesClient sends requests of one subject to random processes.
+// filesClient sends requests to random processes.
 type filesClient struct {
 	*rig.FilesClient
 	apis func() []string
@@ -55,7 +54,6 @@ func filesToken(t testing.TB, subject string) string {
 	return string(token)
 }
 
-// sign begins an upload.
 func (c *filesClient) sign(ctx context.Context, entity, key string, body []byte) (*rig.FileAnswer, error) {
 	p := rig.NewPromise(entity, "text/plain", body)
 	return c.Begin(ctx, key, &p)
@@ -64,7 +62,6 @@ func (c *filesClient) sign(ctx context.Context, entity, key string, body []byte)
 // filePart is the size of all parts except the last.
 const filePart = 5 << 20
 
-// signParts begins an upload in parts.
 func (c *filesClient) signParts(ctx context.Context, entity, key string, body []byte) (*rig.FileAnswer, error) {
 	p := &rig.Promise{Entity: entity, Size: len(body), ContentType: "text/plain", PartSize: filePart}
 	for part := range slices.Chunk(body, filePart) {
@@ -86,7 +83,7 @@ func (c *filesClient) put(ctx context.Context, signed *rig.FileAnswer, body []by
 	return nil
 }
 
-// putPiece sends bytes until the store has them. A rejected copy means that the store has them.
+// A rejected copy means that the store has them.
 func (c *filesClient) putPiece(ctx context.Context, signed *rig.SignedURL, body []byte) error {
 	for {
 		status, err := c.putOnce(ctx, signed, body)

@@ -18,20 +18,18 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// clientFile is a file as its client knows it.
 type clientFile struct {
 	id, entity  string
 	body        []byte
-	lastStep    string          // last step of its client
+	lastStep    string
 	wantVisible bool            // the client wants it visible in the end
-	parts       *rig.FileAnswer // how to upload it, for a file in parts
+	parts       *rig.FileAnswer // for a file in parts
 
-	// Expectations for lists, guarded by the mu of filesTest. revision counts their changes.
+	// Expectations for lists, guarded by filesTest.mu; revision counts their changes.
 	mustBeListed, mustNotBeListed bool
 	revision                      int
 }
 
-// runFile runs the random life cycle of one file.
 func (s *filesTest) runFile(ctx context.Context, c *filesClient, n int) error {
 	f := &clientFile{entity: fmt.Sprintf("album-%d", n%3), body: []byte(strings.Repeat(fmt.Sprintf("file %d. ", n), 1+c.rng.IntN(4000)))}
 	key := fmt.Sprintf("key %d", n)
@@ -82,14 +80,12 @@ func (s *filesTest) runFile(ctx context.Context, c *filesClient, n int) error {
 	return s.deleteAndUndelete(ctx, c, f)
 }
 
-// add adds a file that lists may or may not contain yet.
 func (s *filesTest) add(f *clientFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files = append(s.files, f)
 }
 
-// expectListing sets the expectation for lists: listed, not listed, or neither.
 func (s *filesTest) expectListing(f *clientFile, visible, hidden bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +93,6 @@ func (s *filesTest) expectListing(f *clientFile, visible, hidden bool) {
 	f.revision++
 }
 
-// uploadThroughService uploads through the service.
 func (s *filesTest) uploadThroughService(ctx context.Context, c *filesClient, f *clientFile, key string) error {
 	a, err := c.Want(ctx, http.StatusCreated, http.MethodPost, "/v1/files?entity="+f.entity,
 		map[string]string{"Content-Type": "text/plain", "Idempotency-Key": key}, f.body)
@@ -112,7 +107,7 @@ func (s *filesTest) uploadThroughService(ctx context.Context, c *filesClient, f 
 
 var errWrongBytesAccepted = errors.New("the store accepted other bytes than promised")
 
-// putWrongBytes uploads other bytes than promised, which the store must reject.
+// putWrongBytes uploads other bytes than promised. The store must reject them.
 func putWrongBytes(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
 	if status, err := c.putOnce(ctx, cmp.Or(append(signed.Parts, signed.Upload)...), bytes.ToUpper(f.body)[:min(len(f.body), filePart)]); err == nil && status == http.StatusOK {
 		return errWrongBytesAccepted
@@ -120,7 +115,6 @@ func putWrongBytes(ctx context.Context, c *filesClient, f *clientFile, signed *r
 	return nil
 }
 
-// deleteEarly deletes a file while its bytes are being uploaded.
 func (s *filesTest) deleteEarly(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
 	f.lastStep = "deleted early"
 	put := make(chan error, 1)
@@ -129,9 +123,8 @@ func (s *filesTest) deleteEarly(ctx context.Context, c *filesClient, f *clientFi
 	return errors.Join(err, <-put)
 }
 
-// complete completes an upload: the file must be visible after the answer. If an aborted part was
-// sent again, and then its first copy also lands, MinIO may not list the part for a while, or lose
-// it. Then the file is pending until the parts are sent again.
+// If an aborted part was sent again, and then its first copy also lands, MinIO may not list the part for a
+// while, or lose it. Then the file is pending until the parts are sent again.
 func (s *filesTest) complete(ctx context.Context, c *filesClient, f *clientFile) error {
 	a, err := c.Want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/complete", nil, nil)
 	for err == nil && f.parts != nil && a.State == "pending" {
@@ -151,7 +144,6 @@ func (s *filesTest) complete(ctx context.Context, c *filesClient, f *clientFile)
 	return nil
 }
 
-// deleteAndUndelete deletes some files, and undeletes some of these.
 func (s *filesTest) deleteAndUndelete(ctx context.Context, c *filesClient, f *clientFile) error {
 	for chance := 40; c.rng.IntN(100) < chance; chance += 20 {
 		if err := s.delete(ctx, c, f); err != nil {
@@ -182,13 +174,11 @@ func (s *filesTest) delete(ctx context.Context, c *filesClient, f *clientFile) e
 	return err
 }
 
-// listChecker lists files repeatedly.
 type listChecker struct {
 	stop  func()
 	lists int
 }
 
-// newListChecker starts a listChecker. It ends with the test, or when it is stopped.
 func (s *filesTest) newListChecker(t *testing.T) *listChecker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -215,7 +205,7 @@ func (s *filesTest) newListChecker(t *testing.T) *listChecker {
 	return w
 }
 
-// checkList compares a list with expectations that were the same before and after it.
+// checkList checks only expectations that did not change while it listed.
 func (s *filesTest) checkList(ctx context.Context, t *testing.T, c *filesClient, entity string) {
 	before := map[*clientFile]int{}
 	s.mu.Lock()
@@ -249,7 +239,6 @@ func (s *filesTest) checkList(ctx context.Context, t *testing.T, c *filesClient,
 	}
 }
 
-// download downloads from a URL of the API.
 func (c *filesClient) download(ctx context.Context, url string) ([]byte, int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

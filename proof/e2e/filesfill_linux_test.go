@@ -22,22 +22,20 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// filledIndex is an index of many files, and direct access to its database.
 type filledIndex struct {
 	index  *files.Index
 	list   func(context.Context, *rand.Rand) error // SELECTs a page
-	insert func(context.Context) error             // INSERTs and commits the text of a row
+	insert func(context.Context) error
 }
 
-// Half of the rows belong to one entity. The others are distributed over entities with albumFiles
-// each.
+// Half of the rows belong to largeEntity. The other entities have albumFiles each.
 const largeEntity = "large"
 
 func album(i int) string { return fmt.Sprintf("album-%d", i) }
 
 func albums() int { return *fileRows / albumFiles }
 
-// rowID returns the ID of row n of 2*fileRows. IDs are in order of time, like UUIDs of version 7.
+// IDs are in order of time, like UUIDs of version 7.
 func rowID(n int) string {
 	return fmt.Sprintf("019a%04x-%04x-7000-8000-%012x", n/65536, n%65536, n*2654435761%4294967296)
 }
@@ -49,16 +47,14 @@ func rowEntity(n int) string {
 	return album(n / 2 % albums())
 }
 
-// rowPromise is the promise of all files.
 var rowPromise = files.Promise{Size: 48_123, ContentType: "image/jpeg", SHA256: [32]byte{1, 2, 3, 255}}
 
-// Names in the row that the service writes. The other rows are copies of it.
+// The service writes one row with these names; the others are copies of it.
 const (
 	firstEntity = "first-entity"
 	firstKey    = "first-idempotency-key"
 )
 
-// writeFirst writes a row through the service, and returns its ID.
 func writeFirst(b *testing.B, index *files.Index) string {
 	b.Helper()
 	s := newFilesService(b, index)
@@ -72,10 +68,9 @@ func writeFirst(b *testing.B, index *files.Index) string {
 	return f.ID
 }
 
-// fillBatch is the number of files per batch, with 3 records each.
+// Each file has 3 records.
 const fillBatch = 150
 
-// fillRecords writes copies of a file's records under other names.
 func fillRecords(b *testing.B, s store.Store, id string) {
 	b.Helper()
 	began := time.Now()
@@ -112,7 +107,6 @@ func fillRecords(b *testing.B, s store.Store, id string) {
 	b.Logf("filled in %s", time.Since(began))
 }
 
-// openSQLite opens the index, and fills it if it does not exist.
 func openSQLite(b *testing.B, path string) *files.Index {
 	b.Helper()
 	_, missing := os.Stat(path)

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestFilesRestoredIndex restores the index from a backup that is older than some files. The audit
-// keeps and reports their objects, although they are few. A rebuild makes all files visible again.
+// The index is restored from a backup that is older than some files. The audit keeps and reports their
+// objects.
 func TestFilesRestoredIndex(t *testing.T) {
 	t.Parallel()
 	server := servertest.MinIO(t, servertest.Options{})
@@ -72,7 +72,6 @@ func TestFilesRestoredIndex(t *testing.T) {
 	s.stop(t)
 }
 
-// upload uploads n files by POST /v1/files.
 func upload(t *testing.T, c *filesClient, entity string, n int) (ids []string) {
 	t.Helper()
 	for i := range n {
@@ -113,7 +112,6 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// command runs a command of the program, and returns its output and exit code.
 func (s *filesServer) command(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), s.binary, append(args, "--config", s.config)...)

@@ -20,16 +20,13 @@ sources:
 files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, accept_forgeable_uploads: true}
 `
 
-// serveAuth is the Authorization header of notifications.
 const serveAuth = "Bearer s3cret"
 
-// filesServer is a process of "pawl files serve" with default settings.
 type filesServer struct {
 	*fleet
 	server *servertest.Server
 }
 
-// serve starts a process that serves the files of a store.
 func serve(t testing.TB, server *servertest.Server, index string) *filesServer {
 	t.Helper()
 	if _, err := server.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(inputs)}); err != nil {

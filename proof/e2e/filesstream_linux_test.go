@@ -26,12 +26,10 @@ import (
 
 var streamBytes = flag.Int64("streambytes", 0, "bytes that TestFilesStream and BenchmarkFiles send through POST /v1/files; 0: 64 MiB, and 1 GiB")
 
-// streamMB is the largest permitted growth of a process while it streams files of any size.
 const streamMB = 32
 
-// TestFilesStream uploads one file, and then four concurrently, through POST /v1/files. The memory
-// of the process stays flat, and no temporary file remains, even if the client disconnects or the
-// store rejects the upload.
+// TestFilesStream checks that the memory of a process stays flat while it streams files. No temporary file
+// may remain, even if the client disconnects or the store rejects the upload.
 func TestFilesStream(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -46,7 +44,6 @@ func TestFilesStream(t *testing.T) {
 	s.uploadWithoutBucket(t)
 }
 
-// streamTest is a process that streams files to MinIO.
 type streamTest struct {
 	*filesServer
 	*filesClient
@@ -86,7 +83,7 @@ func benchmarkStream(b *testing.B) {
 	reportLoad(b)
 }
 
-// memoryRise uploads files concurrently, and returns the peak growth of the process in MB.
+// memoryRise returns the peak growth of the process in MB.
 func (s *streamTest) memoryRise(t testing.TB, files int, size int64) float64 {
 	t.Helper()
 	pid := s.slots[0].process.Pid
@@ -108,8 +105,7 @@ func (s *streamTest) memoryRise(t testing.TB, files int, size int64) float64 {
 	return mb
 }
 
-// forgetHighWater resets the peak resident set of a process, and returns it.
-// https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
+// See https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
 func forgetHighWater(t testing.TB, pid int) int64 {
 	t.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o600); err != nil {
@@ -118,7 +114,6 @@ func forgetHighWater(t testing.TB, pid int) int64 {
 	return highWater(pid)
 }
 
-// store uploads a file of random bytes, and checks that it is visible.
 func (s *streamTest) store(ctx context.Context, seed uint64, size int64) error {
 	sum := sha256.New()
 	body := io.TeeReader(io.LimitReader(rand.NewChaCha8([32]byte{byte(seed)}), size), sum)
@@ -150,8 +145,7 @@ func (s *streamTest) postAs(ctx context.Context, token string, body io.Reader, s
 	return s.Do(r)
 }
 
-// spooled returns the open temporary files of the process, which have no name any more, and their
-// total size.
+// spooled finds temporary files, which have no name any more.
 func (s *streamTest) spooled(t testing.TB) (names []string, bytes int64) {
 	t.Helper()
 	fds := fmt.Sprintf("/proc/%d/fd", s.slots[0].process.Pid)
@@ -169,7 +163,6 @@ func (s *streamTest) spooled(t testing.TB) (names []string, bytes int64) {
 	return names, bytes
 }
 
-// waitForCleanup waits until no temporary file remains.
 func (s *streamTest) waitForCleanup(t testing.TB) {
 	t.Helper()
 	eventually(t, time.Minute, func(context.Context) ([]string, error) {
@@ -178,7 +171,6 @@ func (s *streamTest) waitForCleanup(t testing.TB) {
 	})
 }
 
-// abortUpload disconnects during an upload.
 func (s *streamTest) abortUpload(t *testing.T) {
 	t.Helper()
 	const half = 4 << 20
@@ -198,15 +190,14 @@ func (s *streamTest) abortUpload(t *testing.T) {
 		return bad, nil
 	})
 	away := errors.New("the client goes away")
-	_ = write.CloseWithError(away) // never fails
+	_ = write.CloseWithError(away)
 	if err := <-ended; !errors.Is(err, away) {
 		t.Error(err)
 	}
 	s.waitForCleanup(t)
 }
 
-// stallUploads has four subjects each begin four files of 1 GiB, send a part of each, and stall.
-// Another subject's uploads succeed meanwhile, and the memory stays flat.
+// stallUploads checks that stalled uploads do not block those of another subject.
 func (s *streamTest) stallUploads(t *testing.T, part int64) {
 	t.Helper()
 	pid := s.slots[0].process.Pid
@@ -250,7 +241,6 @@ func (s *streamTest) stallUploads(t *testing.T, part int64) {
 	}
 }
 
-// uploadWithoutBucket removes the bucket, and uploads a file.
 func (s *streamTest) uploadWithoutBucket(t *testing.T) {
 	t.Helper()
 	client := s.server.Client()

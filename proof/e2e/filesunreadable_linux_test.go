@@ -17,9 +17,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestFilesUnreadableUploads uploads files with headers of MinIO's replication, whose objects the
-// store can neither read nor list. Other files still become visible by their notifications, an
-// audit skips the unreadable objects, and the service restarts.
+// With headers of MinIO's replication, a client stores objects that MinIO can neither read nor list. An
+// audit skips them, and the service restarts.
 func TestFilesUnreadableUploads(t *testing.T) {
 	t.Parallel()
 	var to atomic.Pointer[url.URL]

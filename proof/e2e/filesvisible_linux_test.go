@@ -17,14 +17,12 @@ import (
 )
 
 const (
-	// maxHidden is the 99th percentile of the time that a file may stay invisible after its PUT.
+	// The 99th percentile of the time from a PUT until its file is visible.
 	maxHidden = 500 * time.Millisecond
 	pollEvery = 3 * time.Millisecond
 )
 
-// benchmarkVisible uploads files to MinIO by signed URLs, one at a time, and polls each until it is
-// visible. Times start at the answer to the PUT. The metric "notified" is the arrival of MinIO's
-// notification.
+// benchmarkVisible starts its times at the answer to the PUT. The metric "notified" is the arrival of MinIO's notification.
 func benchmarkVisible(b *testing.B, index string) {
 	hook := &arrivalRecorder{at: map[string]time.Time{}, arrived: sync.NewCond(&sync.Mutex{})}
 	front := httptest.NewServer(hook)
@@ -69,14 +67,12 @@ func benchmarkVisible(b *testing.B, index string) {
 	reportLoad(b)
 }
 
-// arrivalRecorder forwards notifications, and records their arrival times.
 type arrivalRecorder struct {
 	to      string // host and port
 	arrived *sync.Cond
 	at      map[string]time.Time // by key
 }
 
-// ServeHTTP implements http.Handler.
 func (s *arrivalRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	body, err := io.ReadAll(r.Body)
@@ -95,7 +91,6 @@ func (s *arrivalRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s.to}).ServeHTTP(w, r)
 }
 
-// wait returns the arrival time of a key's notification.
 func (s *arrivalRecorder) wait(key string) time.Time {
 	s.arrived.L.Lock()
 	defer s.arrived.L.Unlock()

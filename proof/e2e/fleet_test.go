@@ -21,13 +21,13 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// fleet is a set of worker processes. Each slot runs one process at a time.
+// Each slot runs one process at a time.
 type fleet struct {
 	binary, dir, config string
 	env                 []string
-	command             []string           // of the processes; default: run
+	command             []string           // default: run
 	isZombie            func(pid int) bool // reports whether a process that was just frozen will be a zombie
-	ledgerMayBeDown     bool               // the ledger is down at times: a process that fails to start is started again
+	ledgerMayBeDown     bool               // a process that fails to start is started again
 
 	oneFrozen sync.Mutex     // held while a process is frozen: another process must be running to take over
 	wg        sync.WaitGroup // of goroutines that inject faults
@@ -37,23 +37,21 @@ type fleet struct {
 	starts    int
 }
 
-// slot runs one process at a time.
 type slot struct {
 	*fleet
 	log     string
 	address string // guarded by the fleet's mu; empty if no process runs
-	api     string // address of "files serve", likewise
+	api     string // address of "files serve"
 	process *rig.Process
 }
 
-// plannedFault is a kill or freeze of a slot's process.
+// A plannedFault kills or freezes a slot's process.
 type plannedFault struct {
 	anyTime bool          // at any time, including its start and ledger transactions
 	after   time.Duration // since the process started, listened or continued
 	freeze  time.Duration // time from SIGSTOP to SIGCONT; 0 means SIGKILL
 }
 
-// injectedFault is a fault that was injected.
 type injectedFault struct {
 	plannedFault
 	pid int
@@ -67,8 +65,7 @@ func (b injectedFault) String() string {
 	return fmt.Sprintf("%d stopped at %s for %s", b.pid, b.at.Format("15:04:05.000"), b.freeze)
 }
 
-// planFaults distributes faults over the slots, from the seed. A frozen process sleeps past its
-// lease, but continues early enough that its late writes land before the verification.
+// A frozen process sleeps past its lease, but its late writes land before the verification.
 func planFaults(rng *rand.Rand, kills, stops, places int) [][]plannedFault {
 	between := func(from, to time.Duration) time.Duration { return from + time.Duration(rng.Int64N(int64(to-from))) }
 	var all []plannedFault
@@ -87,7 +84,6 @@ func planFaults(rng *rand.Rand, kills, stops, places int) [][]plannedFault {
 	return dealt
 }
 
-// start starts the processes. They end with the test.
 func (f *fleet) start(t testing.TB, places int) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -110,7 +106,6 @@ func (f *fleet) start(t testing.TB, places int) {
 	}
 }
 
-// addresses returns the addresses where processes listen, will listen, or are frozen.
 func (f *fleet) addresses() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,7 +117,6 @@ func (f *fleet) addresses() (all []string) {
 	return all
 }
 
-// apis returns the addresses of "files serve", likewise.
 func (f *fleet) apis() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +128,6 @@ func (f *fleet) apis() (all []string) {
 	return all
 }
 
-// injectAll injects the planned faults, in all slots concurrently.
 func (f *fleet) injectAll(ctx context.Context, plan [][]plannedFault) error {
 	errs := make([]error, len(plan))
 	var wg sync.WaitGroup
@@ -151,7 +144,6 @@ func (f *fleet) injectAll(ctx context.Context, plan [][]plannedFault) error {
 	return errors.Join(errs...)
 }
 
-// restartExited restarts processes that exit, until ctx ends.
 func (f *fleet) restartExited(ctx context.Context) error {
 	errs := make([]error, len(f.slots))
 	var wg sync.WaitGroup
@@ -193,7 +185,7 @@ func (p *slot) inject(ctx context.Context, s plannedFault) error {
 	return p.process.Thaw()
 }
 
-// freeze stops the process: at once, or when it is a zombie, or after a number of tries.
+// freeze stops the process when it is a zombie; if blind, at once.
 func (p *slot) freeze(ctx context.Context, blind bool) error {
 	const tries = 50
 	for n := 1; ; n++ {
@@ -218,8 +210,7 @@ func (p *slot) recordInjected(s plannedFault) {
 	p.injected = append(p.injected, injectedFault{plannedFault: s, pid: p.process.Pid, at: time.Now()})
 }
 
-// runFor waits while the process runs. The process must not exit, unless another program took its
-// port: then it is restarted.
+// The process must not exit, unless another program took its port: then it is restarted.
 func (p *slot) runFor(ctx context.Context, d time.Duration) error {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -237,7 +228,6 @@ func (p *slot) runFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// waitUntilListening waits until the process listens.
 func (p *slot) waitUntilListening(ctx context.Context) error {
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://"+p.address+"/events", nil)
@@ -265,7 +255,6 @@ func (p *slot) restartAfterExit(err error) error {
 	return p.start()
 }
 
-// killAndRestart kills the process and starts another one in its slot.
 func (p *slot) killAndRestart() error {
 	p.process.Kill()
 	if exit, ok := errors.AsType[*exec.ExitError](p.process.Err()); !ok || exit.Exited() {
@@ -275,8 +264,7 @@ func (p *slot) killAndRestart() error {
 	return p.start()
 }
 
-// start starts a process. It does not wait until the process listens, because a fault may come
-// earlier.
+// start does not wait until the process listens, because a fault may come earlier.
 func (p *slot) start() error {
 	address, err := rig.FreeAddress(context.Background())
 	if err != nil {
@@ -304,7 +292,6 @@ func (p *slot) start() error {
 	return nil
 }
 
-// killForGood kills the process, if there is one, even if it is frozen.
 func (p *slot) killForGood() {
 	p.process.Kill()
 	p.clearAddresses()
@@ -316,7 +303,6 @@ func (p *slot) clearAddresses() {
 	p.address, p.api = "", ""
 }
 
-// stop shuts down all processes gracefully.
 func (f *fleet) stop(t testing.TB) {
 	t.Helper()
 	for _, p := range f.slots {
@@ -332,7 +318,6 @@ func (f *fleet) stop(t testing.TB) {
 	}
 }
 
-// count returns the number of log lines that contain a text.
 func (f *fleet) count(t *testing.T, text string) (n int) {
 	t.Helper()
 	for _, p := range f.slots {
@@ -345,7 +330,6 @@ func (f *fleet) count(t *testing.T, text string) (n int) {
 	return n
 }
 
-// built builds the pawl binary once for all tests.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "pawl-e2e-")
 	if err != nil {
@@ -360,10 +344,9 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// removeBuilt removes the binary. TestMain calls it after all tests.
+// TestMain calls removeBuilt after all tests.
 var removeBuilt = func() {}
 
-// build returns the path of the pawl binary.
 func build(t testing.TB) string {
 	t.Helper()
 	path, err := built()

@@ -19,8 +19,7 @@ const forgedNotification = `{"EventName":"s3:ObjectCreated:Put","Key":"inputs/k"
 "eventTime":"2020-01-02T03:04:05.000Z","eventName":"s3:ObjectCreated:Put","s3":{"s3SchemaVersion":"1.0","bucket":{"name":"inputs"},
 "object":{"key":"k","size":3,"eTag":"x","sequencer":"FFFFFFFFFFFFFFFF"}}}]}`
 
-// TestForged sends a forged notification with a huge sequencer, which makes all later notifications
-// stale if the sequencer is trusted. The row counts them, and a reset of the order repairs the
+// A huge sequencer makes all later notifications stale if it is trusted. A reset of the order repairs the
 // object.
 func TestForged(t *testing.T) {
 	t.Parallel()

@@ -14,9 +14,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// BenchmarkAuditInventory is BenchmarkAudit with a report of S3 Inventory instead of a listing. The
-// ratio compares its speed with reading the report and the rows without comparing them. Both
-// include sorting.
+// BenchmarkAuditInventory compares its speed with reading the report and the rows without comparing them.
+// Both include sorting.
 func BenchmarkAuditInventory(b *testing.B) {
 	l := &listServer{n: *auditKeys, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
 	led := fillRows(b, l)
@@ -62,7 +61,6 @@ func BenchmarkAuditInventory(b *testing.B) {
 	}
 }
 
-// scanBare scans all rows.
 func scanBare(b *testing.B, led ledger.Store, n int) time.Duration {
 	b.Helper()
 	began, got := time.Now(), 0
@@ -78,7 +76,6 @@ func scanBare(b *testing.B, led ledger.Store, n int) time.Duration {
 	return time.Since(began)
 }
 
-// writeListing writes an inventory of the listed keys.
 func writeListing(b *testing.B, l *listServer, format string) string {
 	b.Helper()
 	rep := inventorytest.New(b, format, inputs, time.Now())

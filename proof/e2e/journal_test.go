@@ -18,29 +18,26 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// journal follows every write to a ledger, in commit order. Database triggers record the writes, so
-// no worker can commit a row without an entry.
+// Database triggers record the writes, so no worker can commit a row without an entry.
 type journal struct {
 	journalLog
 	ended     bool
 	histories map[ledger.RowKey]*rowHistory
 	rows      int
-	unsettled atomic.Int64 // number of unsettled rows
+	unsettled atomic.Int64
 
 	stop context.CancelFunc
 	done chan error
 }
 
-// journalLog is the log that triggers write, in one kind of database.
 type journalLog interface {
 	// drain removes and returns the records.
 	drain() ([]journalRecord, error)
-	// writable reports whether no process blocks the ledger's writes for long.
+	// writable returns false while a process blocks the ledger's writes.
 	writable() bool
 	close() error
 }
 
-// sqliteLog is a log in a SQLite ledger.
 type sqliteLog struct {
 	path string
 	conn *sqlite.Conn
@@ -61,7 +58,6 @@ const journalSQL = `
 // busyTimeout bounds how long a frozen worker may block the file in a transaction.
 const busyTimeout = 20 * time.Second
 
-// newSQLiteJournal creates the log's triggers in a ledger file, and starts to read it.
 func newSQLiteJournal(t *testing.T, path string) *journal {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
@@ -77,7 +73,6 @@ func newSQLiteJournal(t *testing.T, path string) *journal {
 	return newJournal(t, &sqliteLog{path, conn})
 }
 
-// newJournal starts to read a log.
 func newJournal(t *testing.T, b journalLog) *journal {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	j := &journal{journalLog: b, histories: map[ledger.RowKey]*rowHistory{}, stop: cancel, done: make(chan error, 1)}
@@ -115,7 +110,7 @@ func (b *sqliteLog) writable() bool {
 	return err == nil
 }
 
-// end reads the remaining records. No process may write any more.
+// No process may write any more.
 func (j *journal) end() error {
 	if j.ended {
 		return nil
@@ -127,14 +122,13 @@ func (j *journal) end() error {
 
 func (b *sqliteLog) close() error { return b.conn.Close() }
 
-// journalRecord is one record of a trigger.
 type journalRecord struct {
 	key     ledger.RowKey
 	deleted bool
 	body    string
 }
 
-// read drains the log, which therefore remains small.
+// read drains the log, so that it remains small.
 func (j *journal) read() error {
 	records, err := j.drain()
 	if err != nil {
@@ -194,7 +188,6 @@ func (j *journal) apply(r *journalRecord) error {
 	return nil
 }
 
-// violations returns the violations of all rows, with their histories.
 func (j *journal) violations() (bad []string) {
 	for _, l := range j.histories {
 		if len(l.violations) > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// Parameters of TestKills. They and the seed determine its plan.
+// The parameters and the seed determine the plan.
 var (
 	rounds    = flag.Int("rounds", 1, "rounds on each server")
 	kills     = flag.Int("kills", 20, "SIGKILLs per round")
@@ -25,7 +25,6 @@ const (
 	objects = 200
 )
 
-// The pipelines: one with an output, and one that calls a service.
 const (
 	pipelineUpper = "upper"
 	pipelineTell  = "tell"
@@ -33,8 +32,8 @@ const (
 
 var pipelines = []string{pipelineUpper, pipelineTell}
 
-// The lease is short, so that a frozen worker sleeps past it. A write may land as late as the
-// longest freeze plus the slowest write; the horizon is longer than that.
+// A frozen worker sleeps past the lease. A write may land as late as the longest freeze plus the slowest
+// write; the horizon is longer than that.
 const (
 	ttl, skew = time.Second, 300 * time.Millisecond
 	leaseTime = ttl + skew
@@ -59,17 +58,14 @@ concurrency: 16
 sweep_interval: 200ms
 `
 
-// TestKills runs several worker processes over one ledger and one object store while objects
-// change. It kills them at random (SIGKILL) and freezes them for longer than their leases (SIGSTOP,
-// later SIGCONT). A relay before them drops, repeats, delays and reorders notifications. A proxy
-// between them and the store delays some writes and loses some answers.
+// TestKills runs several worker processes over one ledger and one store while objects change. It kills and
+// freezes them; a relay and a proxy make notifications and store requests fail.
 //
-// Meanwhile, [rowHistory], [effectViolations] and [outputViolations] check every write. At rest,
-// every acknowledged event is in the ledger, an audit finds exactly the dropped notifications, and
-// every output matches its input.
+// [rowHistory], [effectViolations] and [outputViolations] check every write. At rest, every acknowledged
+// event is in the ledger, an audit finds exactly the dropped notifications, and every output matches its
+// input.
 //
-// The seed repeats the changes, the faults and the treatment of notifications, but not the timing.
-// With -short there are at most five kills.
+// The seed repeats the changes and faults, but not the timing. With -short there are at most five kills.
 func TestKills(t *testing.T) {
 	if testing.Short() {
 		*kills = min(*kills, 5)
@@ -90,7 +86,6 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// runRounds runs rounds and checks them.
 func runRounds(t *testing.T, total *counts, begin func(t *testing.T, seed uint64) *round) {
 	t.Helper()
 	first := *firstSeed

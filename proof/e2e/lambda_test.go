@@ -41,18 +41,15 @@ var (
 	longFreezes  = flag.Int("longfreezes", 0, "processes that are frozen for ten minutes")
 )
 
-// functionTimeout is the timeout of the function. It is shorter than the visibility timeout of the
-// queue.
+// functionTimeout must be shorter than the visibility timeout of the queue.
 const functionTimeout = 10 * time.Second
 
-// TestKillsLambda is TestQueueKills with a function of AWS Lambda instead of workers: the real
-// binary behind a Runtime API, an SQS queue that delivers a message at most twice, and a ledger in
-// DynamoDB. One in ten invocations is killed, at random or at its deadline. Processes are frozen
-// between invocations. Messages in the dead-letter queue are not lost: sweeps process them if the
-// ledger has their rows, otherwise an audit finds them.
+// TestKillsLambda is TestQueueKills with a function of AWS Lambda instead of workers, and a ledger in
+// DynamoDB. Processes are also frozen between invocations. SQS delivers a message at most twice; sweeps or
+// an audit must recover the rest.
 func TestKillsLambda(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	runLambda(t, 0, func(t *testing.T, _ uint64, table string) (string, *journal) {
 		proxy := newDynamoProxy(t, 0, endpointOf(t, table))
 		return strings.Replace(table, endpointOf(t, table), proxy.url, 1), newJournal(t, proxy)
@@ -63,7 +60,7 @@ func TestKillsLambda(t *testing.T) {
 // throttles 30 % of the requests, and executes 5 % without an answer.
 func TestKillsLambdaAndWorkers(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	runLambda(t, 8, func(t *testing.T, seed uint64, table string) (string, *journal) {
 		proxy := newDynamoProxy(t, seed, endpointOf(t, table))
 		proxy.throttles, proxy.loses = 3, true
@@ -110,7 +107,6 @@ func runLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64, 
 	}
 }
 
-// lambdaOf returns a function with the pipelines of the round's workers.
 func lambdaOf(t *testing.T, r *round) *servertest.Function {
 	t.Helper()
 	raw, err := os.ReadFile(r.fleet.config)
@@ -137,7 +133,6 @@ func newFunction(t *testing.T, binary, config string, env []string) *servertest.
 	return &servertest.Function{Program: binary, Log: log, Timeout: functionTimeout, Env: append(slices.Clone(env), "PAWL_CONFIG="+file)}
 }
 
-// newTable creates a table for a ledger.
 func newTable(t *testing.T, s *servertest.Tables, binary string) (url string) {
 	t.Helper()
 	url = s.NewTable()
@@ -147,14 +142,13 @@ func newTable(t *testing.T, s *servertest.Tables, binary string) (url string) {
 	return url
 }
 
-// eventSourceMapping emulates the event source mapping of a function: it receives messages in
-// batches, invokes the function, and deletes the messages that the function does not return as
-// failed.
+// eventSourceMapping emulates an event source mapping. It deletes the messages that the function does not
+// return as failed.
 type eventSourceMapping struct {
 	*queues
 	*servertest.Function
-	throttled   bool   // the table throttles, so invocations may fail
-	messages    int64  // number of messages for the function
+	throttled   bool
+	messages    int64
 	dead        string // URL of the dead-letter queue
 	deadLetters int
 
@@ -183,7 +177,6 @@ func newDeadLetters(t *testing.T, q *queues) (url string) {
 	return url
 }
 
-// run is [round.run] with invocations.
 func (m *eventSourceMapping) run(t *testing.T, r *round) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -229,7 +222,6 @@ func (m *eventSourceMapping) run(t *testing.T, r *round) {
 	}
 }
 
-// waitForMessages waits until the function has received enough messages.
 func (m *eventSourceMapping) waitForMessages(ctx context.Context, errs <-chan error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -247,9 +239,8 @@ func (m *eventSourceMapping) waitForMessages(ctx context.Context, errs <-chan er
 	return nil
 }
 
-// poll invokes the function in one process, batch by batch.
 func (m *eventSourceMapping) poll(ctx context.Context, e *servertest.Environment) error {
-	long := false // the process was frozen for ten minutes
+	long := false // for ten minutes
 	for ctx.Err() == nil {
 		got, err := m.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &m.urls[0], MaxNumberOfMessages: 10, WaitTimeSeconds: 1})
 		if err != nil || len(got.Messages) == 0 {
@@ -282,15 +273,13 @@ func (m *eventSourceMapping) poll(ctx context.Context, e *servertest.Environment
 	return nil
 }
 
-// mayFail reports whether an invocation may return the error: it was killed, or a throttled table
-// did not answer in time.
+// mayFail accepts errors of killed invocations, and of those that a throttled table did not answer in time.
 func (m *eventSourceMapping) mayFail(err error) bool {
 	late := func(text string) bool { return strings.Contains(err.Error(), text) }
 	return errors.Is(err, servertest.ErrKilled) ||
 		m.throttled && (late("the ledger did not answer in time") || late("the deadline is in") || late("the sweep got no due rows"))
 }
 
-// randomCut kills one invocation in ten.
 func (m *eventSourceMapping) randomCut() *servertest.EarlyKill {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -300,7 +289,6 @@ func (m *eventSourceMapping) randomCut() *servertest.EarlyKill {
 	return &servertest.EarlyKill{After: time.Duration(m.rng.Int64N(int64(time.Second))), Freeze: m.rng.IntN(3) == 0}
 }
 
-// delete deletes the messages that the function does not return as failed.
 func (m *eventSourceMapping) delete(ctx context.Context, all []types.Message, said string) error {
 	var out *struct {
 		BatchItemFailures []events.SQSBatchItemFailure `json:"batchItemFailures"`
@@ -348,7 +336,6 @@ func (m *eventSourceMapping) freeze(ctx context.Context) (long bool) {
 	return long
 }
 
-// sweep invokes the function every second, as its schedule does.
 func (m *eventSourceMapping) sweep(ctx context.Context, e *servertest.Environment) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -364,7 +351,6 @@ func (m *eventSourceMapping) sweep(ctx context.Context, e *servertest.Environmen
 	}
 }
 
-// markDeadLettersLost marks the messages in the dead-letter queue as lost notifications.
 func (m *eventSourceMapping) markDeadLettersLost(t *testing.T, r *relay) {
 	t.Helper()
 	for {

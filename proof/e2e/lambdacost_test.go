@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/store/dynamo"
 )
 
-// TestLambdaCost counts the requests and write units of invocations in one process.
 func TestLambdaCost(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)

@@ -37,8 +37,6 @@ const (
 		`"detail":{"version":"0","bucket":{"name":"inputs"},"object":{"key":%q,"size":7,"sequencer":"0055AED6DCD90281E5"},"request-id":"r","requester":"123456789012","reason":"PutObject"}}`
 )
 
-// TestLambdaEvents invokes the real binary with every kind of event, with configurations from each
-// place, and with invalid input.
 func TestLambdaEvents(t *testing.T) {
 	t.Parallel()
 	binary := build(t)
@@ -80,7 +78,6 @@ func TestLambdaEvents(t *testing.T) {
 	})
 }
 
-// invokeEach invokes a function twice with an event of each kind, and then sweeps and audits.
 func invokeEach(t *testing.T, w *testBuckets, f *servertest.Function) {
 	t.Helper()
 	e := f.Environment(t)
@@ -123,7 +120,7 @@ func invokeEach(t *testing.T, w *testBuckets, f *servertest.Function) {
 	}
 }
 
-// parameter serves one parameter of SSM.
+// parameter emulates SSM with one parameter.
 func parameter(t *testing.T, value string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ Name string }
@@ -135,12 +132,10 @@ func parameter(t *testing.T, value string) http.HandlerFunc {
 			_, _ = w.Write([]byte(`{"__type":"ParameterNotFound"}`))
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"Parameter": map[string]string{"Value": value}}) // the client reports a broken answer
+		_ = json.NewEncoder(w).Encode(map[string]any{"Parameter": map[string]string{"Value": value}})
 	}
 }
 
-// refuseConfigurations starts the function with invalid configurations. Each ends the process with
-// one error.
 func refuseConfigurations(t *testing.T, binary, config, table string, env []string) {
 	t.Helper()
 	missing := filepath.Join(t.TempDir(), "none.yaml")

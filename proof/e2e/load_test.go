@@ -29,7 +29,6 @@ import (
 	"github.com/pawlhq/pawl/store/postgres"
 )
 
-// Parameters of TestLoads; it uses -seed of TestKills.
 var (
 	csvFiles  = flag.Int("files", 200, "CSV files of TestLoads")
 	loadKills = flag.Int("loadkills", 20, "SIGKILLs during TestLoads")
@@ -51,14 +50,12 @@ concurrency: 8
 sweep_interval: 200ms
 `
 
-// TestLoads runs worker processes that load CSV files while files are overwritten and removed,
-// notifications are lost, repeated and late, workers are killed, PostgreSQL crashes, and a proxy
-// loses answers, including those of commits. At rest, the table contains exactly the rows of the
-// existing files. A plain table of processed keys, which receives the same notifications, has wrong
-// rows.
+// TestLoads loads CSV files into PostgreSQL while files change and notifications, workers, PostgreSQL and
+// answers to commits fail. At rest, the table contains exactly the rows of the existing files. A plain
+// table of processed keys has wrong rows.
 func TestLoads(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	seed := *firstSeed
 	if seed == 0 {
 		seed = rand.Uint64N(1 << 40)
@@ -111,7 +108,6 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// loadTest has a store, a PostgreSQL, and a fleet that loads from one into the other.
 type loadTest struct {
 	postgres  *servertest.PostgresServer
 	pool      *pgxpool.Pool
@@ -177,7 +173,6 @@ func newLoadTest(t *testing.T, seed uint64) *loadTest {
 	return l
 }
 
-// change writes or removes a file. All contents differ.
 func (l *loadTest) change(t *testing.T, rng *rand.Rand, i, n int) {
 	t.Helper()
 	key := fmt.Sprintf("day %d/file %d.csv", i%7, i)
@@ -192,7 +187,6 @@ func (l *loadTest) change(t *testing.T, rng *rand.Rand, i, n int) {
 	l.buckets.put(t, key, text)
 }
 
-// expectedRows returns the rows of the existing files.
 func (l *loadTest) expectedRows() (all []string) {
 	for key, text := range l.buckets.want {
 		for _, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
@@ -216,7 +210,7 @@ func (l *loadTest) table(t *testing.T, name string) []string {
 	return all
 }
 
-// differences compares two lists, ignoring order.
+// differences ignores order.
 func differences(want, got []string) (wrong []string) {
 	counts := map[string]int{}
 	for _, s := range want {
@@ -234,8 +228,6 @@ func differences(want, got []string) (wrong []string) {
 	return wrong
 }
 
-// waitUntilSettled waits until every notification is acknowledged and every row is settled and
-// verified.
 func (l *loadTest) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) {
@@ -255,8 +247,8 @@ func (l *loadTest) waitUntilSettled(t *testing.T) {
 	})
 }
 
-// runNaive processes every acknowledged notification as is often advised: it checks a table of
-// processed keys first, and updates it last. Sometimes its process ends in between.
+// runNaive processes notifications as is often advised: it checks a table of processed keys first, and
+// updates it last. Sometimes its process ends in between.
 func (l *loadTest) runNaive(ctx context.Context, rng *rand.Rand) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -271,7 +263,7 @@ func (l *loadTest) runNaive(ctx context.Context, rng *rand.Rand) {
 		l.relay.mu.Unlock()
 		done += len(fresh)
 		for _, e := range fresh {
-			_ = l.naiveLoad(ctx, &e, rng.IntN(20) == 0) // ignored, as by a service that only logs it
+			_ = l.naiveLoad(ctx, &e, rng.IntN(20) == 0) // as by a service that only logs it
 		}
 	}
 }

@@ -21,20 +21,17 @@ import (
 	"github.com/pawlhq/pawl/store/postgres"
 )
 
-// Parameters of TestManyWorkers. The full run has 20,000 objects and 50 kills.
+// The full run has 20,000 objects and 50 kills.
 var (
 	manyObjects = flag.Int("objects", 300, "objects of TestManyWorkers")
 	manyStrikes = flag.Int("strikes", 5, "number of times that TestManyWorkers kills two workers")
 )
 
-// TestManyWorkers runs eight worker processes on one PostgreSQL. They receive notifications from
-// two SQS queues, repeated, delayed and reordered. Objects are written, overwritten and removed
-// while pairs of workers are killed at random and replaced. At rest, no message is left or lost, an
-// audit finds nothing, the outputs are right, and each version was completed once: see
-// [rowHistory].
+// TestManyWorkers runs eight workers on one PostgreSQL and two SQS queues, and kills pairs of them at
+// random.
 func TestManyWorkers(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	seed := *firstSeed
 	if seed == 0 {
 		seed = rand.Uint64N(1 << 40)
@@ -105,7 +102,6 @@ func TestManyWorkers(t *testing.T) {
 	}
 }
 
-// killPairs kills two processes at a time and replaces them.
 func (f *fleet) killPairs(ctx context.Context, rng *rand.Rand, times int) error {
 	for range times {
 		pair := rng.Perm(len(f.slots))[:2]
@@ -123,8 +119,7 @@ func (f *fleet) killPairs(ctx context.Context, rng *rand.Rand, times int) error 
 	return nil
 }
 
-// postgresLog is a log in a PostgreSQL ledger. A row is locked until its writer commits, so the
-// records of a row are in order.
+// A row is locked until its writer commits, so the records of a row are in order.
 type postgresLog struct{ pool *pgxpool.Pool }
 
 const postgresJournalSQL = `

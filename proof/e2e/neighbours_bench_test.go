@@ -28,8 +28,8 @@ const (
 	neighbourPosts    = 40
 )
 
-// BenchmarkNeighbours measures 100 copies alone, and beside 40 expensive pictures and a web service
-// that never answers. The ratio is the slowdown.
+// BenchmarkNeighbours measures 100 copies alone, and beside expensive pictures and a web service that never
+// answers.
 func BenchmarkNeighbours(b *testing.B) {
 	var alone, beside time.Duration
 	for b.Loop() {
@@ -42,7 +42,6 @@ func BenchmarkNeighbours(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// timeCopies runs a Pawl over MinIO until its copies are done.
 func timeCopies(b *testing.B, neighbours bool) time.Duration {
 	b.Helper()
 	server := servertest.MinIO(b, servertest.Options{})
@@ -59,7 +58,7 @@ func timeCopies(b *testing.B, neighbours bool) time.Duration {
 			pawl.Pipeline{Name: "image", Match: pawl.Match{Bucket: in, Prefix: "image/"}, To: place("image/"), Handler: must(imageaction.New(imageaction.Config{Grayscale: true}))(b)},
 			pawl.Pipeline{Name: "post", Match: pawl.Match{Bucket: in, Prefix: "post/"}, Handler: must(httpaction.New(httpaction.Config{URL: silentService(b)}))(b)},
 		)
-		for _, scans := range []int{3000, 90} { // one is rejected, one is accepted
+		for _, scans := range []int{3000, 90} { // the first is rejected
 			bomb := scanBomb(4992, scans)
 			for i := range neighbourPictures / 2 {
 				events.add(put(b, store, in, fmt.Sprintf("image/%d-%d.jpg", scans, i), bomb))
@@ -108,7 +107,6 @@ func must[T any](v T, err error) func(b *testing.B) T {
 	}
 }
 
-// doneNotifier reports each handled object.
 type doneNotifier struct {
 	pawl.Handler
 	done chan<- struct{}
@@ -122,7 +120,6 @@ func (c doneNotifier) Handle(ctx context.Context, t *pawl.Task) error {
 	return err
 }
 
-// listSource delivers a list of events in order.
 type listSource struct{ events []event.Event }
 
 func (h *listSource) add(e event.Event) { h.events = append(h.events, e) }
@@ -147,7 +144,6 @@ func put(b *testing.B, store bucket.Store, name, key string, content []byte) eve
 	return event.Event{Object: o, Kind: event.Created, Size: int64(len(content)), Time: time.Now().UTC()}
 }
 
-// silentService accepts every request and never answers.
 func silentService(b *testing.B) string {
 	ctx, stop := context.WithCancel(b.Context())
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -166,8 +162,8 @@ func silentService(b *testing.B) string {
 	return s.URL
 }
 
-// scanBomb returns a progressive JPEG of side × side gray pixels. Each of its scans takes only a
-// few bytes, but makes the decoder visit all blocks.
+// scanBomb returns a progressive JPEG whose scans take a few bytes each, but make the decoder visit all
+// blocks.
 func scanBomb(side, scans int) []byte {
 	segment := func(marker byte, data ...byte) []byte {
 		return append([]byte{0xff, marker, byte((len(data) + 2) >> 8), byte(len(data) + 2)}, data...)

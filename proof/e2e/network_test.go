@@ -19,8 +19,7 @@ import (
 	"time"
 )
 
-// headDelayPercent is the percentage of HEAD requests for inputs that the proxy delays. A delayed
-// HEAD returns a newer version than the worker that took over has seen.
+// A delayed HEAD returns a newer version than the worker that took over has seen.
 const headDelayPercent = 5
 
 // Percentages of output writes with each fault.
@@ -37,20 +36,20 @@ const (
 	maxWriteDelay = 3 * time.Second
 )
 
-// network is a proxy between the workers and the store. It forwards delayed requests even if the
-// worker was killed or has timed out.
+// network is a proxy before the store. It forwards delayed requests even if the worker was killed or has
+// timed out.
 type network struct {
 	url         string
-	headBucket  string // bucket whose HEAD requests may be delayed
-	writeBucket string // bucket whose writes may have faults
+	headBucket  string // its HEAD requests may be delayed
+	writeBucket string // its writes may have faults
 	proxy       *httputil.ReverseProxy
 	wg          sync.WaitGroup // of aborted requests
 
 	mu                                                                      sync.Mutex
 	rng                                                                     *rand.Rand
 	delayedHeads, delayedWrites, abortedWrites, lostAnswers, rejectedWrites int
-	inFlight                                                                int             // writes that the store has not answered
-	aborted                                                                 map[string]bool // paths of writes whose sender disconnected
+	inFlight                                                                int
+	aborted                                                                 map[string]bool // paths of writes
 }
 
 func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
@@ -76,7 +75,6 @@ func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
 	return n
 }
 
-// ServeHTTP implements [http.Handler].
 func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	chance, wait := n.rng.IntN(100), minWriteDelay+time.Duration(n.rng.Int64N(int64(maxWriteDelay-minWriteDelay)))
@@ -119,7 +117,7 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// forwardLater forwards a request after a delay, and returns the answer if the sender still waits.
+// The sender may be gone when the answer arrives.
 func (n *network) forwardLater(w http.ResponseWriter, r *http.Request, wait time.Duration) {
 	answer := n.sendAfter(detached(r), wait)
 	maps.Copy(w.Header(), answer.Header())
@@ -127,7 +125,6 @@ func (n *network) forwardLater(w http.ResponseWriter, r *http.Request, wait time
 	_, _ = answer.Body.WriteTo(w)
 }
 
-// detached returns a request that is forwarded even if its sender disconnects.
 func detached(r *http.Request) *http.Request {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -154,14 +151,12 @@ func (n *network) count(what *int) {
 	*what++
 }
 
-// writeDone records that a write was answered or cannot be answered any more.
 func (n *network) writeDone() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.inFlight--
 }
 
-// idle reports whether no write is pending.
 func (n *network) idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -174,8 +169,7 @@ func (n *network) markAborted(path string) {
 	n.aborted[path] = true
 }
 
-// wasAborted reports whether the sender of a write disconnected before the answer. The store may or
-// may not have executed and announced the write.
+// The store may or may not have executed and announced an aborted write.
 func (n *network) wasAborted(bucket, key string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

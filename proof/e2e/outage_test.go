@@ -37,8 +37,7 @@ retry: {attempts: 2, base: 50ms, max: 200ms}
 pipelines: [{name: tell, match: {bucket: photos}, http: {url: "http://%s"}}]
 `
 
-// TestReceiverDown checks that objects that change during an outage of their receiver do not become
-// dead, even with few attempts. After the outage, the receiver is called for each.
+// An outage of the receiver must not kill objects, even with few attempts.
 func TestReceiverDown(t *testing.T) {
 	t.Parallel()
 	const objects = 20
@@ -98,7 +97,6 @@ func TestReceiverDown(t *testing.T) {
 	}
 }
 
-// putPhotos stores objects and returns their notifications.
 func putPhotos(t *testing.T, server *servertest.Server, n int) (events string) {
 	t.Helper()
 	if _, err := server.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("photos")}); err != nil {
@@ -114,7 +112,6 @@ func putPhotos(t *testing.T, server *servertest.Server, n int) (events string) {
 	return events
 }
 
-// waitFor waits for a condition while the process runs.
 func waitFor(t *testing.T, ended <-chan error, said func() string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -131,8 +128,7 @@ func waitFor(t *testing.T, ended <-chan error, said func() string, holds func() 
 	}
 }
 
-// outageReceiver records the keys of its requests. It rejects its first requests with 503, like a
-// service that is starting.
+// outageReceiver first answers with 503, like a service that is starting.
 type outageReceiver struct {
 	mu          sync.Mutex
 	rejectFirst int
@@ -161,7 +157,6 @@ func (r *outageReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.keys[facts.Key] = true
 }
 
-// listen starts the receiver.
 func (r *outageReceiver) listen(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)

@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// outputChange is a change of an output, as reported by the store's notification: in the store's
-// order, with the fence of the writer and the source that it read. A removal has no fence.
+// outputChange is a change in the store's order, as its notification reports it. A removal has no fence.
 type outputChange struct {
 	event.Event
 	fence int64
@@ -25,7 +24,6 @@ func (p *outputChange) String() string {
 	return fmt.Sprintf("%s of %s by fence %d from %s", p.Name, p.Object, p.fence, p.etag)
 }
 
-// parseOutputChanges parses notifications about the output bucket, by input key.
 func parseOutputChanges(bodies [][]byte, prefix string) (map[string][]*outputChange, error) {
 	all := map[string][]*outputChange{}
 	for _, body := range bodies {
@@ -77,9 +75,9 @@ func (p *outputChange) parseMetadata(metadata map[string]string) error {
 	return nil
 }
 
-// outputViolations compares the changes of one output with its row's history, and with the input's
-// contents in the order in which they were put. It counts late writes: those after a write of a higher
-// fence. Pawl guarantees:
+// outputViolations compares the changes of one output with its row's history, and with the input's contents
+// in the order of their PUTs. It counts late writes: those after a write of a higher fence. Pawl
+// guarantees:
 //
 //   - Every write has a claim.
 //   - Every completed attempt that had an effect and left an output has a write.
@@ -120,8 +118,7 @@ func outputViolations(l *rowHistory, writes []*outputChange, puts []string) (bad
 	return bad, late
 }
 
-// removedBetween reports whether the changes contain a removal between two writes. The store dates
-// a write when it is made, but a removal when it is announced, slightly later.
+// The store dates a write when it is made, but a removal when it is announced, slightly later.
 func removedBetween(changes []*outputChange, after, before *outputChange) bool {
 	return slices.ContainsFunc(changes, func(c *outputChange) bool {
 		return c.Kind == event.Removed && c.Sequencer.CompareSameKey(after.Sequencer) > 0 && c.Time.Before(before.Time.Add(time.Second))

@@ -27,7 +27,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// policyTest runs the pawl binary with the permissions of a policy.
 type policyTest struct {
 	*testing.T
 	server   *servertest.Server
@@ -107,7 +106,6 @@ func (p *policyTest) write(name, text string) {
 	}
 }
 
-// replay copies an object and removes the copy of another one.
 func (p *policyTest) replay() {
 	p.Helper()
 	p.put("photos", "a.txt")
@@ -132,7 +130,6 @@ func minioRecord(name, key string) string {
 		"eventName":"s3:%s","s3":{"s3SchemaVersion":"1.0","bucket":{"name":"photos"},"object":{"key":%q,"sequencer":"1886D1B5C3F1A2B3"}}}`, name, key)
 }
 
-// archive stores a few records and verifies them.
 func (p *policyTest) archive() {
 	p.Helper()
 	streams := servertest.Kinesalite(p)
@@ -152,7 +149,6 @@ archives: [{name: clicks, kinesis: {stream: %q, endpoint: %q, region: us-east-1}
 	p.expect("archive status", 0, "archive", "status")
 }
 
-// files uploads through the service and audits.
 func (p *policyTest) files() {
 	p.Helper()
 	address, err := rig.FreeAddress(p.Context())
@@ -174,7 +170,7 @@ files: {to: s3://uploads/files/, listen: %q, secret: %q, accept_forgeable_upload
 		req.Header.Set("Content-Type", "text/plain")
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			return false // the process does not listen yet
+			return false
 		}
 		defer func() { _ = resp.Body.Close() }()
 		body, err := io.ReadAll(resp.Body)
@@ -215,7 +211,6 @@ func (p *policyTest) objects(bucket, prefix string) int {
 	return len(page.Contents)
 }
 
-// expect runs a command with the stated policy of a command.
 func (p *policyTest) expect(policy string, code int, args ...string) {
 	p.Helper()
 	if p.policies[policy] == "" {
@@ -251,7 +246,6 @@ func (p *policyTest) pawl(env []string, args ...string) (code int, out string) {
 	return cmd.ProcessState.ExitCode(), string(b)
 }
 
-// daemon starts a command that runs until it is stopped.
 func (p *policyTest) daemon(policy string, args ...string) (stop func()) {
 	p.Helper()
 	var out bytes.Buffer
@@ -273,8 +267,6 @@ func (p *policyTest) daemon(policy string, args ...string) (stop func()) {
 	return stop
 }
 
-// session returns temporary credentials that have the permissions of a policy, as
-// environment variables.
 func (p *policyTest) session(policy string) []string {
 	p.Helper()
 	form := url.Values{"Action": {"AssumeRole"}, "Version": {"2011-06-15"}, "Policy": {policy}}.Encode()

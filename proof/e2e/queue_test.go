@@ -19,12 +19,10 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestQueueKills is [TestKills] with two SQS queues between the relay and the workers. The messages
-// of a killed worker are redelivered after their visibility timeout. At rest, both queues are
-// empty.
+// The messages of a killed worker are redelivered after their visibility timeout.
 func TestQueueKills(t *testing.T) {
 	servertest.Long(t)
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	binary := build(t)
 	total := &counts{}
 	runRounds(t, total, func(t *testing.T, seed uint64) *round {
@@ -35,7 +33,7 @@ func TestQueueKills(t *testing.T) {
 	}
 }
 
-// queues are SQS queues that receive the messages at random. Nil means no queues.
+// Nil means no queues.
 type queues struct {
 	server      *servertest.Queues
 	client      *sqs.Client
@@ -57,10 +55,8 @@ func newQueues(t *testing.T, n int) *queues {
 	return q
 }
 
-// addresses returns the queues' URLs for the relay.
 func (q *queues) addresses() []string { return q.urls }
 
-// sources returns lines of pawl.yaml.
 func (q *queues) sources() string {
 	if q == nil {
 		return ""
@@ -72,14 +68,12 @@ func (q *queues) sources() string {
 	return b.String()
 }
 
-// send puts a message into a queue.
 func (q *queues) send(ctx context.Context, body []byte, url string) error {
 	_, err := q.client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(string(body))})
 	return err
 }
 
-// visible returns the latest number of visible messages. Messages of killed workers are not
-// visible.
+// Messages of killed workers are not visible.
 func (q *queues) visible() int {
 	if q == nil {
 		return 0
@@ -102,7 +96,6 @@ func (q *queues) watch(ctx context.Context) {
 	}
 }
 
-// total returns the number of messages, visible or not.
 func (q *queues) total(ctx context.Context) (int, error) {
 	if q == nil {
 		return 0, nil

@@ -17,10 +17,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// receiver is a service that a pipeline without an output calls for each object. It waits a random
-// time before and after the effect, and records effects in the order in which they happen. A
-// request whose sender was killed still has its effect, possibly after that of the next lease
-// holder.
+// receiver waits a random time before and after the effect. A request whose sender was killed still has its
+// effect, possibly after that of the next lease holder.
 type receiver struct {
 	url string
 
@@ -31,10 +29,10 @@ type receiver struct {
 	malformed []string
 }
 
-// effect is one accepted request. Its times are ticks of the receiver's event counter.
+// Times of an effect are ticks of the receiver's event counter.
 type effect struct {
 	action.Facts
-	at                          time.Time // of its arrival, for logs
+	at                          time.Time // arrival, for logs
 	arrived, happened, answered int
 }
 
@@ -82,7 +80,6 @@ func (r *receiver) tick(f func()) {
 	f()
 }
 
-// byKey returns the effects per object.
 func (r *receiver) byKey() map[string][]*effect {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,11 +94,10 @@ func (e *effect) String() string {
 	return fmt.Sprintf("%s %s by fence %d at %s", e.Kind, e.ETag, e.Fence, e.at.Format("15:04:05.000"))
 }
 
-// same reports whether two effects concern the same version.
 func (e *effect) same(o *effect) bool { return e.Kind == o.Kind && e.ETag == o.ETag }
 
-// effectViolations compares the effects on one object with its row's history, and with its contents in
-// the order in which they were put. For an effect that the store cannot fence, Pawl guarantees:
+// effectViolations compares the effects on one object with its row's history, and with its contents in the
+// order of their PUTs. For an effect that the store cannot fence, Pawl guarantees:
 //
 //   - Every effect has a claim, and every claim at most one effect.
 //   - Every completed attempt had its effect, on the committed version.
@@ -143,7 +139,6 @@ func effectViolations(l *rowHistory, effects []*effect, puts []string) (bad []st
 	return append(bad, orderViolations(l, byOrder, puts)...)
 }
 
-// orderViolations checks effects in the order of their fences.
 func orderViolations(l *rowHistory, effects []*effect, puts []string) (bad []string) {
 	newest := -1
 	for i, e := range effects {
@@ -161,14 +156,13 @@ func orderViolations(l *rowHistory, effects []*effect, puts []string) (bad []str
 	return bad
 }
 
-// hasUnknownResult reports whether an attempt with a fence in [from, before) has an unknown result.
+// The range of fences excludes before.
 func hasUnknownResult(l *rowHistory, from, before int64) bool {
 	return slices.ContainsFunc(l.attempts, func(a *attempt) bool { return from <= a.fence && a.fence < before && a.unknown })
 }
 
-// fencingReceiver models a service that follows the documentation: it rejects fences below the
-// object's highest, and idempotency keys that it has processed. It returns the accepted effects,
-// and the numbers of rejections by fence and by key.
+// fencingReceiver rejects fences below the object's highest, and idempotency keys that it has processed, as
+// the documentation advises.
 func fencingReceiver(effects []*effect) (acts []*effect, late, known int) {
 	var highest int64
 	acted := map[string]bool{}

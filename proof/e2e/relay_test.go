@@ -18,42 +18,38 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// Percentages of notifications with each fault. The others are only reordered.
+// The others are only reordered.
 const (
 	dropPercent   = 10
 	doublePercent = 8
 	delayPercent  = 8
 )
 
-// maxNotificationDelay is the longest delay of a notification or of its second copy.
 const maxNotificationDelay = 2 * time.Second
 
-// relay receives the notifications of a store, and sends them to workers that are killed at random.
+// relay sends a store's notifications to workers that are killed at random.
 type relay struct {
 	*rig.Relay
-	url  string // the store posts to it
+	url  string
 	seed uint64
 
 	mu          sync.Mutex
-	dropNothing bool // the relay does not drop notifications
+	dropNothing bool
 	objects     map[event.Object]*objectNotices
 	acked       []event.Event
-	outputs     [][]byte // notifications about the output bucket, which are not forwarded
-	// taken counts notifications, garbled those that the store garbled.
+	outputs     [][]byte // about the output bucket; not forwarded
+	// garbled by the store
 	taken, garbled int
 }
 
-// objectNotices is the relay's state for one object.
 type objectNotices struct {
 	notices uint64
 	newest  event.Event // in the store's order
 	lost    bool        // a notification was dropped
 }
 
-// offer sends a notification to an address.
 type offer func(ctx context.Context, body []byte, address string) error
 
-// newRelay starts a relay. It ends with the test.
 func newRelay(t *testing.T, seed uint64, workers func() []string, to offer) *relay {
 	r := &relay{Relay: rig.NewRelay(seed, workers, to), seed: seed, objects: map[event.Object]*objectNotices{}}
 	srv := httptest.NewServer(http.HandlerFunc(r.handle))
@@ -65,8 +61,7 @@ func newRelay(t *testing.T, seed uint64, workers func() []string, to offer) *rel
 	return r
 }
 
-// handle decides the treatment of a notification. The seed determines it by the object and the
-// notification's number.
+// The seed, the object and the notification's number determine the treatment.
 func (r *relay) handle(_ http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil || req.Method != http.MethodPost {
@@ -101,8 +96,7 @@ func (r *relay) handle(_ http.ResponseWriter, req *http.Request) {
 	r.Carry(&rig.Notice{Object: e.Object, Order: o.notices, Body: body, Acked: func() { r.recordAcked(batch.Events) }}, h)
 }
 
-// handling decides at random whether a notification is dropped, repeated, delayed or delivered
-// normally. The caller holds the lock.
+// The caller holds the lock.
 func (r *relay) handling(key string, number uint64) rig.Handling {
 	rng := rand.New(rand.NewPCG(r.seed, hash(key)+number))
 	chance, wait := rng.IntN(100), time.Duration(rng.Int64N(int64(maxNotificationDelay)))
@@ -123,7 +117,7 @@ func hash(s string) uint64 {
 	return h.Sum64()
 }
 
-// poster returns an offer that posts to workers. A frozen worker blocks a sender until the timeout.
+// A frozen worker blocks a sender until the timeout.
 func poster(t *testing.T, auth string) offer {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: rig.Senders}}
 	t.Cleanup(client.CloseIdleConnections)
@@ -133,14 +127,12 @@ func poster(t *testing.T, auth string) offer {
 	}
 }
 
-// recordAcked records acknowledged events.
 func (r *relay) recordAcked(events []event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.acked = append(r.acked, events...)
 }
 
-// markLost treats acknowledged events as lost.
 func (r *relay) markLost(lost []event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,20 +146,17 @@ func (r *relay) markLost(lost []event.Event) {
 	}
 }
 
-// pending returns the number of unacknowledged copies.
 func (r *relay) pending() int {
 	n, _ := r.Open()
 	return n
 }
 
-// received returns the number of valid and of garbled notifications received.
 func (r *relay) received() (taken, garbled int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.taken, r.garbled
 }
 
-// lastWasDropped reports whether the notification of an object's last change was dropped.
 func (r *relay) lastWasDropped(object event.Object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +164,6 @@ func (r *relay) lastWasDropped(object event.Object) bool {
 	return o != nil && o.lost
 }
 
-// lastDropped returns the number of objects whose last change was not delivered.
 func (r *relay) lastDropped() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,14 +175,12 @@ func (r *relay) lastDropped() (n int) {
 	return n
 }
 
-// aboutOutputs returns the notifications about the output bucket.
 func (r *relay) aboutOutputs() [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.outputs)
 }
 
-// hasSeen reports whether a notification about the object was received.
 func (r *relay) hasSeen(object event.Object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

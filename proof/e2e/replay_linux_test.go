@@ -30,15 +30,12 @@ pipelines:
     http: {url: %q}
 `
 
-// replayObjects and replayMB are the promise: this many objects through one replay, in this much
-// memory.
+// The promise is this many objects through one replay, in this much memory.
 const (
 	replayObjects = 100_000
 	replayMB      = 200
 )
 
-// BenchmarkReplay replays the notifications of 100,000 objects in a separate process, and measures
-// its peak memory.
 func BenchmarkReplay(b *testing.B) {
 	dir := b.TempDir()
 	binary := build(b)
@@ -73,8 +70,8 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// runMeasured runs a command and returns its peak memory in bytes. It polls the kernel while the
-// command runs, because the peak that wait(2) reports includes the forking process.
+// runMeasured polls the kernel for the peak memory in bytes. The peak that wait(2) reports includes the
+// forking process.
 func runMeasured(b testing.TB, cmd *exec.Cmd) (peak int64) {
 	b.Helper()
 	var out bytes.Buffer
@@ -99,8 +96,7 @@ func runMeasured(b testing.TB, cmd *exec.Cmd) (peak int64) {
 	}
 }
 
-// highWater returns a process's largest resident set so far, in bytes.
-// https://man7.org/linux/man-pages/man5/proc_pid_status.5.html
+// See https://man7.org/linux/man-pages/man5/proc_pid_status.5.html
 func highWater(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -135,7 +131,6 @@ func fill(b *testing.B, srv *servertest.Server) {
 	}
 }
 
-// notifications writes a file of notifications, one per line.
 func notifications(b *testing.B, dir string) string {
 	b.Helper()
 	path := filepath.Join(dir, "notifications.ndjson")

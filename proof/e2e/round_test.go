@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// round has its own store, ledger and fleet.
 type round struct {
 	seed     uint64
 	began    time.Time
@@ -46,7 +45,7 @@ func newRound(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	return newRoundOn(t, start, binary, seed, q, workers, &testLedger{"sqlite:" + database, led, newSQLiteJournal(t, database)})
 }
 
-// testLedger is a ledger with the journal that its triggers write.
+// The journal's triggers write to the same ledger.
 type testLedger struct {
 	url     string
 	store   ledger.Store
@@ -83,8 +82,8 @@ func newRoundOn(t *testing.T, start func(testing.TB, servertest.Options) *server
 	return r
 }
 
-// holdsLease reports whether a process holds a lease and does not block the ledger, so that other
-// processes can take the lease over.
+// holdsLease reports whether a process holds a lease and does not block the ledger. Others can take such a
+// lease over.
 func (r *round) holdsLease(pid int) bool {
 	for row, err := range r.ledger.Scan(context.Background(), ledger.Range{}) {
 		if err != nil {
@@ -97,10 +96,9 @@ func (r *round) holdsLease(pid int) bool {
 	return false
 }
 
-// ownedBy reports whether an owner (host/pid/nonce) is the process.
+// Owners have the form host/pid/nonce.
 func ownedBy(owner string, pid int) bool { return strings.Contains(owner, fmt.Sprintf("/%d/", pid)) }
 
-// run changes objects while faults are injected, and then waits until everything is settled.
 func (r *round) run(t *testing.T) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(r.seed, 0))
@@ -139,8 +137,7 @@ func (r *round) progress(t *testing.T, what string) {
 	t.Logf("%5.1f s: %s", time.Since(r.began).Seconds(), what)
 }
 
-// notificationsReceived waits until the relay has received a notification for every change. A store
-// that garbles notifications is exempt.
+// A store that garbles notifications is exempt.
 func (r *round) notificationsReceived(context.Context) ([]string, error) {
 	if received, _ := r.relay.received(); received < len(r.buckets.changes) && !r.server.Garbles {
 		return []string{fmt.Sprintf("the store has sent notifications of %d changes out of %d", received, len(r.buckets.changes))}, nil
@@ -155,10 +152,8 @@ func (r *round) hasRows(ctx context.Context) ([]string, error) {
 	return []string{"the ledger is empty"}, nil
 }
 
-// changeObjects puts, overwrites and removes objects until all faults are injected. It keeps the
-// workers busy, but leaves them time to take over leases. On a slow machine it continues for at
-// most a minute, until the relay has dropped, repeated, delayed and reordered notifications, and
-// the last notifications of some objects are dropped, so that an audit has losses to find.
+// changeObjects keeps the workers busy, but leaves them time to take over leases. On a slow machine it
+// continues for at most a minute, until every kind of fault has happened and an audit has losses to find.
 func (r *round) changeObjects(t *testing.T, rng *rand.Rand, faultsDone <-chan error) {
 	t.Helper()
 	const ahead, open = 100, 24 // notifications, rows
@@ -187,7 +182,7 @@ func (r *round) changeObjects(t *testing.T, rng *rand.Rand, faultsDone <-chan er
 	}
 }
 
-// changeRandom puts, overwrites or removes a random object. All contents differ.
+// All contents differ.
 func (w *testBuckets) changeRandom(t *testing.T, rng *rand.Rand, n int) {
 	t.Helper()
 	i := rng.IntN(objects)
@@ -199,8 +194,6 @@ func (w *testBuckets) changeRandom(t *testing.T, rng *rand.Rand, n int) {
 	w.put(t, key, fmt.Sprintf("change %d, of %d, %d", n, i, rng.Uint64()))
 }
 
-// waitUntilSettled waits until every notification is acknowledged and every row is settled and
-// verified.
 func (r *round) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	r.waitUntilSettledWithin(t, 2*time.Minute)

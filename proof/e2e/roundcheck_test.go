@@ -14,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// check checks the results of a round after its processes have ended.
 func (r *round) check(t *testing.T) {
 	t.Helper()
 	bad, _, err := unsettled(t.Context(), r.ledger)
@@ -37,8 +36,7 @@ func (r *round) check(t *testing.T) {
 	r.progress(t, "checked")
 }
 
-// effectViolations checks the pipeline without an output: the guarantees for its effects, and that
-// a fencing receiver ends with the content of the bucket after one effect per content.
+// A fencing receiver must end with the content of the bucket, after one effect per content.
 func (r *round) effectViolations() (bad []string) {
 	effects := r.receiver.byKey()
 	for key, puts := range r.buckets.puts {
@@ -66,7 +64,6 @@ func (r *round) effectViolations() (bad []string) {
 	return bad
 }
 
-// outputViolations checks the pipeline with an output, if the store reports who wrote.
 func (r *round) outputViolations() (bad []string, err error) {
 	if r.server.Name != "minio" {
 		return nil, nil // versitygw does not report metadata
@@ -87,7 +84,6 @@ func (r *round) outputViolations() (bad []string, err error) {
 	return bad, nil
 }
 
-// history returns the history of a row, or an empty one.
 func (r *round) history(pipeline, key string) *rowHistory {
 	k := ledger.RowKey{Pipeline: pipeline, Bucket: inputs, Key: key}
 	if l := r.journal.histories[k]; l != nil {
@@ -96,7 +92,6 @@ func (r *round) history(pipeline, key string) *rowHistory {
 	return &rowHistory{key: k}
 }
 
-// missingEvents returns the acknowledged events that are not in the ledger.
 func (r *round) missingEvents(t *testing.T) (bad []string) {
 	t.Helper()
 	rows := map[ledger.RowKey]ledger.Row{}

@@ -11,33 +11,30 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// rowHistory is the complete history of one row of the ledger, with its violations. Every write must
-// follow these rules:
+// rowHistory is the complete history of one row. Every write must follow these rules:
 //
 //   - Want, Have and the fence never go back, and no row is deleted.
-//   - A worker gets the lease if no worker holds it, or by a takeover after it has expired. Each lease
-//     has a higher fence than all earlier ones.
-//   - An attempt ends in the ledger only while it holds the lease. A completed attempt commits the Want
-//     of its claim.
+//   - A worker gets the lease if no worker holds it, or after it has expired. Each lease has a higher fence
+//     than all earlier ones.
+//   - An attempt ends in the ledger only while it holds the lease, and commits the Want of its claim.
 //   - A version is committed once, and again only to verify it.
-//   - The effect of a version is committed once, and again only after an attempt of unknown result. An
-//     output is also committed again if a verification found it wrong.
+//   - Its effect is committed once, and again only after an attempt of unknown result, or if a verification
+//     found the output wrong.
 type rowHistory struct {
 	key        ledger.RowKey
-	output     bool           // the pipeline has an output
-	row        ledger.Row     // last written state
+	output     bool // the pipeline has an output
+	row        ledger.Row
 	entries    []ledger.Entry // oldest first; a row itself keeps only the latest ones
 	attempts   []*attempt     // in order of their claims
 	violations []string
 }
 
-// attempt is a claim and its end.
 type attempt struct {
 	fence     int64
 	owner     string
 	at        time.Time
 	want      ledger.Version
-	verifying bool // VerifyAt had passed at the claim, or at the claim of the attempt that this one took over
+	verifying bool // VerifyAt had passed at the claim, or at that of the attempt it took over
 
 	outcome string // "" while it runs
 	have    ledger.Version
@@ -47,7 +44,6 @@ type attempt struct {
 	unsure bool
 }
 
-// running returns the attempt that holds the lease, or nil.
 func (l *rowHistory) running() *attempt {
 	if n := len(l.attempts); n > 0 && l.attempts[n-1].outcome == "" {
 		return l.attempts[n-1]
@@ -55,7 +51,6 @@ func (l *rowHistory) running() *attempt {
 	return nil
 }
 
-// byFence returns the attempt of a fence, or nil.
 func (l *rowHistory) byFence(fence int64) *attempt {
 	for _, a := range l.attempts {
 		if a.fence == fence {
@@ -65,7 +60,6 @@ func (l *rowHistory) byFence(fence int64) *attempt {
 	return nil
 }
 
-// unsettled returns 1 for an unsettled row, otherwise 0.
 func (l *rowHistory) unsettled() int64 {
 	if l.row.Settled() && !l.row.Held() {
 		return 0
@@ -77,11 +71,9 @@ func (l *rowHistory) violatef(format string, args ...any) {
 	l.violations = append(l.violations, fmt.Sprintf(format, args...))
 }
 
-// observeDeletion records a deletion, which is always a violation: tombstones are kept for longer
-// than any test.
+// Tombstones are kept for longer than any test, so no row may be deleted.
 func (l *rowHistory) observeDeletion() { l.violatef("the row was deleted") }
 
-// observe records the row's next state.
 func (l *rowHistory) observe(next ledger.Row) {
 	prev := l.row
 	switch {
@@ -109,7 +101,6 @@ func (l *rowHistory) observe(next ledger.Row) {
 	l.row = next
 }
 
-// recentlyCommitted reports whether one of the last two attempts to end committed v.
 func (l *rowHistory) recentlyCommitted(v ledger.Version) bool {
 	for i := len(l.attempts) - 1; i >= 0 && i >= len(l.attempts)-2; i-- {
 		if a := l.attempts[i]; a.completed() && a.have.Compare(v) == 0 {
@@ -121,10 +112,8 @@ func (l *rowHistory) recentlyCommitted(v ledger.Version) bool {
 
 func (a *attempt) completed() bool { return a.outcome == "completed" || a.outcome == "nothing to do" }
 
-// committedEffect reports whether the attempt committed an effect.
 func (a *attempt) committedEffect() bool { return a.outcome == "completed" }
 
-// newEntries returns the entries of a history that the previous one lacks, oldest first.
 func newEntries(old, now []ledger.Entry) (fresh []ledger.Entry) {
 	for len(now) > 0 && !isPrefixOf(now, old) {
 		fresh = append([]ledger.Entry{now[0]}, fresh...)
@@ -133,7 +122,6 @@ func newEntries(old, now []ledger.Entry) (fresh []ledger.Entry) {
 	return fresh
 }
 
-// isPrefixOf reports whether one history is the start of the other.
 func isPrefixOf(now, old []ledger.Entry) bool {
 	if len(now) > len(old) {
 		return false
@@ -146,8 +134,7 @@ func isPrefixOf(now, old []ledger.Entry) bool {
 	return true
 }
 
-// applyEntry applies one entry of the history. A write may contain several: events, the end of one
-// attempt, and the claim of the next, in this order.
+// A write may contain several: events, the end of one attempt, and the claim of the next, in this order.
 func (l *rowHistory) applyEntry(e ledger.Entry, prev, next *ledger.Row) {
 	a := l.running()
 	switch e.What {
@@ -217,8 +204,7 @@ func (l *rowHistory) observeCompletion(e ledger.Entry, a *attempt, next *ledger.
 	}
 }
 
-// checkRepeat records a violation if attempt a committed the same effect as the last committed one,
-// although every attempt between had a known result.
+// checkRepeat allows a repeated effect only after an attempt of unknown result.
 func (l *rowHistory) checkRepeat(a *attempt, before []*attempt) {
 	for _, b := range slices.Backward(before) {
 		switch {
@@ -235,7 +221,6 @@ func (l *rowHistory) checkRepeat(a *attempt, before []*attempt) {
 	}
 }
 
-// String returns the complete history.
 func (l *rowHistory) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is %s", l.key, l.row.State(time.Now()))

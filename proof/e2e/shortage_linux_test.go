@@ -25,8 +25,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// shortage is the duration of a shortage. It exceeds the webhook's answer timeout of 30 seconds, so
-// that the timeout would show.
+// A shortage exceeds the webhook's answer timeout of 30 seconds, so that the timeout would show.
 var shortage = flag.Duration("shortage", 35*time.Second, "duration of a shortage")
 
 const shortageConfig = `
@@ -41,20 +40,18 @@ pipelines:
 retry: {attempts: 2, base: 100ms, max: 1s}
 `
 
-// Objects change in bursts that exceed the concurrency of a process under shortage.
+// Bursts exceed the concurrency of a process under shortage.
 const burst = 25
 
-// TestShortages deprives a running process of a resource. No object becomes dead, all settle
-// afterwards, and logs and senders stay unaffected.
+// TestShortages deprives a running process of a resource.
 func TestShortages(t *testing.T) {
 	binary := build(t)
 	for name, c := range map[string]struct {
-		// start returns the command; the ledger and the temporary files are in dir.
+		// The ledger and the temporary files are in dir.
 		start func(ctx context.Context, t *testing.T, dir string, command ...string) *exec.Cmd
-		// take exhausts a resource until ctx ends, and then releases it.
-		take func(s *shortageTest, ctx context.Context) error
-		work int // time of a handler, in seconds
-		// bursts is the number of bursts.
+		// take holds a resource until ctx ends.
+		take   func(s *shortageTest, ctx context.Context) error
+		work   int // seconds per task
 		bursts int
 		says   string
 		code   int // status that must have been answered
@@ -92,7 +89,6 @@ func TestShortages(t *testing.T) {
 	}
 }
 
-// shortageTest is a process under shortage of a resource.
 type shortageTest struct {
 	server  *servertest.Server
 	store   bucket.Store
@@ -125,7 +121,6 @@ func newShortageTest(t *testing.T, work, bursts int) *shortageTest {
 	return s
 }
 
-// run starts the process, and returns a function that stops it gracefully.
 func (s *shortageTest) run(t *testing.T) (end func()) {
 	t.Helper()
 	s.cmd.Env = append(os.Environ(), "TMPDIR="+s.dir, "AWS_ACCESS_KEY_ID="+s.server.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.server.SecretKey)
@@ -137,7 +132,7 @@ func (s *shortageTest) run(t *testing.T) (end func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.cmd.Wait() }()
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill() // it has exited, unless the test failed
+		_ = s.cmd.Process.Kill()
 		ended <- <-ended
 		if t.Failed() {
 			t.Logf("log:\n%s", s.log.String())
@@ -162,7 +157,6 @@ func (s *shortageTest) run(t *testing.T) (end func()) {
 	}
 }
 
-// wait polls until f returns true, for at most two minutes.
 func (s *shortageTest) wait(t *testing.T, why string, f func() bool) {
 	t.Helper()
 	over := time.After(2 * time.Minute)
@@ -175,8 +169,7 @@ func (s *shortageTest) wait(t *testing.T, why string, f func() bool) {
 	}
 }
 
-// post changes objects and posts notifications until they are acknowledged, as stores do. The
-// changes are distributed over the duration of the shortage.
+// post repeats notifications until they are acknowledged, as stores do.
 func (s *shortageTest) post(t *testing.T) {
 	t.Helper()
 	var senders sync.WaitGroup
@@ -211,7 +204,7 @@ func (s *shortageTest) send(ctx context.Context, i int) error {
 			return err
 		}
 		code := 0
-		if resp, err := http.DefaultClient.Do(req); err == nil { // otherwise it is posted again
+		if resp, err := http.DefaultClient.Do(req); err == nil { // an unanswered one is posted again
 			code = resp.StatusCode
 			_ = resp.Body.Close()
 		}
@@ -227,7 +220,6 @@ func (s *shortageTest) send(ctx context.Context, i int) error {
 	return context.Cause(ctx)
 }
 
-// fillDisk keeps the disk full.
 func (s *shortageTest) fillDisk(ctx context.Context) error {
 	name := filepath.Join(fmt.Sprintf("/proc/%d/root", s.cmd.Process.Pid), s.dir, "filler")
 	f, err := os.Create(name)
@@ -247,8 +239,7 @@ func (s *shortageTest) fillDisk(ctx context.Context) error {
 	return errors.Join(err, f.Close(), os.Remove(name))
 }
 
-// exhaustDescriptors uses up the webhook's descriptors with idle connections, and reopens those
-// that the webhook closes.
+// exhaustDescriptors uses up the webhook's descriptors with idle connections.
 func (s *shortageTest) exhaustDescriptors(ctx context.Context) error {
 	var all sync.WaitGroup
 	for range 64 {
@@ -270,7 +261,6 @@ func (s *shortageTest) exhaustDescriptors(ctx context.Context) error {
 	return nil
 }
 
-// waitUntilSettled waits until all outputs exist.
 func (s *shortageTest) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	done := 0
@@ -285,7 +275,6 @@ func (s *shortageTest) waitUntilSettled(t *testing.T) {
 	})
 }
 
-// check checks the answers and the log.
 func (s *shortageTest) check(t *testing.T, says string, code int) {
 	t.Helper()
 	about, dead := 0, 0

@@ -24,7 +24,6 @@ var (
 	dueTasks = flag.Int("duetasks", 16, "handlers of each sweeper at a time")
 )
 
-// swapCounter counts the swaps of a store and their rejections.
 type swapCounter struct {
 	*postgres.Store
 	swaps, refused atomic.Int64
@@ -41,8 +40,7 @@ func (c *swapCounter) Swap(ctx context.Context, changes []store.Change) ([]store
 	return out, err
 }
 
-// TestSweepers runs eight workers that sweep one backlog. Each row is handled once, and less than a
-// tenth of the swaps is rejected, because workers seldom claim the same row.
+// Workers that sweep one backlog seldom claim the same row.
 func TestSweepers(t *testing.T) {
 	const sweepers = 8
 	server := servertest.Postgres(t)
@@ -100,7 +98,7 @@ func TestSweepers(t *testing.T) {
 	}
 }
 
-// backlog creates rows that became due at the same instant, which is the hardest case for sharing.
+// The rows became due at the same instant, which is the hardest case for sharing.
 func backlog(t *testing.T, rows ledger.Store, n int) {
 	t.Helper()
 	at := time.Now().Add(-time.Hour).UTC()

@@ -48,9 +48,8 @@ pipelines:
 sweep_interval: 200ms
 `
 
-// TestTraffic replays the traffic of a published report, with losses and reordering, and then
-// audits. Each object has its effect once, and the audit finds exactly the losses. The test logs
-// the rate and memory of the replay, and of the record store alone for the same rows.
+// TestTraffic replays the traffic of a published report, with losses and reordering, and then audits. It
+// compares the rate and memory with the record store alone.
 func TestTraffic(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -108,13 +107,12 @@ func TestTraffic(t *testing.T) {
 	a.wants(t, audit.Counts{Listed: lost.Listed, Rows: lost.Listed, Created: lost.Listed})
 }
 
-// auditor runs pawl audit.
 type auditor struct {
 	binary, config string
 	env            []string
 }
 
-// wants compares the counts of an audit. The audit exits with 3 if changes were lost.
+// The audit exits with 3 if changes were lost.
 func (a auditor) wants(t *testing.T, want audit.Counts, flags ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), a.binary, append([]string{"audit", "-c", a.config, "--json", "--settle-window", "1s"}, flags...)...)
@@ -138,7 +136,6 @@ func (a auditor) wants(t *testing.T, want audit.Counts, flags ...string) {
 	t.Logf("pawl audit %q: %.0f objects/s, %d HEAD requests", flags, float64(want.Listed)/time.Since(start).Seconds(), report.Total.Inspected)
 }
 
-// writeInventory writes an inventory of a bucket, and returns its folder.
 func writeInventory(t *testing.T, store bucket.Store, format string) string {
 	t.Helper()
 	rep := inventorytest.New(t, format, inputs, time.Now())
@@ -157,7 +154,6 @@ func writeInventory(t *testing.T, store bucket.Store, format string) string {
 	return rep.Unpack(t, rep.Files(t))
 }
 
-// newTrafficBucket fills the bucket.
 func newTrafficBucket(t *testing.T, srv *servertest.Server, tr *traffic.Traffic) bucket.Store {
 	t.Helper()
 	client := srv.Client()
@@ -178,7 +174,6 @@ func newTrafficBucket(t *testing.T, srv *servertest.Server, tr *traffic.Traffic)
 	return open(t, srv)
 }
 
-// writeTraffic writes a file of notifications, one per line, in order of arrival.
 func writeTraffic(t *testing.T, dir string, tr *traffic.Traffic) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "notifications.ndjson"))
@@ -198,7 +193,6 @@ func writeTraffic(t *testing.T, dir string, tr *traffic.Traffic) string {
 	return f.Name()
 }
 
-// effectCounter is a service that counts the effects per object.
 type effectCounter struct {
 	url string
 
@@ -231,7 +225,6 @@ func (s *effectCounter) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
 	s.effects[number]++
 }
 
-// check compares the effects with the expected numbers.
 func (s *effectCounter) check(t *testing.T, tr *traffic.Traffic, want func(traffic.Object) int) {
 	t.Helper()
 	s.mu.Lock()
@@ -247,7 +240,6 @@ func (s *effectCounter) check(t *testing.T, tr *traffic.Traffic, want func(traff
 	}
 }
 
-// storeMetrics are the metrics of the record store alone.
 type storeMetrics struct{ rate, mb float64 } // keys per second, peak memory
 
 // storeAlone writes the rows of a ledger to another one, in a separate process.
@@ -272,7 +264,6 @@ func storeAlone(t *testing.T, from, to string) storeMetrics {
 	return f
 }
 
-// aloneVar makes the test program only write rows.
 const aloneVar = "PAWL_E2E_STORE_ALONE"
 
 func TestMain(m *testing.M) {
@@ -294,15 +285,14 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// DynamoDB Local accepts any credentials. Those of object stores are in configurations.
+	// DynamoDB Local accepts any credentials.
 	_ = os.Setenv("AWS_ACCESS_KEY_ID", "pawl") // never fails
 	_ = os.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
 	defer func() { removeBuilt() }()
 	m.Run()
 }
 
-// rewrite swaps each row of a ledger into another one twice, as a claim and a completion do, 500
-// per batch.
+// rewrite swaps each row twice, as a claim and a completion do.
 func rewrite(ctx context.Context, paths []string) error {
 	records, err := sqlite.Open(ctx, paths[0])
 	if err != nil {
