@@ -11,15 +11,14 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Source receives messages until ctx ends or, if the source is finite, until it has no more
-// messages. Run returns after all its goroutines have returned. It returns nil after an orderly
-// shutdown.
+// Source receives messages until ctx ends or, if the source is finite, until it has no more. Run returns
+// after all its goroutines, and returns nil after an orderly shutdown.
 type Source interface {
 	Run(ctx context.Context, sink Sink) error
 }
 
-// Declarer is a Source that knows the dialect of its notifications in advance, and whether to
-// trust their sequencers. Pipelines in event order need it.
+// Declarer is a Source that knows the dialect of its notifications, and whether to trust their sequencers.
+// Pipelines in event order need it.
 type Declarer interface {
 	Declares() (d event.Dialect, trustSequencer bool)
 }
@@ -27,26 +26,23 @@ type Declarer interface {
 // Delivery is one message. Its events succeed or fail together.
 type Delivery struct {
 	Events []event.Event
-	// TrustSequencer accepts the order of a dialect that is not trusted by default, because the
-	// user vouches for the store.
+	// TrustSequencer accepts the order of a dialect that is not trusted by default.
 	TrustSequencer bool
-	// Done is called exactly once for each accepted delivery, from any goroutine. It must not
-	// block. The sink may call it after the context of the source's Run has ended: Run waits for
-	// it up to the source's shutdown timeout, and then acknowledges the message. A call after Run
-	// has returned has no effect; the message is delivered again.
+	// Done is called exactly once for each accepted delivery, from any goroutine. It must not block. After
+	// its context has ended, Run waits for Done up to the shutdown timeout. After Run has returned, Done
+	// has no effect; the message is delivered again.
 	Done func(Outcome)
 }
 
 // Outcome is the result of a delivery.
 type Outcome struct {
-	// Ack reports that the ledger has every event, or that no pipeline needs it. The message may
-	// be deleted. Without Ack it must be delivered again.
+	// Ack reports that the ledger has every event, or that no pipeline needs it. Without Ack the message
+	// must be delivered again.
 	Ack bool
-	// RetryAfter is the time to wait before a message without Ack is delivered again.
+	// RetryAfter is the delay before a message without Ack is delivered again.
 	RetryAfter time.Duration
-	// Verdicts counts the events by the ledger's decision.
-	Verdicts Verdicts
-	// Err is the reason why Ack is false.
+	Verdicts   Verdicts
+	// Err is the reason for a missing Ack.
 	Err error
 }
 
@@ -55,23 +51,22 @@ type Verdicts struct {
 	Raised    int `json:"raised"`    // newer than the ledger's Want
 	Duplicate int `json:"duplicate"` // known already
 	Stale     int `json:"stale"`     // older than the ledger's Want
-	Unmatched int `json:"unmatched"` // matched by no pipeline
+	Unmatched int `json:"unmatched"` // no pipeline matches
 }
 
 // Sink accepts deliveries.
 type Sink interface {
-	// Deliver accepts d, and blocks while the sink is full. If it returns an error (the error of ctx,
-	// ErrClosed or ErrUntrusted), the sink has not accepted d and does not call Done.
+	// Deliver blocks while the sink is full. If it returns an error (of ctx, ErrClosed or ErrUntrusted),
+	// the sink does not call Done.
 	Deliver(ctx context.Context, d Delivery) error
-	// TryDeliver is Deliver without blocking: it returns ErrFull if the sink is full.
+	// TryDeliver returns ErrFull instead of blocking.
 	TryDeliver(d Delivery) error
 }
 
-// Reasons for which a sink does not accept a delivery.
+// A sink rejects a delivery for these reasons.
 var (
 	ErrFull   = errors.New("too much work in flight")
 	ErrClosed = errors.New("shutting down")
-	// ErrUntrusted is returned if a matching pipeline uses event order, but the event has no
-	// trusted sequencer.
+	// ErrUntrusted: a matching pipeline uses event order, but the event has no trusted sequencer.
 	ErrUntrusted = errors.New("event order needs a trusted sequencer")
 )

@@ -215,7 +215,7 @@ func (w *concurrentAudit) runAndKill(t *testing.T, after time.Duration) (killed 
 	return err != nil, nil
 }
 
-// Its lease is short, so that the next auditor need not wait long.
+// The auditor's lease is short, so that the next one need not wait long.
 func (w *concurrentAudit) auditor(ctx context.Context, t *testing.T) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {

@@ -89,7 +89,7 @@ func (l *latencies) add(b *testing.B, do func() error) {
 	}
 }
 
-// It also logs them, because a failed benchmark prints no metrics.
+// report also logs them, because a failed benchmark prints no metrics.
 func (l *latencies) report(b *testing.B, name string, most time.Duration) {
 	b.Helper()
 	slices.Sort(l.took)

@@ -38,14 +38,13 @@ type Source struct {
 
 type message struct {
 	id, body     string
-	acknowledged bool  // the message may be deleted
-	err          error // the reason if it is not acknowledged
+	acknowledged bool
+	err          error // why not
 }
 
 // ErrPayload is returned for a payload that is not an event of SQS, S3, SNS or EventBridge.
 var ErrPayload = errors.New("the invocation's payload is not an event of SQS, S3, SNS or EventBridge")
 
-// errUnanswered is the error of a message without an outcome at the end of the invocation.
 var errUnanswered = errors.New("the invocation ended before the ledger had stored the notification")
 
 // New returns the source for a payload. Its error matches [ErrPayload].
@@ -147,11 +146,10 @@ func (s *Source) answer(m *message, o source.Outcome) {
 	m.acknowledged, m.err = o.Ack, o.Err
 }
 
-// Response returns the response of the invocation. For a queue, it lists the messages that SQS must
-// deliver again: every message without an acknowledgement and, in a FIFO queue, also every message
-// after the first of these. For other payloads it returns an error if a message was not
-// acknowledged; Lambda then invokes the function again. Call it after the sink has reported every
-// outcome.
+// Response returns the response of the invocation. For a queue, it lists the messages that SQS must deliver
+// again. In a FIFO queue, these include all messages after the first one without an acknowledgement. For
+// other payloads, an unacknowledged message is an error, so that Lambda invokes the function again. Call
+// Response after the sink has reported every outcome.
 func (s *Source) Response(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +174,7 @@ func (s *Source) Response(ctx context.Context) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// maxLogged is the maximum number of bytes of an unreadable message in the log.
+// maxLogged is in bytes.
 const maxLogged = 200
 
 func (s *Source) log(ctx context.Context, m *message) {

@@ -17,8 +17,7 @@ import (
 	"github.com/pawlhq/pawl/source/sourcetest"
 )
 
-// sink accepts at most room deliveries. It acknowledges keys in ack, and reports no outcome for
-// keys in silent.
+// sink acknowledges keys in ack, and reports no outcome for keys in silent.
 type sink struct {
 	ack, silent string
 	room        int
@@ -43,7 +42,6 @@ func (s *sink) Deliver(_ context.Context, d source.Delivery) error {
 
 func (s *sink) TryDeliver(d source.Delivery) error { return s.Deliver(context.Background(), d) }
 
-// queue returns the payload of an invocation by SQS, with the bodies as messages m0, m1, ….
 func queue(t *testing.T, arn string, bodies ...string) []byte {
 	t.Helper()
 	var in events.SQSEvent
@@ -132,7 +130,6 @@ func TestPayloadsOfOtherServices(t *testing.T) {
 	}
 }
 
-// The log names the message, and shows only the beginning of a large one.
 func TestUnreadableMessageIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	s, err := lambdasource.New(queue(t, "", strings.Repeat("x", 1<<20)), lambdasource.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})

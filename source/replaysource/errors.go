@@ -6,7 +6,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// position is the position of a payload, or of a fault in it.
+// position is that of a payload, or of a fault in it.
 type position struct {
 	Path   string // printable; "standard input" for "-"
 	Line   int64  // starts at 1
@@ -18,14 +18,12 @@ func (p position) String() string {
 	return fmt.Sprintf("%s:%d: payload %d (byte %d)", p.Path, p.Line, p.Number, p.Offset)
 }
 
-// InputError is returned if an input cannot be read. Everything before its position was
-// delivered.
+// InputError is returned if an input cannot be read. Everything before it was delivered.
 type InputError struct {
 	position
-	// Skippable is set if Config.SkipBad would have skipped the payload.
+	// Skippable reports that Config.SkipBad would skip the payload.
 	Skippable bool
-	// Err is the error of package event, of jsontext, or of the file.
-	Err error
+	Err       error
 }
 
 func (e *InputError) Error() string {
@@ -58,7 +56,6 @@ func (e *DeliveryError) Error() string {
 // Unwrap returns Err.
 func (e *DeliveryError) Unwrap() error { return e.Err }
 
-// displayPath returns the printable form of a path.
 func displayPath(path string) string {
 	if path == "-" {
 		return "standard input"

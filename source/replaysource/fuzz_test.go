@@ -20,7 +20,6 @@ import (
 	"github.com/pawlhq/pawl/source/replaysource"
 )
 
-// chunked is an input that arrives in pieces. It counts the bytes that were read.
 type chunked struct {
 	left  []byte
 	piece int
@@ -37,9 +36,9 @@ func (c *chunked) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// FuzzReplay compares the delivered events of an input with the result of a JSON decoder that
-// keeps the whole input in memory. Each byte 0xF8 and 0xF9, which do not occur in text, is
-// replaced by half of event.MaxPayload, because a fuzzer would not produce such a long input.
+// FuzzReplay compares a replay with a decoder that keeps the whole input in memory. The bytes 0xF8 and
+// 0xF9, which text cannot contain, become half of event.MaxPayload: a fuzzer would not produce such a long
+// input.
 func FuzzReplay(f *testing.F) {
 	captures, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(captures) == 0 {
@@ -102,7 +101,6 @@ func fuzzReplay(t *testing.T, input []byte, piece int, skip bool) {
 	}
 }
 
-// checkPlace checks that the position of a fault is correct and printable.
 func checkPlace(t *testing.T, e *replaysource.InputError, input []byte) {
 	if e.Offset < 0 || e.Offset > int64(len(input)) || e.Number < 1 {
 		t.Fatalf("a fault at byte %d of %d, in payload %d", e.Offset, len(input), e.Number)
@@ -115,8 +113,6 @@ func checkPlace(t *testing.T, e *replaysource.InputError, input []byte) {
 	}
 }
 
-// model returns the keys of the events before the first invalid payload, and whether there is
-// none.
 func model(input []byte) (keys []string, all bool) {
 	keys = []string{}
 	dec := jsontext.NewDecoder(bytes.NewReader(input), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -139,7 +135,6 @@ func model(input []byte) (keys []string, all bool) {
 	}
 }
 
-// TestModel checks the model with known inputs.
 func TestModel(t *testing.T) {
 	keys, all := model([]byte(line("a") + line("b") + "\n{}" + line("c")))
 	if diff := cmp.Diff([]string{"a", "b"}, keys); diff != "" || all {

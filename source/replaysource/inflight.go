@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// maxInFlight bounds the events that were read and not yet acknowledged, and thus the
-	// memory. It permits one payload of the maximum size.
+	// maxInFlight bounds the unacknowledged events, and thus the memory. It permits one payload of the
+	// maximum size.
 	maxInFlight = event.MaxRecords
-	// maxAttempts is the maximum number of deliveries of one payload. With a memory ledger, and in a
-	// program without sweeps, redelivery is the only retry. Because of the limit, a replay ends even
-	// if the row of a payload stays unreadable.
+	// With a memory ledger, and in a program without sweeps, redelivery is the only retry. The limit ends a
+	// replay even if the row of a payload stays unreadable.
 	maxAttempts = 10
-	// defaultRetryDelay applies if the sink requests no delay. maxRetryDelay bounds the delay.
+	// defaultRetryDelay applies if the sink requests no delay.
 	defaultRetryDelay = time.Second
 	maxRetryDelay     = time.Minute
 )
@@ -28,8 +27,8 @@ type delivery struct {
 	events []event.Event
 	at     position
 	tries  int
-	due    time.Time // time of the next attempt
-	err    error     // error of the last attempt
+	due    time.Time // next attempt
+	err    error     // of the last attempt
 }
 
 func (d *delivery) weight() int64 { return int64(len(d.events)) }
@@ -51,7 +50,6 @@ func newInFlight(s *Source, sink source.Sink, stop context.CancelCauseFunc) *inF
 	}
 }
 
-// deliver passes d to the sink. It waits until there is room for its events.
 func (f *inFlight) deliver(ctx context.Context, d *delivery) error {
 	if len(d.events) == 0 {
 		f.count(func(p *Progress) { p.Acknowledged++ })
@@ -100,8 +98,6 @@ func (f *inFlight) done(d *delivery, o source.Outcome) {
 	f.room.Release(d.weight())
 }
 
-// redeliver retries unacknowledged deliveries until drained is closed. It stops the replay if a
-// delivery fails permanently.
 func (f *inFlight) redeliver(ctx context.Context, drained <-chan struct{}) {
 	for {
 		select {
@@ -131,8 +127,8 @@ func (f *inFlight) retry(ctx context.Context, d *delivery) error {
 	return f.try(ctx, d)
 }
 
-// drain waits until no delivery is in flight. After ctx has ended, it waits for at most
-// ShutdownTimeout, and then leaves the remaining deliveries to the sink.
+// After ctx has ended, it waits for at most ShutdownTimeout, and then leaves the remaining deliveries to
+// the sink.
 func (f *inFlight) drain(ctx context.Context) {
 	if f.room.Acquire(ctx, maxInFlight) == nil {
 		return

@@ -16,8 +16,6 @@ import (
 	"github.com/pawlhq/pawl/source/sourcetest"
 )
 
-// TestGivesUp checks that an unacknowledged payload ends the replay with its position, and that
-// the others are delivered.
 func TestGivesUp(t *testing.T) {
 	away := errors.New("the ledger is away")
 	sink := sourcetest.NewSink(0)
@@ -45,8 +43,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestSinkCloses checks that a sink that closes before the end is an error, because the replay
-// is incomplete.
+// The replay is incomplete if the sink closes.
 func TestSinkCloses(t *testing.T) {
 	sink := sourcetest.NewSink(0)
 	sink.Close()
@@ -56,7 +53,6 @@ func TestSinkCloses(t *testing.T) {
 	}
 }
 
-// heldSink is a sink that answers when the test tells it to.
 type heldSink struct{ taken chan func(source.Outcome) }
 
 func (h *heldSink) Deliver(_ context.Context, d source.Delivery) error { return h.TryDeliver(d) }
@@ -66,8 +62,6 @@ func (h *heldSink) TryDeliver(d source.Delivery) error {
 	return nil
 }
 
-// TestInFlightIsBounded checks that the events in flight are bounded, even if the sink accepts
-// everything.
 func TestInFlightIsBounded(t *testing.T) {
 	const lines = event.MaxRecords + 100
 	sink := &heldSink{taken: make(chan func(source.Outcome), lines)}
@@ -112,7 +106,6 @@ func (g *generator) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// checkingSink acknowledges immediately, and checks the order and the memory.
 type checkingSink struct {
 	t     *testing.T
 	seen  int
@@ -134,7 +127,6 @@ func (w *checkingSink) TryDeliver(d source.Delivery) error {
 	return nil
 }
 
-// TestMemory replays a hundred thousand objects, and bounds the memory of this process.
 func TestMemory(t *testing.T) {
 	const lines, most = 100_000, 64 << 20
 	s, sink := newSource(t, replaysource.Config{Stdin: &generator{left: lines}}), &checkingSink{t: t}
@@ -158,7 +150,6 @@ func (discardingSink) TryDeliver(d source.Delivery) error {
 	return nil
 }
 
-// BenchmarkReplay replays lines with one event each.
 func BenchmarkReplay(b *testing.B) {
 	input := &generator{left: b.N}
 	s := newSource(b, replaysource.Config{Stdin: input})

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// size checks that all paths are readable, as far as possible without reading. It returns the
-// total size in bytes, or -1 if an input has no size.
+// size returns the total size in bytes, or -1 if an input has no size. It checks that all paths are
+// readable, as far as possible without reading.
 func size(paths []string, stdin io.Reader) (int64, error) {
 	var total int64
 	known, stdins := true, 0
@@ -53,8 +53,7 @@ func stat(path string, stdin io.Reader) (fs.FileInfo, error) {
 	return nil, nil
 }
 
-// withoutPath returns the cause of err without the path, because the error messages already contain
-// the quoted path.
+// The error messages already contain the quoted path.
 func withoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -63,7 +62,6 @@ func withoutPath(err error) error {
 	return err
 }
 
-// input is an open input whose Read ends with the context.
 type input struct {
 	io.Reader
 	close func()
@@ -76,11 +74,11 @@ func open(ctx context.Context, path string, stdin io.Reader) (input, error) {
 		if err != nil {
 			return input{}, fmt.Errorf("replay: cannot read %s: %w; everything before it was delivered", displayPath(path), withoutPath(err))
 		}
-		r, closeFile = f, func() { _ = f.Close() } // the file was only read
+		r, closeFile = f, func() { _ = f.Close() }
 	}
 	if f, ok := r.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			return input{Reader: f, close: closeFile}, nil // a regular file does not block for long
+			return input{Reader: f, close: closeFile}, nil // does not block for long
 		}
 	}
 	p := newAsyncReader(ctx, r)
@@ -95,8 +93,8 @@ type asyncReader struct {
 	from   io.Reader
 	blocks chan block
 	ended  chan struct{}
-	rest   []byte // unread bytes of the last block
-	err    error  // error after the last block
+	rest   []byte
+	err    error
 }
 
 type block struct {
@@ -149,9 +147,8 @@ func (p *asyncReader) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// end stops the goroutine and waits for it, if the operating system can interrupt the read.
-// Otherwise, for a terminal, the read continues in the background. It ends with the next input,
-// which is discarded.
+// end stops the goroutine, if the operating system can interrupt the read. Otherwise, for a terminal, the
+// read continues until the next input, which is discarded.
 func (p *asyncReader) end() {
 	p.cancel()
 	d, ok := p.from.(interface{ SetReadDeadline(time.Time) error })
@@ -159,5 +156,5 @@ func (p *asyncReader) end() {
 		return
 	}
 	<-p.ended
-	_ = d.SetReadDeadline(time.Time{}) // restore the deadline for the caller
+	_ = d.SetReadDeadline(time.Time{}) // for the caller
 }

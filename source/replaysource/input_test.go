@@ -54,8 +54,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestCaptures replays notifications that real servers sent. Each file is one payload, even an
-// array.
+// Each file is one payload, even an array.
 func TestCaptures(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(paths) != 6 {
@@ -142,8 +141,6 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestLargestPayload checks that a payload of the maximum size is read without waiting for more
-// input.
 func TestLargestPayload(t *testing.T) {
 	a := line("a")
 	largest := a[:len(a)-1] + `,"x":"` + strings.Repeat("x", event.MaxPayload-len(a)-len(`,"x":""`)) + `"}`
@@ -170,8 +167,6 @@ func TestSkipBad(t *testing.T) {
 	}
 }
 
-// TestSkipBadLine checks that invalid JSON costs only its own line if payloads are on separate
-// lines.
 func TestSkipBadLine(t *testing.T) {
 	a, b := line("a")+"\n", line("b")
 	huge := strings.Repeat("x", 3*event.MaxPayload) + "\n"
@@ -211,8 +206,7 @@ func TestSkipBadLine(t *testing.T) {
 	}
 }
 
-// TestSkipBadEndsWithinLine checks that invalid JSON within a line ends the replay, because a
-// later brace may belong to the invalid payload.
+// A later brace may belong to the invalid payload.
 func TestSkipBadEndsWithinLine(t *testing.T) {
 	for _, input := range []string{line("a") + "} " + line("b"), line("a") + "\n  nonsense\n" + line("b")} {
 		sink, p, err := replay(t, replaysource.Config{SkipBad: true}, input)
@@ -262,8 +256,6 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestFileGone checks that a file that was removed after New is an error, after the files
-// before it were delivered.
 func TestFileGone(t *testing.T) {
 	first, second := file(t, line("a")), file(t, line("b"))
 	s, sink := newSource(t, replaysource.Config{Paths: []string{first, second}}), &recordingSink{}

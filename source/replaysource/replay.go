@@ -1,9 +1,7 @@
-// Package replaysource reads notifications from files or standard input: an archived log of
-// notifications, or a generated list for a repeated processing of a bucket.
+// Package replaysource reads notifications from files or standard input, such as an archived log.
 //
-// An input contains JSON values, one per line, pretty-printed, or without separators. Each
-// value is one payload, as the store would send it. Replaying a payload again is harmless: the
-// ledger rejects known events as duplicates, or finds that the object is settled.
+// An input contains JSON values, with or without separators. Each value is one payload, as the store would
+// send it. Replaying a payload again is harmless: the ledger rejects known events as duplicates.
 package replaysource
 
 import (
@@ -25,19 +23,18 @@ import (
 
 // Config configures a Source. Paths is required.
 type Config struct {
-	// Paths are read in this order. "-" means Stdin.
+	// "-" means Stdin.
 	Paths []string
-	// Stdin defaults to os.Stdin. If the operating system cannot interrupt a read of Stdin, the
-	// read continues in the background after the context has ended.
+	// Stdin defaults to os.Stdin. A read that the operating system cannot interrupt continues after the
+	// context has ended.
 	Stdin io.Reader
 	// Dialect of the notifications. Default: detected in each payload.
 	Dialect event.Dialect
-	// TrustSequencer trusts the order of the store: see source.Delivery.
+	// TrustSequencer: see source.Delivery.
 	TrustSequencer bool
-	// SkipBad skips payloads that are JSON but not a valid notification, and lines that begin
-	// with invalid JSON or with a value larger than event.MaxPayload. Skipped payloads are
-	// logged and counted. Invalid JSON within a line still ends the replay, because the start
-	// of the next payload is unknown.
+	// SkipBad skips payloads that are JSON but not a valid notification, and lines that begin with invalid
+	// or too large JSON. Skipped payloads are logged and counted. Invalid JSON within a line still ends the
+	// replay, because the start of the next payload is unknown.
 	SkipBad bool
 	// ShutdownTimeout bounds the wait for unanswered deliveries after the context of Run has ended.
 	// Default 10 s.
@@ -66,12 +63,12 @@ type Progress struct {
 	Bytes    int64 `json:"bytes"`    // processed
 	Total    int64 `json:"total"`    // size of all inputs in bytes; -1 if unknown
 	Payloads int64 `json:"payloads"` // read, without skipped ones
-	Skipped  int64 `json:"skipped"`  // skipped payloads and lines
-	Events   int64 `json:"events"`   // events in the payloads
-	Ignored  int64 `json:"ignored"`  // records in the payloads that do not concern content
+	Skipped  int64 `json:"skipped"`
+	Events   int64 `json:"events"`
+	Ignored  int64 `json:"ignored"` // records that do not concern content
 
 	Acknowledged int64           `json:"acknowledged"` // payloads
-	Redelivered  int64           `json:"redelivered"`  // deliveries after the first one of a payload
+	Redelivered  int64           `json:"redelivered"`  // deliveries after a payload's first
 	Verdicts     source.Verdicts `json:"verdicts"`
 	// Complete is set if every payload of every input is acknowledged or skipped.
 	Complete bool `json:"complete"`
@@ -113,12 +110,11 @@ func (s *Source) count(f func(p *Progress)) {
 	f(&s.progress)
 }
 
-// Run reads all inputs and delivers their events in order. It delivers an unacknowledged
-// payload again, up to ten times in all.
+// Run reads all inputs and delivers their events in order. It delivers each payload at most ten times.
 //
-// Run returns an [*InputError] if an input cannot be read, and a [*DeliveryError] if a payload
-// was not acknowledged. Everything before that payload was delivered. When ctx ends, Run
-// returns nil, and Progress shows whether the replay was complete. A source runs once.
+// Run returns an [*InputError] if an input cannot be read, and a [*DeliveryError] if a payload was not
+// acknowledged. Everything before that payload was delivered. When ctx ends, Run returns nil; see
+// [Progress.Complete]. A source runs once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
 		return errors.New("replay: already run: create a new source")
@@ -186,7 +182,7 @@ func (s *Source) readOne(ctx context.Context, f *inFlight, path string) error {
 	}
 }
 
-// payload parses and delivers one payload. It keeps no reference to its bytes.
+// payload keeps no reference to its bytes.
 func (s *Source) payload(ctx context.Context, f *inFlight, payload []byte, at position) error {
 	batch, err := event.Parse(payload, s.cfg.Dialect)
 	if err != nil {
@@ -200,8 +196,7 @@ func (s *Source) payload(ctx context.Context, f *inFlight, payload []byte, at po
 	return f.deliver(ctx, &delivery{events: batch.Events, at: at})
 }
 
-// badLine skips the line of an invalid payload if SkipBad is set and the payload starts the
-// line. Otherwise it returns an error.
+// badLine skips the line if SkipBad is set and the invalid payload starts it.
 func (s *Source) badLine(ctx context.Context, v *values, at position, err error) error {
 	bad, ok := errors.AsType[*InputError](err)
 	if !ok || !bad.Skippable || !s.cfg.SkipBad {
@@ -213,10 +208,8 @@ func (s *Source) badLine(ctx context.Context, v *values, at position, err error)
 	return s.bad(ctx, at, bad.Err)
 }
 
-// loggedBad is the number of skipped payloads that are logged individually.
 const loggedBad = 100
 
-// bad skips a payload if SkipBad is set, or returns an error.
 func (s *Source) bad(ctx context.Context, at position, err error) error {
 	if !s.cfg.SkipBad {
 		return &InputError{position: at, Skippable: true, Err: err}

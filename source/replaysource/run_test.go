@@ -19,7 +19,6 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// recordingSink is a sink that acknowledges everything immediately and records the events.
 type recordingSink struct{ events []event.Event }
 
 func (k *recordingSink) Deliver(_ context.Context, d source.Delivery) error { return k.TryDeliver(d) }
@@ -53,7 +52,6 @@ func newSource(t testing.TB, cfg replaysource.Config) *replaysource.Source {
 	return s
 }
 
-// replay reads input to its end, or to the first error.
 func replay(t *testing.T, cfg replaysource.Config, input string) (*recordingSink, replaysource.Progress, error) {
 	t.Helper()
 	cfg.Stdin = strings.NewReader(input)
@@ -116,8 +114,6 @@ func TestRulesFromPipe(t *testing.T) {
 	})
 }
 
-// TestSilentInput checks that Run ends although a standard input sends nothing, whether or not
-// its read can be interrupted.
 func TestSilentInput(t *testing.T) {
 	interruptible, _ := pipe(t)
 	stubborn, other := io.Pipe()

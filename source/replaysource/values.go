@@ -12,18 +12,18 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// readBuffer is the size of a read in bytes.
+// readBuffer is in bytes.
 const readBuffer = 64 << 10
 
-// values splits an input into its JSON values. It keeps one value in memory.
+// values keeps one value in memory.
 type values struct {
 	dec    *jsontext.Decoder
-	base   int64 // offset in the input where dec started, at the start of a line
+	base   int64 // where dec started in the input, at the start of a line
 	window *window
 	path   string
-	line   int64 // line of the byte after the last value
-	number int64 // number of the last value
-	space  int   // number of space bytes before the last value
+	line   int64 // of the byte after the last value
+	number int64 // of the last value
+	space  int   // white space before the last value, in bytes
 }
 
 func newValues(r io.Reader, path string) *values {
@@ -31,19 +31,18 @@ func newValues(r io.Reader, path string) *values {
 	return &values{dec: newDecoder(w), window: w, path: path, line: 1}
 }
 
-// newDecoder returns a decoder that leaves the checks of names and text to the parser.
+// The parser checks names and text.
 func newDecoder(w *window) *jsontext.Decoder {
 	return jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 func (v *values) offset() int64 { return v.base + v.dec.InputOffset() }
 
-// read returns the number of bytes that were read from the input: all of them after io.EOF.
+// read is the number of bytes read from the input: all of them after io.EOF.
 func (v *values) read() int64 { return v.window.read }
 
-// next returns the next value and its position. The value is valid until the next call. At the
-// end of the input, next returns io.EOF. Any other error is an [*InputError]. After it, next
-// must not be called, except after skipLine for a skippable error.
+// next returns the next value, which is valid until the next call, and its position. At the end, it returns
+// io.EOF; other errors are an [*InputError]. After an error, next may only be called after skipLine.
 func (v *values) next() ([]byte, position, error) {
 	v.window.end = v.offset() + event.MaxPayload
 	v.dec.PeekKind() // reads up to the value; ReadValue returns the error
@@ -56,7 +55,7 @@ func (v *values) next() ([]byte, position, error) {
 
 	line := space < len(ahead) && (at.Offset == v.base || space > 0 && ahead[space-1] == '\n')
 
-	v.window.end = at.Offset + event.MaxPayload + 1 // the parser rejects a value that is one byte too large
+	v.window.end = at.Offset + event.MaxPayload + 1 // one byte too many: the parser rejects the value
 	value, err := v.dec.ReadValue()
 	if err != nil {
 		return nil, at, v.describeError(err, at, line)
@@ -65,8 +64,7 @@ func (v *values) next() ([]byte, position, error) {
 	return value, at, nil
 }
 
-// describeError adds the position of a fault in the value that begins at. line reports whether
-// the value starts a line. Only a fault in the content can be skipped, not a failed read.
+// If line is set, the value starts a line. Only a fault in the content can be skipped, not a failed read.
 func (v *values) describeError(err error, at position, line bool) error {
 	var syntax *jsontext.SyntacticError
 	rest := v.dec.UnreadBuffer()

@@ -9,7 +9,7 @@ import (
 
 // window is a reader that stops at end, so that the decoder cannot buffer a larger value.
 type window struct {
-	unread []byte // bytes that were put back; they are read before r
+	unread []byte // read before r
 	r      *bufio.Reader
 	read   int64
 	end    int64
@@ -30,14 +30,13 @@ func (w *window) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// unreadBytes returns b, the last bytes that were read, to the window.
+// unreadBytes puts back b, the last bytes that were read.
 func (w *window) unreadBytes(b []byte) {
 	w.unread = append(bytes.Clone(b), w.unread...)
 	w.read -= int64(len(b))
 }
 
-// skipLine skips the rest of the line, including the newline. It returns io.EOF if there is no
-// newline.
+// skipLine returns io.EOF if there is no newline.
 func (w *window) skipLine(ctx context.Context) error {
 	if i := bytes.IndexByte(w.unread, '\n'); i >= 0 {
 		w.read += int64(i + 1)
@@ -56,8 +55,7 @@ func (w *window) skipLine(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// skipLine skips the line with the start of the value that next could not read. Bytes after
-// that line are read again.
+// Bytes after that line are read again.
 func (v *values) skipLine(ctx context.Context) error {
 	v.window.unreadBytes(v.dec.UnreadBuffer()[v.space:])
 	err := v.window.skipLine(ctx)

@@ -12,8 +12,7 @@ import (
 
 const waitTimeout = 20 * time.Second
 
-// Sink is a [source.Sink] with a fixed capacity. It is full while as many deliveries as its
-// capacity wait for [Sink.Next].
+// Sink is a [source.Sink] with a fixed capacity. Deliveries occupy it until [Sink.Next] returns them.
 type Sink struct {
 	deliveries chan source.Delivery
 	closed     chan struct{}
@@ -22,8 +21,7 @@ type Sink struct {
 
 var _ source.Sink = (*Sink)(nil)
 
-// NewSink returns a sink with capacity for room deliveries. With 0, a delivery is accepted only
-// while the test waits in [Sink.Next].
+// NewSink returns a sink with capacity for room deliveries. With 0, it accepts one only during [Sink.Next].
 func NewSink(room int) *Sink {
 	return &Sink{
 		deliveries: make(chan source.Delivery, room),
@@ -81,13 +79,13 @@ func (s *Sink) Next(t testing.TB) source.Delivery {
 	return Wait(t, s.deliveries, "a delivery")
 }
 
-// Refused waits until the sink has refused a delivery because it was full or closed.
+// Refused waits until the sink has refused a delivery.
 func (s *Sink) Refused(t testing.TB) {
 	t.Helper()
 	Wait(t, s.refused, "a refused delivery")
 }
 
-// Wait receives from c. It fails the test after 20 seconds.
+// Wait receives from c, and fails the test after 20 seconds.
 func Wait[T any](t testing.TB, c <-chan T, what string) T {
 	t.Helper()
 	select {

@@ -19,17 +19,16 @@ type Running struct {
 	Cancel func()
 	// Ended receives the result of Run.
 	Ended <-chan error
-	// Acknowledged is closed when all payloads are acknowledged from the sender's point of view.
+	// Acknowledged is closed when the sender has all acknowledgements.
 	Acknowledged <-chan struct{}
 }
 
-// Start creates a source with the given shutdown timeout, runs it on sink, and sends the payloads to
-// it, in any order, each one until it is acknowledged. All goroutines that Start starts must end
-// with the test.
+// Start runs a source with the given shutdown timeout on sink. It sends each payload, in any order, until
+// it is acknowledged. All goroutines that Start starts must end with the test.
 type Start func(t *testing.T, sink source.Sink, shutdownTimeout time.Duration, payloads []string) *Running
 
-// Test runs the rules of package source. Call it from an external test package, because
-// goroutines that run code of the source's package count as leaked.
+// Test runs the rules of package source. Call it from an external test package: goroutines that run code of
+// the source's package count as leaked.
 func Test(t *testing.T, start Start) {
 	rules := []struct {
 		name string
@@ -122,8 +121,6 @@ func waitsAtShutdown(t *testing.T, start Start) {
 	run.mustEnd(t)
 }
 
-// deliversNothingDuringShutdown rejects one of two deliveries and acknowledges the other, both
-// after the context of Run has ended.
 func deliversNothingDuringShutdown(t *testing.T, start Start) {
 	sink := NewSink(2)
 	run := start(t, sink, longTimeout, payloads(2))
@@ -168,8 +165,7 @@ func (r *Running) mustEnd(t *testing.T) {
 	r.mustLeaveNoGoroutines(t)
 }
 
-// mustLeaveNoGoroutines waits until no goroutine runs code of the source's package. A goroutine
-// that has just signalled Run may still be returning.
+// A goroutine that has just signalled Run may still be returning.
 func (r *Running) mustLeaveNoGoroutines(t *testing.T) {
 	t.Helper()
 	pkg := reflect.TypeOf(r.Source).Elem().PkgPath()
@@ -189,8 +185,6 @@ func (r *Running) mustLeaveNoGoroutines(t *testing.T) {
 	}
 }
 
-// goroutines returns the stack of one goroutine that runs code of the package or was started by
-// it, or "".
 func goroutines(pkg string) string {
 	buf := make([]byte, 1<<20)
 	stacks := string(buf[:runtime.Stack(buf, true)])
@@ -210,8 +204,7 @@ func payloads(n int) []string {
 	return made
 }
 
-// Payload returns an AWS notification that the object with the given key was created. The key
-// must need no encoding.
+// Payload returns an AWS notification of a created object. The key must need no encoding.
 func Payload(key string) string {
 	return `{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"eu-west-1",` +
 		`"eventTime":"2026-01-02T03:04:05.678Z","eventName":"ObjectCreated:Put",` +

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// MinMessage is the size in bytes of the longest notification that S3 sends. A queue with a
-// smaller maximum message size loses notifications.
+// MinMessage is the size in bytes of the longest notification of S3. A queue with a smaller maximum loses
+// notifications.
 const MinMessage = 64 << 10
 
 // MaxMessage returns the queue's maximum message size in bytes. It needs the permission

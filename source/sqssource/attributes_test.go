@@ -21,7 +21,7 @@ func maxMessage(t *testing.T, url string, set ...func(*sqssource.Source)) (int64
 	return s.MaxMessage(t.Context())
 }
 
-// maxMessageOfQueue reads the limit of a queue. ElasticMQ reports none by default.
+// ElasticMQ reports none by default.
 func maxMessageOfQueue(t *testing.T, server *servertest.Queues) {
 	url := server.NewQueue(t, nil)
 	if size, err := maxMessage(t, server.WithMaxMessage(t, url, 32768)); err != nil || size != 32768 {

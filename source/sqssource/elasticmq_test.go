@@ -20,7 +20,6 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// TestElasticMQ runs the tests that need a real server.
 func TestElasticMQ(t *testing.T) {
 	credentials(t)
 	server := servertest.ElasticMQ(t)
@@ -31,7 +30,7 @@ func TestElasticMQ(t *testing.T) {
 	}
 }
 
-// conformance runs the suite. Payloads count as acknowledged when their queue is empty.
+// Payloads count as acknowledged when their queue is empty.
 func conformance(t *testing.T, server *servertest.Queues) {
 	sourcetest.Test(t, func(t *testing.T, sink source.Sink, shutdownTimeout time.Duration, payloads []string) *sourcetest.Running {
 		q := newQueue(t, server, nil)
@@ -53,7 +52,6 @@ func conformance(t *testing.T, server *servertest.Queues) {
 	})
 }
 
-// bodies checks that the source reads the samples of all services that write to queues.
 func bodies(t *testing.T, server *servertest.Queues) {
 	q := newQueue(t, server, nil)
 	dialects := map[string]event.Dialect{
@@ -87,8 +85,6 @@ func bodies(t *testing.T, server *servertest.Queues) {
 	}
 }
 
-// unreadableMessage checks that an unreadable message reaches the dead-letter queue and does not
-// block others.
 func unreadableMessage(t *testing.T, server *servertest.Queues) {
 	dead := newQueue(t, server, nil)
 	arn, err := server.Client().GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
@@ -119,8 +115,6 @@ func unreadableMessage(t *testing.T, server *servertest.Queues) {
 	}
 }
 
-// heldMessage checks that no other consumer receives a message beyond its visibility timeout
-// while the source holds it, and that another consumer receives it after its release.
 func heldMessage(t *testing.T, server *servertest.Queues) {
 	q := newQueue(t, server, nil)
 	q.send(t, sourcetest.Payload("a"))

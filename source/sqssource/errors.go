@@ -12,17 +12,16 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// errorClass is the meaning of an error for the whole queue.
+// errorClass is an error's meaning for the whole queue.
 type errorClass uint8
 
 const (
 	noError        errorClass = iota
-	requestError              // about one request or message only
-	permanentError            // cannot succeed until an operator changes something
-	transientError            // may succeed later
+	requestError              // about one request or message
+	permanentError            // until an operator changes something
+	transientError
 )
 
-// hints maps error codes of permanent errors to remedies.
 var hints = map[string]string{
 	"AccessDenied":                "allow sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility on the queue",
 	"AccessDeniedException":       "allow sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility on the queue",
@@ -35,8 +34,7 @@ var hints = map[string]string{
 	"InvalidAccessKeyId":          "the access key is unknown: correct the credentials",
 }
 
-// expiredCredentials are the error codes of credentials that were valid before and can be
-// renewed.
+// Expired credentials can be renewed.
 var expiredCredentials = map[string]bool{
 	"ExpiredToken": true, "ExpiredTokenException": true, "RequestExpired": true, "TokenRefreshRequired": true,
 }
@@ -46,7 +44,6 @@ const (
 	noHost  = "unknown host: correct the region in the URL"
 )
 
-// errorCode returns the error code of the server's response, or "".
 func errorCode(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
@@ -63,7 +60,6 @@ func isDenied(err error) bool {
 	return errorCode(err) == "AccessDenied" || errorCode(err) == "AccessDeniedException"
 }
 
-// isUnknownHost reports whether a working name server does not know the host.
 func isUnknownHost(err error) bool {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	return ok && dns.IsNotFound && !dns.IsTemporary

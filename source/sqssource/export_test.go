@@ -18,7 +18,6 @@ func (s *Source) SetServer(do func(*http.Request) (*http.Response, error)) {
 	s.client = sqs.New(s.client.Options(), func(o *sqs.Options) { o.HTTPClient = doer(do) })
 }
 
-// Region returns the region for which requests are signed.
 func (s *Source) Region() string { return s.region }
 
 type doer func(*http.Request) (*http.Response, error)

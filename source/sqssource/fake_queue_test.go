@@ -19,12 +19,10 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// fake is an in-process queue that works in a synctest bubble. It delivers each added message
-// once and records requests.
+// fake works in a synctest bubble. It delivers each added message once.
 type fake struct {
 	began time.Time
-	// refuse, if set, may fail a request with a status and code, or an entry of a batch with the
-	// code alone.
+	// refuse, if set, may fail a request, or an entry of a batch with the code alone.
 	refuse func(action, handle string) (status int, code string)
 
 	mu       sync.Mutex
@@ -64,7 +62,6 @@ func (f *fake) refused(action, handle string) (status int, code string) {
 	return f.refuse(action, handle)
 }
 
-// state returns the number of waiting messages and of polls in progress.
 func (f *fake) state() (waiting, polls int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +74,7 @@ func (f *fake) record(format string, args ...any) {
 	f.recorded = append(f.recorded, fmt.Sprintf("%s ", time.Since(f.began).Round(100*time.Millisecond))+fmt.Sprintf(format, args...))
 }
 
-// requests returns the requests since the last call, without polls and the checks at startup.
+// requests omits polls and the checks at startup.
 func (f *fake) requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,34 +13,32 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// message is a message that the queue has delivered. The times are guarded by inFlight.mu.
+// The times are guarded by inFlight.mu.
 type message struct {
 	id, handle  string
 	receivedAt  time.Time
 	hiddenUntil time.Time     // end of the visibility timeout
-	lost        bool          // no longer renewed
-	delay       time.Duration // the answer: deleteMessage, or the delay until redelivery
+	lost        bool          // not renewed any more
+	delay       time.Duration // deleteMessage, or the delay until redelivery
 }
 
-// Special values of message.delay.
 const (
 	deleteMessage time.Duration = -1
 	releaseNow    time.Duration = 0
 )
 
-// inFlight has the messages without an outcome, and the answers that the queue has not confirmed.
 type inFlight struct {
 	*Source
 	sink     source.Sink
-	stopping <-chan struct{}     // closed when the source shuts down
-	reached  atomic.Bool         // the queue has responded at least once
-	slots    *semaphore.Weighted // one slot for each message in flight
-	wake     chan struct{}       // signals new answers
+	stopping <-chan struct{}
+	reached  atomic.Bool         // the queue has responded
+	slots    *semaphore.Weighted // one per message in flight
+	wake     chan struct{}
 
 	mu         sync.Mutex
-	unanswered map[*message]struct{} // messages without an outcome
+	unanswered map[*message]struct{} // without an outcome
 	answers    []*message            // to send
-	failed     []*message            // to send again
+	failed     []*message            // not confirmed by the queue; sent again
 }
 
 func newInFlight(s *Source, sink source.Sink, ended <-chan struct{}) *inFlight {
@@ -51,8 +49,8 @@ func newInFlight(s *Source, sink source.Sink, ended <-chan struct{}) *inFlight {
 	}
 }
 
-// start starts the goroutines that renew messages and send answers. The returned function
-// releases messages without an outcome, sends the remaining answers, and stops the goroutines.
+// start returns a function that releases messages without an outcome, sends the others' answers, and stops the
+// goroutines.
 func (f *inFlight) start(ctx context.Context) (stop func()) {
 	var renewals, answers sync.WaitGroup
 	renewing, cancel := context.WithCancel(ctx)
@@ -68,11 +66,10 @@ func (f *inFlight) start(ctx context.Context) (stop func()) {
 	}
 }
 
-// waitForAnswers waits up to the shutdown timeout until no message is in flight.
 func (f *inFlight) waitForAnswers(ctx context.Context) {
 	shutdownTimeout, cancel := context.WithTimeout(ctx, f.cfg.ShutdownTimeout)
 	defer cancel()
-	_ = f.slots.Acquire(shutdownTimeout, int64(f.limits.maxInFlight)) // after the shutdown timeout, the remaining messages are released
+	_ = f.slots.Acquire(shutdownTimeout, int64(f.limits.maxInFlight)) // the remaining messages are released
 }
 
 func (f *inFlight) releaseUnanswered() {
@@ -94,7 +91,7 @@ func (f *inFlight) add(m *message) {
 	f.unanswered[m] = struct{}{}
 }
 
-// drop forgets a message without an answer to the queue.
+// drop sends no answer for the message.
 func (f *inFlight) drop(m *message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +99,7 @@ func (f *inFlight) drop(m *message) {
 	f.slots.Release(1)
 }
 
-// queueAnswer sets the answer for a message. Only the first answer counts.
+// Only the first answer counts.
 func (f *inFlight) queueAnswer(m *message, delay time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +126,7 @@ func (f *inFlight) done(m *message, o source.Outcome) {
 	select {
 	case <-f.stopping:
 	default:
-		delay = max(delay, time.Second) // avoids a tight redelivery loop
+		delay = max(delay, time.Second) // no tight redelivery loop
 	}
 	f.queueAnswer(m, delay)
 }

@@ -37,7 +37,6 @@ func wantRequests(t *testing.T, f *fake, requests ...string) {
 	}
 }
 
-// sleep advances the time of the bubble.
 func sleep(d time.Duration) { <-time.After(d) }
 
 func nextByKey(t *testing.T, sink *sourcetest.Sink, n int) (all []source.Delivery) {
@@ -51,8 +50,7 @@ func nextByKey(t *testing.T, sink *sourcetest.Sink, n int) (all []source.Deliver
 	return all
 }
 
-// A message is renewed whenever a third of its visibility timeout has passed, up to the limit:
-// twelve hours, and one hour in this test.
+// In this test, the limit is one hour.
 func TestMessageIsRenewedUntilTheLimit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
@@ -79,7 +77,6 @@ func TestMessageIsRenewedUntilTheLimit(t *testing.T) {
 	})
 }
 
-// A message whose handle the queue does not know is not renewed; other messages are.
 func TestInvalidHandleIsNotRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b")), &log{}, sourcetest.NewSink(2)
@@ -143,8 +140,6 @@ func TestFailedEntriesAreSentAgain(t *testing.T) {
 	})
 }
 
-// A message without an acknowledgement is redelivered after RetryAfter, at least one second and
-// at most the limit of SQS.
 func TestUnacknowledgedMessageIsDelayed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(1)
@@ -159,8 +154,7 @@ func TestUnacknowledgedMessageIsDelayed(t *testing.T) {
 	})
 }
 
-// During a long outage the source retries. It does not retry deletions of messages that the queue
-// will redeliver.
+// TestOutage does not retry deletions of messages that the queue will redeliver.
 func TestOutage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
@@ -212,7 +206,6 @@ func TestFullSinkStopsReceiving(t *testing.T) {
 	})
 }
 
-// The number of messages in flight is bounded, even if the sink accepts more.
 func TestMaxInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(100)
@@ -230,7 +223,6 @@ func TestMaxInFlight(t *testing.T) {
 	})
 }
 
-// More receivers start while batches are full, and stop when the queue is empty.
 func TestNumberOfReceiversFollowsTheLoad(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(0)
@@ -253,8 +245,6 @@ func TestNumberOfReceiversFollowsTheLoad(t *testing.T) {
 	})
 }
 
-// During shutdown the source releases undelivered messages at once, and waits for other outcomes
-// no longer than the shutdown timeout.
 func TestShutdownReleasesMessages(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b"), sourcetest.Payload("c")), &log{}, sourcetest.NewSink(2)
@@ -277,7 +267,6 @@ func TestShutdownReleasesMessages(t *testing.T) {
 	})
 }
 
-// stoppingSink is a sink that stops the source during its first delivery.
 type stoppingSink struct {
 	*sourcetest.Sink
 	stop func()
@@ -288,7 +277,6 @@ func (e *stoppingSink) Deliver(_ context.Context, d source.Delivery) error {
 	return e.Sink.TryDeliver(d)
 }
 
-// A source delivers nothing during shutdown, even if the sink has room.
 func TestNothingIsDeliveredDuringShutdown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l := newFake(sourcetest.Payload("a"), sourcetest.Payload("b"), sourcetest.Payload("c")), &log{}

@@ -20,8 +20,7 @@ func (f *inFlight) receive(ctx context.Context) error {
 	return receivers.Wait()
 }
 
-// receiver polls the queue and delivers messages. After a full batch it starts another receiver.
-// All receivers but the first stop when the queue is empty.
+// After a full batch it starts another receiver. All receivers but the first stop when the queue is empty.
 func (f *inFlight) receiver(ctx context.Context, receivers *errgroup.Group, first bool) error {
 	pause := newBackOff()
 	for {
@@ -49,7 +48,7 @@ func (f *inFlight) receiver(ctx context.Context, receivers *errgroup.Group, firs
 	}
 }
 
-// batch is the maximum number of messages in one SQS request.
+// batch is SQS's maximum number of messages in one request.
 const batch = 10
 
 type received struct {
@@ -57,8 +56,7 @@ type received struct {
 	body string
 }
 
-// poll waits for free slots and then for messages. The returned messages are renewed until they
-// have an outcome.
+// The returned messages are renewed until they have an outcome.
 func (f *inFlight) poll(ctx context.Context) ([]received, error) {
 	if err := f.slots.Acquire(ctx, batch); err != nil {
 		return nil, err
@@ -86,8 +84,7 @@ func (f *inFlight) poll(ctx context.Context) ([]received, error) {
 	return messages, nil
 }
 
-// deliver passes messages to the sink, one after another. It releases the messages that the sink
-// does not accept.
+// deliver releases the messages that the sink does not accept.
 func (f *inFlight) deliver(ctx context.Context, messages []received) error {
 	for i, m := range messages {
 		err := ctx.Err()
@@ -105,7 +102,6 @@ func (f *inFlight) deliver(ctx context.Context, messages []received) error {
 	return nil
 }
 
-// deliverOne returns an error if the sink accepts no more deliveries.
 func (f *inFlight) deliverOne(ctx context.Context, m received) error {
 	parsed, err := event.Parse([]byte(m.body), f.cfg.Dialect)
 	switch {
@@ -130,10 +126,9 @@ func (f *inFlight) deliverOne(ctx context.Context, m received) error {
 	return err
 }
 
-// maxLogged is the maximum number of bytes of an unreadable message in the log.
+// maxLogged is in bytes.
 const maxLogged = 200
 
-// leaveUnreadable logs a message and leaves it to the queue's redrive policy.
 func (f *inFlight) leaveUnreadable(ctx context.Context, m received, err error) {
 	f.warnings.unreadable.Log(ctx, "a message cannot be read and stays in the queue until the redrive policy moves it", "queue", f.cfg.URL,
 		"message_id", m.id, "reason", err.Error(), "bytes", len(m.body), "payload", event.Quote(m.body[:min(maxLogged, len(m.body))]))

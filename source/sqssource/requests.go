@@ -14,13 +14,12 @@ import (
 
 type failure struct {
 	error
-	gone bool // a retry cannot succeed: the queue does not know the receipt handle
+	gone bool // a retry cannot succeed: the receipt handle is unknown
 }
 
 type failures map[*message]*failure
 
-// delete deletes a batch of messages. If the whole request fails, every message has a failure,
-// and the error is returned as well.
+// If the whole request fails, every message has a failure, and the error is returned as well.
 func (s *Source) delete(ctx context.Context, messages []*message) (failures, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.call)
 	defer cancel()
@@ -35,8 +34,7 @@ func (s *Source) delete(ctx context.Context, messages []*message) (failures, err
 	return failedEntries(messages, out.Failed), nil
 }
 
-// setVisibility sets the visibility timeout of each message, from now on. It reports errors like
-// delete.
+// The visibility timeout starts now. Errors are as in delete.
 func (s *Source) setVisibility(ctx context.Context, messages []*message, d func(*message) time.Duration) (failures, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.call)
 	defer cancel()

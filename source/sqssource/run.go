@@ -11,13 +11,11 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Run receives and delivers messages until ctx ends. Then it stops receiving, waits up to the
-// shutdown timeout for outcomes, and releases the remaining messages, so that other consumers get
-// them at once.
+// Run receives and delivers messages until ctx ends. Then it waits up to the shutdown timeout for outcomes,
+// and releases the remaining messages for other consumers.
 //
-// Run returns an error if the queue does not exist or access is denied. After the queue has
-// responded once, every error is an outage: Run logs it and retries. Expired credentials are
-// always an outage. Run may be called once.
+// Run returns an error if the queue does not exist or access is denied. After the first response of the
+// queue, and for expired credentials, it retries instead. Run may be called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
 		return errors.New("sqs: Run was called twice: create a new source")
@@ -37,9 +35,8 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	return err
 }
 
-// check verifies that the queue exists and that messages may be deleted and hidden. It sends
-// requests about a message that does not exist, so an error about that message is ignored. During
-// an outage it retries.
+// check sends requests about a message that does not exist, so an error about that message is ignored. It
+// retries during an outage.
 func (s *Source) check(ctx context.Context) error {
 	nothing := []*message{{handle: "none"}}
 	for pause := newBackOff(); ; {
@@ -65,7 +62,7 @@ func newBackOff() *backoff.ExponentialBackOff {
 	return b
 }
 
-// backOff waits before the next attempt. It returns false if ctx has ended.
+// backOff returns false if ctx has ended.
 func (s *Source) backOff(ctx context.Context, b *backoff.ExponentialBackOff, err error) bool {
 	if ctx.Err() != nil {
 		return false

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// send sends answers until stop is closed, and then the remaining ones.
 func (f *inFlight) send(ctx context.Context, stop <-chan struct{}) {
 	var calls errgroup.Group
 	calls.SetLimit(f.limits.calls)
@@ -30,11 +29,10 @@ func (f *inFlight) send(ctx context.Context, stop <-chan struct{}) {
 			calls.Go(func() error { f.sendBatch(ctx, messages); return nil })
 		}
 	}
-	_ = calls.Wait() // the calls return no errors
+	_ = calls.Wait()
 }
 
-// waitForBatch waits for more answers, to send them in one request. It reports whether stop was
-// closed.
+// waitForBatch waits for more answers, to send them in one request.
 func (f *inFlight) waitForBatch(stop <-chan struct{}) (stopped bool) {
 	f.mu.Lock()
 	full := len(f.answers) >= batch
@@ -59,7 +57,7 @@ func (f *inFlight) requeueFailed() {
 	f.failed = nil
 }
 
-// takeBatches removes all queued answers and returns them in batches of one kind.
+// A batch contains only deletions or only releases.
 func (f *inFlight) takeBatches() (batches [][]*message) {
 	f.mu.Lock()
 	answers := f.answers
@@ -76,8 +74,7 @@ func (f *inFlight) takeBatches() (batches [][]*message) {
 	return slices.AppendSeq(slices.Collect(slices.Chunk(deletions, batch)), slices.Chunk(releases, batch))
 }
 
-// sendBatch deletes or releases messages. A batch contains only deletions or only releases. It
-// retries a failed message later, unless the queue no longer knows it or may have delivered it
+// sendBatch retries a failed message later, unless the queue no longer knows it or may have delivered it
 // again.
 func (f *inFlight) sendBatch(ctx context.Context, messages []*message) {
 	var failed failures
@@ -101,12 +98,10 @@ func (f *inFlight) sendBatch(ctx context.Context, messages []*message) {
 	}
 }
 
-// remainingHold returns how long the message can still be hidden.
 func (f *inFlight) remainingHold(m *message) time.Duration {
 	return max(time.Until(m.receivedAt.Add(f.limits.maxHold)), 0)
 }
 
-// renew extends the visibility timeout of messages without an outcome, until ctx ends.
 func (f *inFlight) renew(ctx context.Context) {
 	tick := time.NewTicker(f.limits.visibility / 6)
 	defer tick.Stop()
@@ -122,7 +117,6 @@ func (f *inFlight) renew(ctx context.Context) {
 	}
 }
 
-// dueForRenewal returns the messages for which a third of the visibility timeout has passed.
 func (f *inFlight) dueForRenewal(ctx context.Context) (due []*message) {
 	now := time.Now()
 	f.mu.Lock()

@@ -1,15 +1,12 @@
-// Package sqssource receives notifications from a queue of Amazon SQS or of a compatible server.
-// It reads notifications of S3, EventBridge and SNS, the latter in their envelope or raw. Use one
-// source for each queue.
+// Package sqssource receives notifications from one queue of Amazon SQS or of a compatible server. It reads
+// notifications of S3, EventBridge and SNS, the latter in their envelope or raw.
 //
-// A message is deleted after the ledger has every event in it. Until then, the source renews its
-// visibility timeout, for at most the 12 hours that SQS allows, so that no other consumer
-// receives it. A message without an acknowledgement is redelivered after the delay in its
-// outcome. A message that cannot be read is logged and neither deleted nor renewed. The queue's
-// redrive policy moves it to the dead-letter queue, so configure one.
+// A message is deleted after the ledger has every event in it. Until then, the source renews its visibility
+// timeout, for at most the 12 hours that SQS allows. A message that cannot be read is neither deleted nor
+// renewed, so configure a dead-letter queue.
 //
-// The source needs the permissions sqs:ReceiveMessage, sqs:DeleteMessage and
-// sqs:ChangeMessageVisibility on the queue.
+// The source needs the permissions sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility on
+// the queue.
 package sqssource
 
 import (
@@ -38,14 +35,13 @@ import (
 
 // Config configures a source. URL is required.
 type Config struct {
-	// URL is the URL of the queue. Requests go to its host. They are signed for the region in the
-	// host name, or else for the SDK's region, or else for us-east-1, with credentials from the
-	// SDK's chain.
+	// URL of the queue. Requests are signed for the region in its host name, or else for the SDK's region
+	// or us-east-1, with credentials from the SDK's chain.
 	URL string
-	// Dialect is the dialect of the notifications; by default it is detected for each message.
+	// Dialect of the notifications; by default it is detected in each message.
 	Dialect event.Dialect
-	// ShutdownTimeout is the maximum time that Run waits for outcomes after its context has ended; default
-	// 10 s. Requests that run at that time get a few seconds more.
+	// ShutdownTimeout bounds Run's wait for outcomes after its context has ended; default 10 s. Running
+	// requests get a few seconds more.
 	ShutdownTimeout time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
@@ -67,16 +63,16 @@ var (
 	_ source.Declarer = (*Source)(nil)
 )
 
-// limits are changed by tests only.
+// Only tests change the limits.
 type limits struct {
-	visibility  time.Duration // visibility timeout
-	maxHold     time.Duration // maximum time from the receipt of a message during which it is renewed
-	poll        time.Duration // duration of a long poll
-	call        time.Duration // timeout of all other requests
-	batchDelay  time.Duration // time to wait for more answers for one request
+	visibility  time.Duration
+	maxHold     time.Duration // since the receipt of a message; it is not renewed longer
+	poll        time.Duration // long poll
+	call        time.Duration // all other requests
+	batchDelay  time.Duration // wait for more answers for one request
 	maxInFlight int           // messages
-	receivers   int           // maximum
-	calls       int           // concurrent requests that delete or renew messages
+	receivers   int
+	calls       int // that delete or renew messages, concurrently
 }
 
 // SQS allows a hold of 12 hours, by its own clock, and polls of 20 seconds.
@@ -86,7 +82,6 @@ var defaultLimits = limits{
 	maxInFlight: 2000, receivers: 8, calls: 8,
 }
 
-// warnings has one throttled warning for each reason.
 type warnings struct {
 	outage, unreadable, notAcknowledged, lost, unsent *logthrottle.Warning
 }
@@ -114,12 +109,12 @@ func New(ctx context.Context, cfg Config) (*Source, error) {
 	return s, s.connect(ctx, u)
 }
 
-// regions finds the region in a host name: sqs.REGION.amazonaws.com, also as part of a VPC
-// endpoint, or the older REGION.queue.amazonaws.com.
+// The host name is sqs.REGION.amazonaws.com, also in a VPC endpoint, or the older
+// REGION.queue.amazonaws.com.
 var regions = regexp.MustCompile(`(?:^|\.)sqs(?:-fips)?\.([a-z]{2,}-[a-z0-9-]+)\.|^([a-z]{2,}-[a-z0-9-]+)\.queue\.amazonaws\.`)
 
 func (s *Source) connect(ctx context.Context, u *url.URL) error {
-	// Without this the SDK prints warnings on standard error that repeat its errors.
+	// The SDK prints warnings on standard error that repeat its errors.
 	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if m := regions.FindStringSubmatch(u.Host); m != nil {
 		opts = append(opts, config.WithRegion(m[1]+m[2]))

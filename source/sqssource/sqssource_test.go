@@ -45,7 +45,6 @@ func (q *queue) send(t *testing.T, bodies ...string) {
 	}
 }
 
-// count returns the number of messages that can be received, and of those that a consumer holds.
 func (q *queue) count(ctx context.Context) (visible, held int, err error) {
 	out, err := q.Client().GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/source/sqssource"
 )
 
-// A permanent error at startup ends the source, with an error that contains the remedy.
 func TestPermanentErrorsAtStart(t *testing.T) {
 	for _, tc := range []struct{ action, code, want string }{
 		{"DeleteMessageBatch", "QueueDoesNotExist", "the queue does not exist: create it, or correct its URL"},
@@ -46,7 +45,6 @@ func TestPermanentErrorsAtStart(t *testing.T) {
 	}
 }
 
-// An unknown host name usually means a wrong region.
 func TestNoSuchHost(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l := newFake(), &log{}
@@ -61,8 +59,7 @@ func TestNoSuchHost(t *testing.T) {
 	})
 }
 
-// At startup the queue may be unreachable, or the credentials may have expired. An error about
-// the message that does not exist is ignored.
+// An error about the message that does not exist is ignored.
 func TestOutageAtStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
@@ -91,7 +88,6 @@ func TestOutageAtStart(t *testing.T) {
 	})
 }
 
-// A denial is an outage if the queue has responded before.
 func TestDenialAfterStartIsTransient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(1)

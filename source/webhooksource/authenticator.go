@@ -11,15 +11,13 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// minSecretBytes is the minimum length of a secret that the Standard Webhooks specification
-// allows.
+// The Standard Webhooks specification requires this length.
 const minSecretBytes = 24
 
 type authenticator struct {
-	// tokens are digests of the accepted Authorization headers. All digests have the same length,
-	// so the comparison does not leak the token's length.
+	// Digests of equal length do not leak the token's length in a comparison.
 	tokens    [][sha256.Size]byte
-	signature *standardwebhooks.Webhook // nil if no secret is configured
+	signature *standardwebhooks.Webhook // or nil
 }
 
 func newAuthenticator(token, secret string) (authenticator, error) {
@@ -43,9 +41,8 @@ func newAuthenticator(token, secret string) (authenticator, error) {
 	return auth, nil
 }
 
-// acceptedHeaders returns the Authorization headers that match a token. MinIO sends a token of
-// two words unchanged, puts "Bearer " before a token of one word, and sends no header for a token
-// of three words: internal/event/target/webhook.go, send.
+// MinIO sends a token of two words unchanged, puts "Bearer " before one word, and sends no header for three
+// words: internal/event/target/webhook.go, send.
 func acceptedHeaders(token string) ([]string, error) {
 	for _, c := range []byte(token) {
 		if c < ' ' || c > '~' {
@@ -72,8 +69,7 @@ func newSignature(secret string) (*standardwebhooks.Webhook, error) {
 
 func (a *authenticator) allowsAll() bool { return a.tokens == nil && a.signature == nil }
 
-// checkHeader reports whether the Authorization header is accepted. It takes the same time for
-// every wrong token.
+// checkHeader takes the same time for every wrong token.
 func (a *authenticator) checkHeader(h http.Header) bool {
 	if a.allowsAll() {
 		return true
@@ -86,7 +82,6 @@ func (a *authenticator) checkHeader(h http.Header) bool {
 	return match == 1
 }
 
-// hasSignature reports whether a request has a signature, so that its body must be read.
 func (a *authenticator) hasSignature(h http.Header) bool {
 	return a.signature != nil && h.Get(standardwebhooks.HeaderWebhookSignature) != ""
 }

@@ -99,8 +99,6 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// The log of rejections has no secrets, quotes only payloads of authenticated senders that cannot
-// be read, and does not repeat every rejection.
 func TestLogHasNoSecretsAndNoRepeats(t *testing.T) {
 	var log bytes.Buffer
 	cfg := webhooksource.Config{Token: "Bearer t0ken", Secret: secret, Logger: slog.New(slog.NewTextHandler(&log, nil))}

@@ -10,8 +10,6 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// BenchmarkPost compares the endpoint with a handler that only reads the body, with the same
-// client.
 func BenchmarkPost(b *testing.B) {
 	b.Run("webhook", func(b *testing.B) {
 		e := serve(b, webhooksource.Config{Token: "Bearer t0ken"}, ackAll{})

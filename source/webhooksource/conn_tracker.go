@@ -12,26 +12,24 @@ import (
 	"sync/atomic"
 )
 
-// maxBodyBytes bounds the total size of the bodies that are being read.
 const maxBodyBytes = 16 << 20
 
-// maxConnections returns the maximum number of open connections: a quarter of the file
-// descriptors, because the ledger, the object store and commands need some too.
+// maxConnections is a quarter of the file descriptors, because the ledger, the store and commands need some
+// too.
 func maxConnections(descriptors int) int { return min(max(descriptors/4, 8), 1000) }
 
-// connTracker tracks the connections of a server and bounds their number and their bodies. At a
-// limit it closes a connection that has not been authenticated: the oldest one, or the one with
-// the largest body. A legitimate sender authenticates within milliseconds, so it is rarely
-// chosen.
+// connTracker bounds the number of connections and their bodies. At a limit it closes a connection that is
+// not authenticated: the oldest one, or the one with the largest body. A legitimate sender authenticates
+// within milliseconds, so it is rarely chosen.
 //
-// It also closes connections at shutdown. Server.Shutdown waits five seconds for a connection
-// that has sent nothing, and Server.Close does not wait for handlers to return.
+// It also closes connections at shutdown. Server.Shutdown waits five seconds for a connection that has sent
+// nothing, and Server.Close does not wait for handlers to return.
 type connTracker struct {
 	max      int
 	maxBytes int64
-	onEvict  func(why string) // called for each evicted connection, with the reason
+	onEvict  func(why string)
 
-	bytes atomic.Int64 // sum over all connections
+	bytes atomic.Int64
 
 	mu          sync.Mutex
 	conns       map[net.Conn]*connection
@@ -39,18 +37,17 @@ type connTracker struct {
 	draining    bool
 	ended       sync.WaitGroup
 
-	// Connections that may be evicted, the oldest first.
+	// These may be evicted, the oldest first.
 	unauthenticated, idle list.List
 }
 
-// connection is the state of one connection. Its atomic fields need no lock, because thousands of
-// senders may send one byte at a time.
+// The atomic fields need no lock, because thousands of senders may send one byte at a time.
 type connection struct {
 	conn          net.Conn
 	bytes         atomic.Int64 // of the body that is being read
 	evicted       atomic.Bool
-	unused        bool       // the client has sent nothing yet
-	authenticated bool       // the sender of the current request is authenticated
+	unused        bool       // the client has sent nothing
+	authenticated bool       // as is the sender of the current request
 	list          *list.List // unauthenticated, idle or nil
 	element       *list.Element
 }
@@ -61,8 +58,7 @@ func newConnTracker(maxConns int, maxBytes int64, onEvict func(why string)) *con
 
 type connectionKey struct{}
 
-// connContext is the server's ConnContext hook. The server calls it before it reports the
-// connection as new. The context carries the connection to the request.
+// The server calls connContext before it reports the connection as new.
 func (c *connTracker) connContext(ctx context.Context, conn net.Conn) context.Context {
 	v := &connection{conn: conn, unused: true}
 	c.mu.Lock()
@@ -71,14 +67,14 @@ func (c *connTracker) connContext(ctx context.Context, conn net.Conn) context.Co
 	return context.WithValue(ctx, connectionKey{}, v)
 }
 
-// connectionOf returns the connection of a request, or nil if the request has none (in tests).
+// connectionOf returns nil for a request without a connection (in tests).
 func connectionOf(r *http.Request) *connection {
 	v, _ := r.Context().Value(connectionKey{}).(*connection)
 	return v
 }
 
-// connState is the server's ConnState hook. The server reports a connection as new before Serve
-// returns, and as closed after its handler has returned.
+// The server reports a connection as new before Serve returns, and as closed after its handler has
+// returned.
 func (c *connTracker) connState(conn net.Conn, state http.ConnState) {
 	var evicted []*connection
 	c.mu.Lock()
@@ -125,8 +121,8 @@ func (v *connection) unlist() {
 	}
 }
 
-// evictForConnection evicts connections while there are too many: unauthenticated ones first,
-// then idle ones, and the newest itself if all others have an authenticated request.
+// evictForConnection evicts unauthenticated connections first, then idle ones. It evicts the newest itself
+// if all others have an authenticated request.
 func (c *connTracker) evictForConnection(newest *connection) (evicted []*connection) {
 	for len(c.conns)-c.evictedOpen > c.max {
 		v := c.unauthenticated.Front().Value.(*connection)
@@ -139,8 +135,7 @@ func (c *connTracker) evictForConnection(newest *connection) (evicted []*connect
 	return evicted
 }
 
-// evict removes a connection from all counts. The caller closes it after it has released the
-// lock.
+// The caller closes it after it has released the lock.
 func (c *connTracker) evict(v *connection) {
 	v.unlist()
 	v.evicted.Store(true)
@@ -148,10 +143,10 @@ func (c *connTracker) evict(v *connection) {
 	c.bytes.Add(-v.bytes.Swap(0))
 }
 
-// closeAll closes evicted connections. Closing waits for their readers.
+// Closing waits for the connections' readers, so the caller must not hold the lock.
 func (c *connTracker) closeAll(evicted []*connection, why string) {
 	for _, v := range evicted {
-		_ = v.conn.Close() // the sender must connect again
+		_ = v.conn.Close()
 		c.onEvict(why)
 	}
 }
@@ -165,8 +160,8 @@ func (c *connTracker) markAuthenticated(r *http.Request) {
 	}
 }
 
-// reserve counts n more bytes of a request's body. It returns false if the limit is reached by
-// bodies of authenticated senders, or if the request's own connection was evicted.
+// reserve returns false if the limit is reached by bodies of authenticated senders, or if the request's own
+// connection was evicted.
 func (c *connTracker) reserve(r *http.Request, n int) bool {
 	v := connectionOf(r)
 	if v == nil {
@@ -182,13 +177,11 @@ func (c *connTracker) reserve(r *http.Request, n int) bool {
 	return !v.evicted.Load() && c.bytes.Load() <= c.maxBytes
 }
 
-// evictForBodies evicts the unauthenticated connections with the largest bodies, until a quarter
-// of the limit is free.
 func (c *connTracker) evictForBodies() (evicted []*connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bytes.Load() <= c.maxBytes {
-		return nil // another call has evicted enough
+		return nil
 	}
 	var largest []*connection
 	for e := c.unauthenticated.Front(); e != nil; e = e.Next() {
@@ -211,8 +204,7 @@ func (c *connTracker) release(r *http.Request) {
 	}
 }
 
-// countedBody returns the body of a request and counts its bytes. Read returns errBodiesFull if
-// reserve fails.
+// Read of the returned body fails with errBodiesFull if reserve fails.
 func (c *connTracker) countedBody(r *http.Request) io.Reader {
 	return readerFunc(func(b []byte) (int, error) {
 		n, err := r.Body.Read(b)
@@ -227,8 +219,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// closeUnused closes the connections on which the client has sent nothing, and closes new ones at
-// once.
+// closeUnused closes the connections on which the client has sent nothing, and rejects new ones.
 func (c *connTracker) closeUnused() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,5 +237,5 @@ func (c *connTracker) count() int {
 	return len(c.conns)
 }
 
-// wait returns when all connections are closed. The server must have stopped accepting.
+// The server must have stopped accepting.
 func (c *connTracker) wait() { c.ended.Wait() }

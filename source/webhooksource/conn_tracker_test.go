@@ -8,8 +8,6 @@ import (
 	"testing"
 )
 
-// trackerTest is a connTracker with named connections. closed lists the connections that it
-// closed.
 type trackerTest struct {
 	*connTracker
 	t      *testing.T
@@ -50,8 +48,6 @@ func (c *trackerTest) wantClosed(names ...string) {
 	}
 }
 
-// Unauthenticated connections are evicted first, the oldest before others; then idle ones. A
-// connection with an authenticated request is never evicted.
 func TestConnectionEvictionOrder(t *testing.T) {
 	c := newTrackerTest(t, 3, 1000)
 	idle, idleConn := c.connect("idle")
@@ -78,8 +74,7 @@ func TestConnectionEvictionOrder(t *testing.T) {
 	}
 }
 
-// The next request on an idle connection must authenticate again, because behind a proxy it may
-// come from another client.
+// Behind a proxy, the next request may come from another client.
 func TestEachRequestMustAuthenticate(t *testing.T) {
 	for _, proven := range []bool{true, false} {
 		c := newTrackerTest(t, 1, 1000)
@@ -95,8 +90,6 @@ func TestEachRequestMustAuthenticate(t *testing.T) {
 	}
 }
 
-// The unauthenticated connection with the largest body is evicted, even if it is the one that
-// needs the bytes.
 func TestBodyEvictionOrder(t *testing.T) {
 	c := newTrackerTest(t, 10, 1000)
 	known, _ := c.connect("known")

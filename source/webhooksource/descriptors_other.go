@@ -2,6 +2,5 @@
 
 package webhooksource
 
-// descriptors returns the maximum number of open connections and files of this process. This
-// system has no limit.
+// descriptors has no limit on this system.
 func descriptors() int { return 1 << 20 }

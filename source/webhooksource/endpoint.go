@@ -14,13 +14,12 @@ import (
 
 type endpoint struct {
 	*Source
-	stopping <-chan struct{} // closed when the source shuts down
+	stopping <-chan struct{}
 	sink     source.Sink
 	conns    *connTracker
 }
 
-// ServeHTTP handles POST and HEAD on the configured path. HEAD needs no authentication: stores
-// use it to check that the target is up, and the response has no body.
+// HEAD needs no authentication: stores use it to check that the target is up, and the response has no body.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path != e.cfg.Path:
@@ -49,8 +48,7 @@ func (e *endpoint) post(r *http.Request) response {
 	return e.deliver(r, batch)
 }
 
-// readBatch authenticates the sender, and reads and parses the notification. The body counts
-// toward the limit until it is parsed.
+// The body counts toward the limit until it is parsed.
 func (e *endpoint) readBatch(r *http.Request) (event.Batch, response) {
 	defer e.conns.release(r)
 	body, rejected := e.authenticate(r)
@@ -65,8 +63,7 @@ func (e *endpoint) readBatch(r *http.Request) (event.Batch, response) {
 	return batch, response{}
 }
 
-// parseErrorResponse rejects a notification that cannot be parsed. Its sender is authenticated,
-// so the log may contain the beginning of the notification, which helps to find its origin.
+// The sender is authenticated, so the log may contain the beginning of the notification.
 func (e *endpoint) parseErrorResponse(r *http.Request, body []byte, err error) response {
 	status, warning := http.StatusBadRequest, e.warnings.malformed
 	switch {
@@ -79,7 +76,6 @@ func (e *endpoint) parseErrorResponse(r *http.Request, body []byte, err error) r
 	return e.rejectUnreadable(r, warning, status, err.Error(), "bytes", len(body), "payload", excerpt(body))
 }
 
-// rejectUnreadable logs the reason and args, and returns the response.
 func (e *endpoint) rejectUnreadable(r *http.Request, warning *logthrottle.Warning, status int, reason string, args ...any) response {
 	args = append([]any{"from", r.RemoteAddr, "status", status, "reason", reason}, args...)
 	warning.Log(r.Context(), "rejected a notification that cannot be read", args...)
@@ -87,9 +83,8 @@ func (e *endpoint) rejectUnreadable(r *http.Request, warning *logthrottle.Warnin
 }
 
 func (e *endpoint) authenticate(r *http.Request) ([]byte, response) {
-	// A web page in a browser on this machine can reach the endpoint. Check rejects its
-	// cross-origin requests. A page can also point its own host name to this machine, so without
-	// a token the Host header must name this machine.
+	// Check rejects its cross-origin requests. A page can also point its own host name to this machine, so
+	// without a token the Host header must name this machine.
 	if err := crossOrigin.Check(r); err != nil || e.auth.allowsAll() && !namesLoopback(r.Host) {
 		const reason = "requests from web pages of another origin are not accepted"
 		e.warnings.crossOrigin.Log(r.Context(), "rejected a notification: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
@@ -124,11 +119,9 @@ func (e *endpoint) unauthorized(r *http.Request) response {
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// errBodiesFull is returned when the bodies that are being read have reached maxBodyBytes.
 var errBodiesFull = errors.New("too many unfinished notifications at a time")
 
-// readBody reads a body of at most event.MaxPayload bytes. The sender may not be authenticated
-// yet, so nothing of the body is logged.
+// The sender may not be authenticated yet, so nothing of the body is logged.
 func (e *endpoint) readBody(r *http.Request) ([]byte, response) {
 	tooLarge := func() response {
 		reason := fmt.Sprintf("the notification is larger than %d bytes", event.MaxPayload)
@@ -149,11 +142,10 @@ func (e *endpoint) readBody(r *http.Request) ([]byte, response) {
 	return body, response{}
 }
 
-// deliver passes the events to the sink and waits for the outcome. If the client disconnects or
-// the wait takes too long, the sink keeps the events.
+// If the client disconnects or the wait takes too long, the sink keeps the events.
 func (e *endpoint) deliver(r *http.Request, batch event.Batch) response {
 	select {
-	case <-e.stopping: // a notification that is posted again must not start new work
+	case <-e.stopping: // a repeated notification must not start new work
 		return retryResponse(http.StatusServiceUnavailable, source.ErrClosed.Error(), retryWhenClosed)
 	default:
 	}

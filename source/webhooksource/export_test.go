@@ -10,7 +10,6 @@ import (
 
 func (s *Source) SetReadTimeout(d time.Duration) { s.limits.readHeader, s.limits.read = d, d }
 
-// Handler returns the HTTP handler, without connections.
 func (s *Source) Handler(sink source.Sink) http.Handler {
 	return &endpoint{Source: s, sink: sink, conns: newConnTracker(1, 1, func(string) {})}
 }

@@ -20,9 +20,8 @@ import (
 
 var flood = flag.Int("flood", 400, "hostile connections in TestFlood")
 
-// A legitimate sender is served while thousands of connections send nothing, one byte at a time,
-// or a body without end. The race detector slows down the legitimate sender too much, so CI does
-// not run this test; the nightly run does.
+// Thousands of connections send nothing, one byte at a time, or a body without end. The race detector slows
+// down the legitimate sender too much, so only the nightly run has this test.
 func TestFlood(t *testing.T) {
 	const unfinished = "POST /in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\nWebhook-Id: x\r\nWebhook-Timestamp: 1\r\nWebhook-Signature: v1,x\r\n\r\n"
 	header := "POST /in HTTP/1.1\r\nHost: localhost\r\n"
@@ -57,11 +56,9 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// hostile describes the data that a connection sends: begin once, then more repeatedly.
 type hostile struct{ begin, more string }
 
-// attack keeps the given number of connections open until the test ends. It reopens connections
-// that the server closes.
+// attack reopens connections that the server closes.
 func (h hostile) attack(t *testing.T, e *endpoint, connections int) {
 	t.Helper()
 	const attackers = 4
@@ -97,7 +94,6 @@ func (h hostile) attack(t *testing.T, e *endpoint, connections int) {
 	all.Wait()
 }
 
-// sendMore sends more bytes, on a new connection if the server has closed the old one.
 func (h hostile) sendMore(c net.Conn, address string) net.Conn {
 	text := h.more
 	if c != nil {
@@ -122,8 +118,6 @@ func (h hostile) sendMore(c net.Conn, address string) net.Conn {
 	return c
 }
 
-// validPost posts an authenticated notification and returns the status, or 0 if there is no
-// response.
 func validPost(t *testing.T, client *http.Client, url string, cfg webhooksource.Config) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(payload))
@@ -144,7 +138,6 @@ func validPost(t *testing.T, client *http.Client, url string, cfg webhooksource.
 	return res.StatusCode
 }
 
-// watchMemory returns a function that returns the peak memory use of this process since the call.
 func watchMemory(t *testing.T) func() uint64 {
 	t.Helper()
 	var mu sync.Mutex

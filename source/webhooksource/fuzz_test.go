@@ -26,20 +26,18 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// request is everything that a sender controls.
 type request struct {
-	auth                      uint8 // bit 0: a token is configured; bit 1: a secret is configured
+	auth                      uint8 // bit 0: a token; bit 1: a secret
 	method, path, host, fetch string
 	authorization, encoding   string
-	id, timestamp, signature  string // the headers as sent, if signed is notSigned
-	signed                    uint8  // how the request is signed: see sign
-	age                       int64  // age of the signature, in seconds
+	id, timestamp, signature  string // headers as sent, if signed is notSigned
+	signed                    uint8
+	age                       int64 // in seconds
 	body                      []byte
 	declared                  int64 // Content-Length
-	outcome                   uint8 // the sink's reaction
+	outcome                   uint8
 }
 
-// Ways to sign a request.
 const (
 	notSigned    = iota
 	wellSigned   // by the secret
@@ -49,7 +47,6 @@ const (
 	signings
 )
 
-// FuzzPost checks the documented rules for authentication and acknowledgement.
 func FuzzPost(f *testing.F) {
 	captures, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(captures) == 0 {
@@ -136,7 +133,7 @@ func (q *request) check(t *testing.T) {
 	log.check(t)
 }
 
-// httpRequest returns the request. Its body counts the bytes that are read.
+// The body counts the bytes that are read.
 func (q *request) httpRequest(t *testing.T, body *countedBody) *http.Request {
 	body.Reader = bytes.NewReader(q.body)
 	r := &http.Request{
@@ -158,7 +155,6 @@ func (q *request) httpRequest(t *testing.T, body *countedBody) *http.Request {
 	return r.WithContext(t.Context())
 }
 
-// padded appends spaces to a body, up to a length near or above the limit.
 func padded(body []byte, padding uint8) []byte {
 	size := len(body)
 	switch padding {
@@ -172,7 +168,7 @@ func padded(body []byte, padding uint8) []byte {
 	return append(bytes.Clone(body), bytes.Repeat([]byte{' '}, max(0, size-len(body)))...)
 }
 
-// sign returns the headers of a signature that is valid except for the fault that signed selects.
+// One fault, selected by signed, may make the signature invalid.
 func (q *request) sign(t *testing.T) (id, timestamp, signature string) {
 	key, body, at := secret, q.body, time.Now().Add(-time.Duration(q.age)*time.Second)
 	id = "msg_1"
@@ -206,8 +202,6 @@ func (q *request) hasLoopbackHost() bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkResponse checks that the response is short JSON, reveals no secret, and has Retry-After
-// exactly when it asks for a retry.
 func checkResponse(t *testing.T, w *httptest.ResponseRecorder) {
 	said := w.Body.String()
 	if w.Body.Len() > 0 && (!json.Valid(w.Body.Bytes()) || w.Header().Get("Content-Type") != "application/json") || w.Body.Len() > 4096 {
@@ -235,7 +229,6 @@ func (c *countedBody) Read(p []byte) (int, error) {
 
 func (*countedBody) Close() error { return nil }
 
-// Reactions of the sink to a delivery.
 const (
 	acks = iota
 	nacks
@@ -243,7 +236,6 @@ const (
 	isClosed
 )
 
-// fixedSink is a sink whose reaction is fixed by outcome.
 type fixedSink struct {
 	outcome uint8
 	calls   int
@@ -279,7 +271,6 @@ func (l *logRecorder) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// check checks that every attribute is short and has no control characters.
 func (l *logRecorder) check(t *testing.T) {
 	for _, s := range l.attrs {
 		if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) || len(s) > 2048 {

@@ -8,8 +8,7 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// A web page can point its own host name to this machine; a post to that name is not
-// cross-origin. Without a token the Host header must name this machine.
+// A web page can point its own host name to this machine; a post to that name is not cross-origin.
 func TestForeignHostNamesAreRejected(t *testing.T) {
 	for _, c := range []struct {
 		token, host string

@@ -29,7 +29,6 @@ func statusOf(t *testing.T, conn net.Conn) int {
 	return res.StatusCode
 }
 
-// With a limit of two, a third connection closes the first, and the log reports it.
 func TestConnectionLimit(t *testing.T) {
 	var log bytes.Buffer
 	e := serve(t, webhooksource.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, ackAll{}, longReadTimeout,
@@ -47,7 +46,6 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// A body beyond the limit is answered with 429 before it is read to its end.
 func TestBodyBytesLimit(t *testing.T) {
 	e := serve(t, webhooksource.Config{Token: "x"}, ackAll{}, longReadTimeout, func(s *webhooksource.Source) { s.SetLimits(9, 100) })
 	for range 3 { // a rejected body must release its bytes
@@ -62,7 +60,6 @@ func TestBodyBytesLimit(t *testing.T) {
 	}
 }
 
-// A wrong token is rejected before the body has arrived, and the connection is closed.
 func TestWrongTokenIsRejectedBeforeTheBody(t *testing.T) {
 	e := serve(t, webhooksource.Config{Token: "x"}, ackAll{}, longReadTimeout)
 	conn := dial(t, e)
@@ -75,7 +72,6 @@ func TestWrongTokenIsRejectedBeforeTheBody(t *testing.T) {
 	}
 }
 
-// If the outcome takes too long, the post is answered, and the sink keeps the delivery.
 func TestPostTimesOut(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	var log bytes.Buffer

@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// isLoopback reports whether host is a loopback address or "localhost". It does not resolve other
-// names, because their addresses may change.
+// isLoopback does not resolve other names, because their addresses may change.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -25,7 +24,7 @@ func isLoopback(host string) bool {
 func namesLoopback(host string) bool {
 	if name, port, err := net.SplitHostPort(host); err == nil {
 		if strings.Trim(port, "0123456789") != "" {
-			return false // invalid
+			return false
 		}
 		host = name
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// MinIO authenticates if its auth_token is the same text as Token, with one word or two. MinIO
-// posts an unacknowledged notification again.
+// MinIO authenticates if its auth_token is the same text as Token, with one word or two.
 func TestMinIO(t *testing.T) {
 	for _, token := range []string{"t0ken", "Bearer t0ken"} {
 		t.Run(token, func(t *testing.T) {

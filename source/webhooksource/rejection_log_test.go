@@ -15,8 +15,6 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-// Each reason for a rejection is logged, even directly after other reasons, with enough details
-// to find the notification.
 func TestEachRejectionIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	e := serve(t, webhooksource.Config{Logger: slog.New(slog.NewJSONHandler(&log, nil))}, ackAll{})

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Values of Retry-After: a full sink has room again soon, a restart takes longer.
+// A full sink has room again soon; a restart takes longer.
 const (
 	retryWhenFull   = time.Second
 	retryWhenClosed = 5 * time.Second
@@ -17,14 +17,14 @@ const (
 
 type response struct {
 	status     int
-	retryAfter time.Duration // sent as Retry-After if positive
-	body       any           // encoded as JSON
-	closeConn  bool          // stop reading the request body, and close the connection
+	retryAfter time.Duration
+	body       any
+	closeConn  bool // without reading the rest of the body
 }
 
 type okBody struct {
 	source.Verdicts
-	Ignored int `json:"ignored"` // records that do not change an object's content
+	Ignored int `json:"ignored"` // do not change an object's content
 }
 
 type errorBody struct {
@@ -39,7 +39,7 @@ func errorResponse(status int, reason string) response {
 	return response{status: status, body: errorBody{reason}}
 }
 
-// retryResponse asks the sender to post again after d, at least one second.
+// The delay is at least one second.
 func retryResponse(status int, reason string, d time.Duration) response {
 	return response{status: status, retryAfter: max(d, time.Second), body: errorBody{reason}}
 }
@@ -53,8 +53,7 @@ func (e *endpoint) respond(w http.ResponseWriter, a response) {
 	}
 	control := http.NewResponseController(w)
 	if a.closeConn {
-		// Without this the server waits for the rest of the body, both before and after its
-		// response.
+		// The server would wait for the rest of the body, both before and after its response.
 		h.Set("Connection", "close")
 		_ = control.SetReadDeadline(time.Now())
 	}
@@ -69,8 +68,7 @@ func (e *endpoint) respond(w http.ResponseWriter, a response) {
 		http.Error(w, "cannot encode the response", http.StatusInternalServerError)
 		return
 	}
-	// A response that does not arrive makes the sender post again, which is harmless and not
-	// worth a log line.
+	// Without the response the sender posts again, which is harmless.
 	_ = control.SetWriteDeadline(time.Now().Add(e.limits.write))
 	w.WriteHeader(a.status)
 	_, _ = w.Write(append(body, '\n'))

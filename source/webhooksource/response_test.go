@@ -137,7 +137,6 @@ func manyRecords(n int) string {
 	return `{"Records":[` + strings.Repeat(record+",", n-1) + record + `]}`
 }
 
-// The size limit also applies to a body without Content-Length.
 func TestBodyLimitWithoutLength(t *testing.T) {
 	e := serve(t, webhooksource.Config{}, ackAll{})
 	body := struct{ io.Reader }{strings.NewReader(strings.Repeat(" ", event.MaxPayload+1))}
@@ -162,7 +161,6 @@ func TestCompressedIsRejected(t *testing.T) {
 	}
 }
 
-// A web page in a browser on this machine can reach the port, but must not post notifications.
 func TestCrossOriginRequestsAreRejected(t *testing.T) {
 	e := serve(t, webhooksource.Config{}, ackAll{})
 	if r := post(t, e.url, payload, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"); r.status != http.StatusForbidden {
@@ -170,8 +168,6 @@ func TestCrossOriginRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// Captured notifications of real servers: a new event reaches the sink with the decoded key, and
-// an irrelevant record is acknowledged without the sink.
 func TestCaptures(t *testing.T) {
 	tests := []struct {
 		file    string

@@ -11,12 +11,11 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// maxHeaderBytes bounds the header of a request. Senders need a tenth of it.
+// maxHeaderBytes is ten times what senders need.
 const maxHeaderBytes = 16 << 10
 
-// Run listens and serves until ctx ends. Then it stops accepting connections and waits up to the
-// shutdown timeout for the outcomes of accepted posts. Senders must post again if they get no
-// response. Run may be called once.
+// Run listens and serves until ctx ends. Then it waits up to the shutdown timeout for the outcomes of
+// accepted posts. Senders must post again if they get no response. Run may be called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
 		return errors.New("webhook: Run was called twice: create a new source")
@@ -29,7 +28,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	close(s.ready)
 	s.cfg.Logger.Info("listening for notifications", "address", s.addr.String(), "path", s.cfg.Path)
 
-	// Requests outlive ctx. They end with a response or with the shutdown timeout.
+	// Requests outlive ctx, up to the shutdown timeout.
 	requests, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelRequests()
 	conns := newConnTracker(s.limits.maxConns, s.limits.maxBodyBytes, func(why string) {
@@ -66,8 +65,7 @@ func (s *Source) server(ctx, requests context.Context, conns *connTracker, sink 
 	}
 }
 
-// shutDown closes every connection. A connection with a request is closed after its response or
-// after the shutdown timeout.
+// A connection with a request is closed after its response or after the shutdown timeout.
 func (s *Source) shutDown(requests context.Context, cancelRequests func(), server *http.Server, conns *connTracker) {
 	conns.closeUnused()
 	shutdownTimeout, cancel := context.WithTimeout(requests, s.cfg.ShutdownTimeout)
@@ -77,5 +75,5 @@ func (s *Source) shutDown(requests context.Context, cancelRequests func(), serve
 	}
 	s.cfg.Logger.Warn("shutdown timeout reached: closing connections without a response; their senders must post again", "connections", conns.count())
 	cancelRequests()
-	_ = server.Close() // nothing to report for abandoned connections
+	_ = server.Close()
 }

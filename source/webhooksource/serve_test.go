@@ -18,7 +18,6 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// endpoint is a source that serves until the test ends.
 type endpoint struct {
 	*webhooksource.Source
 	url    string
@@ -26,7 +25,6 @@ type endpoint struct {
 	ended  <-chan error
 }
 
-// serve runs a source on a free port, with the path /in.
 func serve(t testing.TB, cfg webhooksource.Config, sink source.Sink, set ...func(*webhooksource.Source)) *endpoint {
 	t.Helper()
 	cfg.Listen, cfg.Path = "127.0.0.1:0", "/in"
@@ -64,7 +62,6 @@ func (r reply) json(t *testing.T) map[string]any {
 	return m
 }
 
-// send sends one request. headers are pairs of name and value.
 func send(t testing.TB, method, url string, body io.Reader, headers ...string) reply {
 	t.Helper()
 	r, err := tryRequest(t.Context(), method, url, body, headers...)
@@ -110,7 +107,6 @@ func posting(t *testing.T, url, payload string) <-chan reply {
 	return got
 }
 
-// ackAll is a sink that acknowledges every delivery at once, as new.
 type ackAll struct{}
 
 func (ackAll) Deliver(_ context.Context, d source.Delivery) error { return ackAll{}.TryDeliver(d) }
@@ -120,8 +116,7 @@ func (ackAll) TryDeliver(d source.Delivery) error {
 	return nil
 }
 
-// TestRules runs the conformance suite. Like a store with a queue, it posts each payload until it
-// is acknowledged.
+// Like a store with a queue, it posts each payload until it is acknowledged.
 func TestRules(t *testing.T) {
 	sourcetest.Test(t, func(t *testing.T, sink source.Sink, shutdownTimeout time.Duration, payloads []string) *sourcetest.Running {
 		e := serve(t, webhooksource.Config{ShutdownTimeout: shutdownTimeout}, sink)

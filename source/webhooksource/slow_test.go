@@ -17,7 +17,6 @@ import (
 
 func shortReadTimeout(s *webhooksource.Source) { s.SetReadTimeout(20 * time.Millisecond) }
 
-// sendAndStall opens a connection, sends text and waits until the server closes the connection.
 func sendAndStall(t *testing.T, e *endpoint, words string) {
 	t.Helper()
 	conn := dial(t, e)
@@ -66,7 +65,6 @@ func TestReadTimeoutExcludesTheSink(t *testing.T) {
 	}
 }
 
-// If the client disconnects, the sink keeps the notification, and shutdown does not wait for it.
 func TestClientDisconnects(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	e := serve(t, webhooksource.Config{ShutdownTimeout: time.Hour}, sink)
@@ -106,8 +104,7 @@ func TestIdleConnectionsDoNotDelayShutdown(t *testing.T) {
 	}
 }
 
-// If a client has already sent its next request, the server cannot detect that it disconnects.
-// The shutdown timeout still ends the wait.
+// The server cannot detect a disconnect of a client that has already sent its next request.
 func TestShutdownTimeoutEndsPipelinedRequests(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	e := serve(t, webhooksource.Config{ShutdownTimeout: 20 * time.Millisecond}, sink)

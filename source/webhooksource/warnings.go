@@ -9,8 +9,7 @@ import (
 	"github.com/pawlhq/pawl/internal/logthrottle"
 )
 
-// warnings has one throttled warning for each reason, so that frequent warnings do not suppress
-// others.
+// Frequent warnings of one reason must not suppress others.
 type warnings struct {
 	malformed, unknownDialect, cutOff, tooLarge, compressed       *logthrottle.Warning
 	crossOrigin, unauthorized, notAcknowledged, timedOut, evicted *logthrottle.Warning
@@ -25,8 +24,8 @@ func newWarnings(l *slog.Logger) *warnings {
 	}
 }
 
-// Write implements [io.Writer] for the error log of net/http, which calls it once per line. It
-// logs failed accepts separately, because net/http repeats them every second.
+// net/http calls Write once per line. Failed accepts are logged separately, because net/http repeats them
+// every second.
 func (ws *warnings) Write(line []byte) (int, error) {
 	msg, w := strings.TrimSpace(string(line)), ws.server
 	if strings.HasPrefix(msg, "http: Accept error") {
@@ -36,7 +35,6 @@ func (ws *warnings) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// excerpt returns the beginning of a payload as one line without control characters.
 func excerpt(payload []byte) string {
 	const maxLen = 200
 	cut := len(payload) > maxLen

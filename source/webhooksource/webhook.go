@@ -1,22 +1,19 @@
 // Package webhooksource receives notifications that stores post over HTTP.
 //
-// The response is 200 after the ledger has every event of the notification. Other responses ask
-// the sender to post again: 429 while the sink is full, 503 if the outcome is unknown after 30
-// seconds or the process shuts down. 400 means that the notification cannot be read. Stores react
-// differently:
+// The response is 200 after the ledger has every event of the notification. It is 429 while the sink is
+// full, 503 if the outcome is unknown after 30 seconds, and 400 if the notification cannot be read. Stores
+// react differently:
 //
-//   - MinIO retries every three seconds if the target has a queue_dir, and drops a rejected
-//     notification otherwise. Always set a queue_dir. A notification that cannot be read is then
-//     posted forever and blocks later ones; the log shows how it begins.
-//   - versitygw waits three seconds for a response, ignores it, and never retries. An audit
-//     finds the lost notifications.
+//   - MinIO retries every three seconds if the target has a queue_dir, and drops a rejected notification
+//     otherwise. Always set a queue_dir. A notification that cannot be read then blocks later ones; the
+//     log shows how it begins.
+//   - versitygw ignores the response and never retries. An audit finds the lost notifications.
 //
-// At most 1,000 connections are open at a time, or a quarter of the process's file descriptors,
-// and the bodies that are being read have at most 16 MiB in total. At the limit, the source
-// closes the oldest unauthenticated connection, or the one with the largest body.
+// At most 1,000 connections are open at a time, or a quarter of the process's file descriptors. Bodies that
+// are being read have at most 16 MiB in total.
 //
-// Connections use plain HTTP, which does not protect the token. Beyond one machine, put a TLS
-// proxy in front.
+// Connections use plain HTTP, which does not protect the token. Beyond one machine, put a TLS proxy in
+// front.
 package webhooksource
 
 import (
@@ -40,23 +37,22 @@ type Config struct {
 	// Listen is host:port; default 127.0.0.1:8081. Port 0 selects a free port, see [Source.Addr].
 	// A host other than loopback requires a Token or a Secret.
 	Listen string
-	// Path is the path of the endpoint; default /events.
+	// Path of the endpoint; default /events.
 	Path string
 	// Token is the expected Authorization header: a scheme and a word ("Bearer x"), compared
 	// exactly, or one word, which is accepted alone and after "Bearer ". MinIO sends the right
 	// header if its auth_token is the same text. versitygw sends "Basic …" if its webhook URL
 	// contains user:password@.
 	Token string
-	// Secret is a Standard Webhooks secret: whsec_ and at least 24 bytes in base64. Signatures
-	// older or newer than five minutes are rejected. If both Token and Secret are set, a sender
-	// needs one of them, because no store supports both. https://www.standardwebhooks.com
+	// Secret is a Standard Webhooks secret: whsec_ and at least 24 bytes in base64. Signatures older or
+	// newer than five minutes are rejected. If both Token and Secret are set, a sender needs one of them.
+	// https://www.standardwebhooks.com
 	Secret string
-	// Dialect is the dialect of the notifications; by default it is detected for each payload.
+	// Dialect of the notifications; by default it is detected in each payload.
 	Dialect event.Dialect
-	// TrustSequencer accepts the store's order; see [source.Delivery].
+	// TrustSequencer: see [source.Delivery].
 	TrustSequencer bool
-	// ShutdownTimeout is the maximum time that Run waits for the outcomes of accepted posts after its
-	// context has ended; default 10 s.
+	// ShutdownTimeout bounds Run's wait for outcomes after its context has ended; default 10 s.
 	ShutdownTimeout time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
@@ -66,7 +62,7 @@ type Config struct {
 type Source struct {
 	cfg  Config
 	auth authenticator
-	// exposed reports that other machines may reach the address.
+	// Other machines may reach the address.
 	exposed  bool
 	warnings *warnings
 	limits   limits
@@ -81,15 +77,14 @@ var (
 	_ source.Declarer = (*Source)(nil)
 )
 
-// limits bound the cost of slow or hostile clients.
 type limits struct {
-	readHeader   time.Duration // to read a request's header
+	readHeader   time.Duration
 	read         time.Duration // to read a whole request
-	write        time.Duration // to write a response
+	write        time.Duration
 	idle         time.Duration // between two requests
-	outcome      time.Duration // to wait for the outcome of a delivery
-	maxConns     int           // open connections
-	maxBodyBytes int64         // total bytes of the bodies that are being read
+	outcome      time.Duration // of a delivery
+	maxConns     int
+	maxBodyBytes int64 // of all bodies that are being read
 }
 
 // New checks cfg. It does not listen; [Source.Run] does.
@@ -137,8 +132,7 @@ func New(cfg Config) (*Source, error) {
 // before.
 func (s *Source) Ready() <-chan struct{} { return s.ready }
 
-// Addr returns the address that the source listens on, with the actual port if the configuration
-// has 0. It returns nil before [Source.Ready].
+// Addr returns the listener's address, or nil before [Source.Ready]. Its port is the actual one.
 func (s *Source) Addr() net.Addr {
 	select {
 	case <-s.ready:
