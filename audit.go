@@ -14,11 +14,9 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Audit compares the objects with the ledger once, and schedules attempts for objects
-// whose notifications were lost. [AuditOptions] has further options; if its SettleWindow
-// is 0, Audit uses the SettleWindow of the configuration. The report is valid even if
-// there is an error. Audit may be called during Run. If it is called at another time, the
-// next Run processes the losses that the audit found.
+// Audit compares the objects with the ledger once, and schedules attempts for objects whose notifications
+// were lost. If o.SettleWindow is 0, that of the configuration applies. The report is valid even if there
+// is an error. Outside of Run, the next Run processes the found losses.
 func (p *Pawl) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	if p.auditor == nil {
 		return AuditReport{}, fmt.Errorf("%w: an audit needs an object store", ErrConfig)
@@ -30,7 +28,7 @@ func (p *Pawl) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	return p.auditor.Run(ctx, o)
 }
 
-// Audits returns the reports of the last audits of the ledger, newest first.
+// Audits returns the reports of the ledger's last audits, newest first.
 func (p *Pawl) Audits(ctx context.Context) ([]AuditReport, error) {
 	if p.auditor == nil {
 		return nil, nil
@@ -38,10 +36,9 @@ func (p *Pawl) Audits(ctx context.Context) ([]AuditReport, error) {
 	return p.auditor.Reports(ctx)
 }
 
-// AuditIfDue runs the scheduled audit and the purge after it, if the last audit began
-// longer than Audit.Every ago and no other process is auditing. It continues an
-// interrupted audit. If Config.Deadline is set, AuditIfDue stops before the deadline and
-// returns nil, and the next call continues the audit.
+// AuditIfDue runs the scheduled audit and its purge, if the last audit began longer than Audit.Every ago
+// and no other process is auditing. It continues an interrupted audit. With a Deadline, it stops in time
+// and returns nil, and the next call continues.
 func (p *Pawl) AuditIfDue(ctx context.Context) error {
 	if p.auditor == nil {
 		return fmt.Errorf("%w: an audit needs an object store", ErrConfig)
@@ -71,11 +68,10 @@ func (p *Pawl) schedule() audit.Schedule {
 	}
 }
 
-// Purge deletes the rows of removed objects that settled longer ago than the configured
-// RowRetention, in the given pipelines or in all of them. With PurgeSettled it also
-// deletes settled rows of existing objects. It never deletes a row that is leased, failed,
-// dead or scheduled for verification. With dryRun it only counts the rows. If progress is
-// not nil, Purge calls it with the counts so far.
+// Purge deletes the rows of removed objects that settled longer than RowRetention ago, in the given
+// pipelines or in all. With PurgeSettled it also deletes settled rows of existing objects. It never deletes
+// a row that is leased, failed, dead or scheduled for verification. With dryRun it only counts. It calls
+// progress, which may be nil, with the counts so far.
 func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, progress func(Purged)) (all Purged, err error) {
 	policy := p.cfg.policy()
 	for i := range p.cfg.Pipelines {
@@ -97,7 +93,6 @@ func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, progr
 	return all, nil
 }
 
-// auditor returns the auditor of the pipelines, or nil without an object store.
 func (c *Config) auditor() (*audit.Auditor, error) {
 	if c.Objects == nil {
 		return nil, nil
@@ -135,8 +130,7 @@ func (p *Pipeline) inputOf(output string) (ledger.RowKey, bool) {
 	return k, ours && whole && p.Match.match(event.Object{Bucket: k.Bucket, Key: k.Key})
 }
 
-// validateAudit rejects settings with which an audit or a purge could mistake a late event
-// for a lost or a new one.
+// validateAudit rejects settings with which a late event could look like a lost or a new one.
 func (c *Config) validateAudit() (errs []error) {
 	if least := max(c.Audit.SettleWindow, c.Audit.MaxDelay); c.Audit.RowRetention <= least {
 		errs = append(errs, fmt.Errorf("audit.row_retention is %s: it must exceed audit.settle_window and audit.max_delay, here %s, because a late event must find the row of the removal",
@@ -157,8 +151,7 @@ func (c *Config) validateAudit() (errs []error) {
 	return errs
 }
 
-// validateSettle rejects a settle window that is too short for pipelines in event order,
-// where an audit could overtake an event.
+// In event order, an audit must not overtake an event.
 func (c *Config) validateSettle(settle time.Duration) error {
 	for i := range c.Pipelines {
 		if c.Pipelines[i].Order == EventOrder && settle <= c.Audit.MaxDelay {

@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// messenger delivers events at their times, and observes raises.
 type messenger struct {
 	mu     sync.Mutex
 	due    map[time.Time][]event.Event
@@ -61,9 +60,7 @@ func (m *messenger) Observe(r engine.Notice) {
 	}
 }
 
-// TestAuditBesideTraffic changes objects for an hour while audits run one after the other.
-// Notifications arrive late, twice or never. The audits raise each lost change once and no
-// other, and each version has its effect once.
+// Notifications arrive late, twice or never. The audits raise each lost change once and no other.
 func TestAuditBesideTraffic(t *testing.T) {
 	inTime(t, func(s *site) {
 		t := s.t
@@ -136,7 +133,6 @@ func TestAuditBesideTraffic(t *testing.T) {
 	})
 }
 
-// TestAuditSchedule checks that Run runs scheduled audits, and shuts down.
 func TestAuditSchedule(t *testing.T) {
 	inTime(t, func(s *site) {
 		t := s.t

@@ -16,10 +16,9 @@ import (
 	pawlsqlite "github.com/pawlhq/pawl/store/sqlite"
 )
 
-// A handler whose effect is a row in the ledger's own SQLite file completes its task in
-// the same transaction, so both are committed or neither. It does all other work before,
-// because the transaction holds the only write lock. The handler returns an error after
-// its commit. The row shows that the commit landed, so there is no second attempt.
+// A handler whose effect is a row in the ledger's own SQLite file completes its task in the same
+// transaction. It does all other work before, because the transaction holds the only write lock. An error
+// after the commit causes no second attempt.
 func Example_complete() {
 	ctx, dir := context.Background(), mustTempDir()
 	defer os.RemoveAll(dir)

@@ -14,8 +14,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// message is a source of one message. Its Run returns when the message is answered, at the
-// latest at shutdown.
+// message is a source of one message.
 type message struct {
 	payload string
 	outcome source.Outcome

@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// invocation has the limits that divide the time until Config.Deadline.
+// invocation divides the time until Config.Deadline.
 type invocation struct {
 	claimBy       time.Time     // no handler starts later; zero: no deadline
-	ledgerTimeout time.Duration // how long Run waits for the ledger after it has cancelled handlers
-	failAfter     time.Duration // a handler that is cancelled after this time uses up an attempt
+	ledgerTimeout time.Duration // for the ledger, after handlers were cancelled
+	failAfter     time.Duration // a handler cancelled later uses up an attempt
 }
 
 const (
-	// minInvocation is the minimum time from New to the deadline. It leaves 3.7 s for
-	// handlers. Lambda's default timeout of 3 s is too short.
+	// At least 3.7 s must be left for handlers. Lambda's default timeout of 3 s is too short.
 	minInvocation = 5 * time.Second
-	// storeReserve is the time before the deadline in which Pawl stores results and answers
-	// deliveries. Pawl reserves at most a quarter of the time until the deadline.
+	// Pawl stores results and answers deliveries in this time before the deadline, or in a quarter of the
+	// total.
 	storeReserve = 2 * time.Second
 )
 
-// divideTime divides the time from now to the deadline, and sets ShutdownTimeout.
+// divideTime also sets ShutdownTimeout.
 func (c *Config) divideTime(now time.Time) invocation {
 	if c.Deadline.IsZero() {
 		return invocation{ledgerTimeout: 10 * time.Second}
@@ -32,7 +31,6 @@ func (c *Config) divideTime(now time.Time) invocation {
 	return invocation{claimBy: c.Deadline.Add(-total / 4), ledgerTimeout: min(storeReserve, total/4) - 500*time.Millisecond, failAfter: total / 2}
 }
 
-// untilDeadline returns a context that ends when Run must stop claiming.
 func (p *Pawl) untilDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if p.claimBy.IsZero() {
 		return ctx, func() {}
@@ -40,12 +38,10 @@ func (p *Pawl) untilDeadline(ctx context.Context) (context.Context, context.Canc
 	return context.WithDeadline(ctx, p.claimBy)
 }
 
-// Sweep processes the objects that are due without a notification: retries, verifications,
-// expired leases, and losses that an audit found. It returns true after it has processed
-// every due row, and false if ctx or the time before Config.Deadline ends first. Call
-// Sweep on a Pawl without sources, instead of Run, for example every minute. If read is
-// not nil, Sweep calls it, from any goroutine, after each successful query for due rows of
-// a pipeline.
+// Sweep processes the objects that are due without a notification: retries, verifications, expired leases,
+// and losses that an audit found. It returns true after it has processed every due row. Call it instead of
+// Run, on a Pawl without sources. If read is not nil, Sweep calls it, from any goroutine, after each
+// successful query for due rows of a pipeline.
 func (p *Pawl) Sweep(ctx context.Context, read func(pipeline string)) (complete bool, err error) {
 	if p.cfg.NoSweep {
 		return false, fmt.Errorf("%w: Sweep needs a Pawl without NoSweep", ErrConfig)

@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// invoked configures a Pawl for an invocation of the given duration.
 func invoked(store *memory.Store, d time.Duration) func(*pawl.Config) {
 	return func(c *pawl.Config) {
 		c.Ledger, c.Deadline = durable{store}, time.Now().Add(d)
@@ -35,8 +34,7 @@ func (s *site) row(store *memory.Store, key string) ledger.Row {
 	return rows[0]
 }
 
-// A slow handler is cancelled two seconds before the deadline. It uses up an attempt,
-// because it had half of the time.
+// The handler uses up an attempt, because it had half of the time.
 func TestDeadlineCancelsHandlers(t *testing.T) {
 	for name, c := range map[string]struct {
 		begins   time.Duration
@@ -71,7 +69,6 @@ func TestDeadlineCancelsHandlers(t *testing.T) {
 	}
 }
 
-// later is a source that starts after a delay.
 type later struct {
 	after time.Duration
 	*list
@@ -99,7 +96,6 @@ func TestNoHandlerStartsInTheLastQuarter(t *testing.T) {
 	})
 }
 
-// A sweep processes events that were acknowledged when the ledger had them.
 func TestSweepProcessesDueRows(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()
@@ -124,7 +120,6 @@ func TestSweepProcessesDueRows(t *testing.T) {
 	})
 }
 
-// A sweep is incomplete if the ledger cannot be read.
 func TestSweepIsIncompleteWithoutAnswer(t *testing.T) {
 	inTime(t, func(s *site) {
 		p := s.pawl(upper, toUp, func(c *pawl.Config) {
@@ -136,7 +131,6 @@ func TestSweepIsIncompleteWithoutAnswer(t *testing.T) {
 	})
 }
 
-// noDue is a store whose due records cannot be read.
 type noDue struct{ store.Store }
 
 func (noDue) Due(context.Context, store.DueRange) ([]store.Record, error) {
@@ -164,7 +158,6 @@ func TestDeadlineTooNear(t *testing.T) {
 	})
 }
 
-// slowLists is a bucket whose listings take a fifth of a second for each object.
 type slowLists struct{ bucket.Store }
 
 func (s slowLists) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
@@ -183,8 +176,6 @@ func (s slowLists) List(ctx context.Context, name, prefix, after string) iter.Se
 	}
 }
 
-// If the deadline interrupts an audit, there is no error, and the next call continues the
-// audit.
 func TestAuditContinuesAcrossInvocations(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()
@@ -244,7 +235,6 @@ func TestAuditIfDue(t *testing.T) {
 	})
 }
 
-// A quarantined object that hangs delays the others of a sweep by one TTL.
 func TestQuarantineEndsWithinAnInvocation(t *testing.T) {
 	inTime(t, func(s *site) {
 		store, policy := memory.New(), ledger.DefaultPolicy()

@@ -10,11 +10,9 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// Memory passes what one Pawl has learned to the next one in the same process: the
-// receivers that are down, the permissions that are missing, and the pipelines that have a
-// pipeline record. A program that creates a Pawl for each batch of messages gives all of
-// them the same Memory, Ledger and Objects. The zero Memory is empty. It is safe for
-// concurrent use.
+// Memory passes what one Pawl has learned to the next one in the same process, for example which receivers
+// are down. A program that creates a Pawl for each batch of messages gives all of them the same Memory,
+// Ledger and Objects. The zero Memory is empty. It is safe for concurrent use.
 type Memory struct {
 	mu      sync.Mutex
 	rows    *ledger.Rows
@@ -22,7 +20,7 @@ type Memory struct {
 	outages engine.Outages
 }
 
-// load returns the initial state of a new Pawl. m may be nil.
+// The receiver may be nil.
 func (m *Memory) load(c *Config) (*ledger.Rows, bucket.Store, engine.Outages) {
 	if m == nil {
 		return ledger.NewRows(c.Ledger), c.Objects, nil
@@ -35,7 +33,7 @@ func (m *Memory) load(c *Config) (*ledger.Rows, bucket.Store, engine.Outages) {
 	return m.rows, m.objects, maps.Clone(m.outages)
 }
 
-// save stores the state of receivers. m may be nil.
+// The receiver may be nil.
 func (m *Memory) save(outages engine.Outages) {
 	if m == nil {
 		return

@@ -30,21 +30,18 @@ import (
 // Source delivers notifications.
 type Source = source.Source
 
-// Limited is a [Handler] with its own limit of concurrent calls, for example because it
-// needs much memory. A pipeline's Concurrency overrides it.
+// Limited is a [Handler] with its own limit of concurrent calls. A pipeline's Concurrency overrides it.
 type Limited interface {
 	Handler
 	Concurrency() int
 }
 
-// Replacer is a [Handler] that stores the content of each object in one target, for
-// example a database table, and replaces what it stored there before. It finds the old
-// content by the object's name.
+// Replacer is a [Handler] that stores the content of each object in one target, for example a database
+// table. It replaces what it stored there before under the object's name.
 type Replacer interface {
 	Handler
-	// Target returns a description of the target for errors. Pipelines that can match the
-	// same object must have different targets, and a pipeline with a target must not set
-	// EachVersion.
+	// Target describes the target for errors. Pipelines that can match the same object must have different
+	// targets, and a pipeline with a target must not set EachVersion.
 	Target() string
 }
 
@@ -54,71 +51,64 @@ var (
 	ErrShutdown  = worker.ErrShutdown
 )
 
-// Permanent marks an error that every attempt at the same content would return. The object becomes
-// dead at once, and stays dead until it changes or an operator redrives it.
+// Permanent marks an error that every attempt at the same content would return. The object is dead until it
+// changes or an operator redrives it.
 func Permanent(err error) error { return worker.Permanent(err) }
 
 // RetryAfter marks an error that must not be retried before d has passed.
 func RetryAfter(err error, d time.Duration) error { return worker.RetryAfter(err, d) }
 
-// Outage marks an error that does not depend on the object, for example if a service that all
-// objects need is down. Pawl retries the object with back-off until it succeeds, and does not count
-// the attempts.
+// Outage marks an error that does not depend on the object. Pawl retries with back-off until success, and
+// does not count the attempts.
 func Outage(err error) error { return worker.Outage(err) }
 
-// OutageIfShared marks an error, for example a refused connection, that may be an outage of the
-// receiver. It is an outage when the given number of objects have failed with the same cause and no
-// object has succeeded in between. The attempts that failed before that count. During the outage,
-// the pipeline backs off, one object at a time probes the receiver, and attempts do not count until
-// Retry.Outage has passed.
+// OutageIfShared marks an error that may be an outage of the receiver, for example a refused connection. It
+// is an outage when the given number of objects have failed with the same cause, without a success in
+// between. The attempts that failed before that count. During the outage, one object at a time probes the
+// receiver, and attempts do not count until Retry.Outage has passed.
 func OutageIfShared(err error, cause string, objects int) error {
 	return worker.OutageIfShared(err, cause, objects)
 }
 
-// Config configures a Pawl. Ledger and Pipelines are required; other fields have defaults.
+// Config configures a Pawl. Ledger and Pipelines are required.
 type Config struct {
 	Ledger    store.Store
-	Objects   bucket.Store // required unless every pipeline is in event order and has no output
+	Objects   bucket.Store // required unless every pipeline is in event order without output
 	Sources   []Source
 	Pipelines []Pipeline
 
 	Lease Lease
 	Retry Retry
-	// Concurrency is the number of concurrent handlers of all pipelines without their own
-	// Concurrency; default 16. Half of these slots are guaranteed to the pipelines in equal parts,
-	// and each pipeline has at least one. Any pipeline may use the other slots.
+	// Concurrency is the number of concurrent handlers of all pipelines without their own Concurrency;
+	// default 16. Half of these slots are guaranteed to the pipelines in equal parts, at least one to each.
 	Concurrency      int
-	MaxBacklogEvents int           // maximum number of unfinished events; default 1000
-	MaxBytes         int64         // total size of the objects in progress; default 1 GiB
-	SweepInterval    time.Duration // interval of the query for due rows; default 1 s
-	ShutdownTimeout  time.Duration // time for running handlers to finish at shutdown; default 20 s
+	MaxBacklogEvents int           // unfinished events; default 1000
+	MaxBytes         int64         // of the objects in progress; default 1 GiB
+	SweepInterval    time.Duration // of the query for due rows; default 1 s
+	ShutdownTimeout  time.Duration // for running handlers to finish; default 20 s
 	Logger           *slog.Logger  // default slog.Default()
-	// NoSweep disables the query for due rows, for a program that processes one batch of
-	// messages. It requires AckSettled, because only a redelivered message then starts the
-	// next attempt. Some due rows have no message: verifications, and rows that an
-	// operator redrove. Therefore another Pawl with the same ledger must sweep now and
-	// then.
+	// NoSweep disables the query for due rows, for a program that processes one batch of messages. It
+	// requires AckSettled, because only a redelivered message then starts the next attempt. Another Pawl
+	// with the same ledger must sweep now and then: verifications and redriven rows have no message.
 	NoSweep bool
-	// SweptElsewhere declares that another Pawl with the same ledger sweeps at least every
-	// few minutes. It permits NoSweep with AckStored. See [Pawl.Sweep].
+	// SweptElsewhere declares that another Pawl with the same ledger sweeps at least every few minutes. It
+	// permits NoSweep with AckStored. See [Pawl.Sweep].
 	SweptElsewhere bool
-	// Deadline is the time at which the process is frozen or killed, for example the
-	// deadline of an AWS Lambda invocation. It must be at least 5 s away. Leases end at
-	// the Deadline and are never renewed. Run starts no handler in the last quarter of the
-	// time from New to the Deadline. It cancels running handlers 2 s before the Deadline,
-	// or 1.25 s if only 5 s are left, and returns. A cancelled handler uses up an attempt
-	// if it has had half of the time. ShutdownTimeout is ignored. Zero: no deadline.
+	// Deadline is the time at which the process is frozen or killed, for example that of an AWS Lambda
+	// invocation. It must be at least 5 s away. Leases end at the Deadline and are never renewed. Run
+	// starts no handler in the last quarter of the time from New to the Deadline. It cancels running
+	// handlers 2 s before the Deadline, or 1.25 s if only 5 s are left. A cancelled handler uses up an
+	// attempt if it has had half of the time. ShutdownTimeout is ignored. Zero: no deadline.
 	Deadline time.Time
-	// Memory passes knowledge to the next Pawl of the process; optional.
+	// Memory, if set, passes knowledge to the next Pawl of the process.
 	Memory *Memory
-	// Check, if set, is called after the sources have started and every source with a Ready method is
-	// ready, and before any object is processed. If Check fails, Run returns its error. The sources
-	// start first, because some stores start only after a webhook answers.
+	// Check, if set, is called after every source with a Ready method is ready, and before any object is
+	// processed. If Check fails, Run returns its error. The sources start first, because some stores start
+	// only after a webhook answers.
 	Check func(ctx context.Context) error
-	// Ack determines when a message is acknowledged; default [AckStored]. With a volatile
-	// ledger it is always [AckSettled].
+	// Ack defaults to [AckStored]. With a volatile ledger it is always [AckSettled].
 	Ack Ack
-	// Observer receives notices of all activity; optional.
+	// Observer, if set, receives notices of all activity.
 	Observer Observer
 	// Audit schedules audits, which find lost notifications.
 	Audit Audit
@@ -126,22 +116,21 @@ type Config struct {
 
 // Audit configures audits and purges.
 type Audit struct {
-	// Every is the interval of audits during Run. Workers of one ledger run one audit at a
-	// time. 0: no scheduled audits; [Pawl.Audit] runs a single one.
+	// Every is the interval of audits during Run; 0 means none. Workers of one ledger run one audit at a
+	// time.
 	Every time.Duration
-	// SettleWindow is the time for which an audit ignores a change, because its
-	// notification may still arrive; default 12 h. With a pipeline in event order it must
-	// exceed MaxDelay, and its default is MaxDelay plus 1 h.
+	// SettleWindow is how long an audit ignores a change, because its notification may still arrive;
+	// default 12 h. With a pipeline in event order it must exceed MaxDelay, and its default is MaxDelay
+	// plus 1 h.
 	SettleWindow time.Duration
 	// RowRetention is the retention time for rows of removed objects; default 30 days. It must exceed
-	// SettleWindow and MaxDelay, because a late event looks like a new one after its row is purged.
+	// SettleWindow and MaxDelay, because a late event of a purged row looks new.
 	RowRetention time.Duration
 	// MaxDelay is the maximum delay of a notification; default 24 h.
 	MaxDelay time.Duration
-	// PurgeSettled also purges rows of existing objects, RowRetention after they settled, to keep the
-	// ledger small. Audits then ignore existing objects that have no row and are older than the
-	// purge, so they do not find later losses of events about these objects. The ledger must have
-	// registers.
+	// PurgeSettled also purges rows of existing objects, RowRetention after they settled. Audits then
+	// ignore existing objects that have no row and are older than the purge, so they miss later losses
+	// about these objects. The ledger must have registers.
 	PurgeSettled bool
 }
 
@@ -160,12 +149,11 @@ type Ack uint8
 
 // Acknowledgement modes.
 const (
-	// AckStored acknowledges a message when its events are in the ledger. A sweep
-	// processes them even after a crash.
+	// AckStored acknowledges a message when its events are in the ledger. A sweep processes them even after
+	// a crash.
 	AckStored Ack = iota
-	// AckSettled acknowledges a message when every object in it is settled or dead, or its
-	// event is stale. If an object backs off, or another worker holds it, the message is
-	// returned with the delay after which a redelivery is useful.
+	// AckSettled acknowledges a message when every object in it is settled or dead, or its event is stale.
+	// Other messages are returned with the delay after which a redelivery is useful.
 	AckSettled
 )
 
@@ -175,20 +163,20 @@ type Observer = worker.Observer
 // Notice reports one event; package engine lists the kinds.
 type Notice = engine.Notice
 
-// Lease configures leases, the permitted clock difference, and the time for late writes.
+// Lease configures leases and the permitted clock difference.
 type Lease struct {
-	TTL             time.Duration // time without a renewal until a lease expires; default 30 s, at least 1 s
-	Skew            time.Duration // maximum clock difference between machines; default 5 s
+	TTL             time.Duration // without a renewal; default 30 s, at least 1 s
+	Skew            time.Duration // clock difference between machines; default 5 s
 	LateWriteWindow time.Duration // how late a write may land after its attempt; default 15 min
 }
 
 // Retry configures retries of failed attempts.
 type Retry struct {
-	Attempts int           // attempts until an object is dead, not counting failures in an outage; default 8
-	Base     time.Duration // first back-off, which doubles each time; default 1 s
-	Max      time.Duration // maximum back-off; default 5 min
-	// Outage is the time from the start of a receiver's outage during which attempts are
-	// not counted; default 24 h. After that, failures count again until an object succeeds.
+	Attempts int           // until an object is dead, without those in an outage; default 8
+	Base     time.Duration // first back-off; it doubles each time; default 1 s
+	Max      time.Duration // longest back-off; default 5 min
+	// Outage is how long attempts are not counted in a receiver's outage; default 24 h. After that,
+	// failures count again until an object succeeds.
 	Outage time.Duration
 }
 
@@ -197,23 +185,22 @@ type Pipeline struct {
 	Name    string // required: a-z, 0-9, '-', '_', '.'; at most 64 bytes
 	Match   Match
 	Handler Handler // required
-	// To is the location of outputs. Nil: the pipeline has no output, and the handler also
-	// gets removals.
+	// To is the location of outputs. If it is nil, the pipeline has no output, and the handler also gets
+	// removals.
 	To *Output
-	// Order determines whether the object in the store or the event decides; default [StoreOrder].
+	// Order defaults to [StoreOrder].
 	Order Order
-	// EachVersion makes Pawl process each version of an object once, separately and in any order.
+	// EachVersion makes Pawl process each version of an object once, in any order.
 	EachVersion bool
-	// Transactional declares that the handler commits its effect and its task's completion
-	// in one transaction of the ledger's database, with ledger.Complete. The effect then
-	// happens exactly once. Such a pipeline has no output.
+	// Transactional declares that the handler commits its effect and its task's completion in one
+	// transaction of the ledger's database, with ledger.Complete. The effect then happens exactly once.
+	// Such a pipeline has no output.
 	Transactional bool
-	// Concurrency is the number of concurrent handlers in slots that only this pipeline uses. If it
-	// is 0, the pipeline uses the limit of a [Limited] handler. If the handler has no limit, the
-	// pipeline uses the common slots of Config.Concurrency.
+	// Concurrency is the number of concurrent handlers in slots of this pipeline alone. If it is 0, the
+	// limit of a [Limited] handler applies, or else the slots of Config.Concurrency.
 	Concurrency int
-	// EventuallyConsistent declares that the store may hide a new object for a while. Pawl
-	// then rechecks "not found" before it treats the object as removed.
+	// EventuallyConsistent declares that the store may hide a new object for a while. Pawl rechecks "not
+	// found" before it treats the object as removed.
 	EventuallyConsistent bool
 }
 
@@ -222,22 +209,21 @@ type Order = worker.Order
 
 // Orders.
 const (
-	// StoreOrder: an event only reports that something changed. Pawl reads the object in
-	// the store to learn its current version.
+	// StoreOrder: Pawl reads the object in the store to learn its current version.
 	StoreOrder = worker.StoreOrder
-	// EventOrder: only the event's trusted sequencer decides, and the object is not read.
+	// EventOrder: the event's trusted sequencer decides, and the object is not read.
 	EventOrder = worker.EventOrder
 )
 
-// Match selects objects. An empty Prefix or Suffix selects all.
+// Match selects objects. An empty Prefix or Suffix matches all.
 type Match struct {
 	Bucket string // required
 	Prefix string
-	Suffix []string // a key must end with one of them
+	Suffix []string // one of them
 }
 
-// Output determines the keys of outputs: Prefix, then the input's key without the matched
-// prefix, then Suffix. Different inputs have different outputs.
+// Output determines the keys of outputs: Prefix, then the input's key without the matched prefix, then
+// Suffix.
 type Output struct {
 	Bucket string
 	Prefix string

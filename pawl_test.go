@@ -40,7 +40,7 @@ func upper(ctx context.Context, t *pawl.Task) error {
 	return err
 }
 
-// site is a bucket "in" with documents, a bucket "out", and the store's events.
+// site is a bucket "in", a bucket "out", and the store's events.
 type site struct {
 	t       *testing.T
 	began   time.Time
@@ -48,7 +48,7 @@ type site struct {
 	changes int
 }
 
-// inTime runs a test in virtual time. It fails if a goroutine still runs at the end.
+// inTime runs a test in virtual time.
 func inTime(t *testing.T, f func(s *site)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,6 @@ func inTime(t *testing.T, f func(s *site)) {
 
 func (s *site) since() time.Duration { return time.Since(s.began) }
 
-// put writes an input, and returns its event.
 func (s *site) put(key, content string) event.Event {
 	s.t.Helper()
 	ref := event.Object{Bucket: "in", Key: key}
@@ -97,7 +96,6 @@ func (s *site) wantObject(ref event.Object, want string) {
 	}
 }
 
-// pawl returns a Pawl with one pipeline from bucket "in".
 func (s *site) pawl(h pawl.HandlerFunc, to *pawl.Output, with ...func(*pawl.Config)) *pawl.Pawl {
 	s.t.Helper()
 	cfg := pawl.Config{
@@ -120,7 +118,7 @@ func from(sources ...pawl.Source) func(*pawl.Config) {
 
 var toUp = &pawl.Output{Bucket: "out", Prefix: "up/"}
 
-// list is a source that delivers each event separately, and ends when all are answered.
+// list delivers each event separately, and ends when all are answered.
 type list struct {
 	events []event.Event
 
@@ -148,7 +146,6 @@ func (l *list) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// failing is a source that fails after a delay.
 type failing struct {
 	after time.Duration
 	err   error
@@ -163,7 +160,6 @@ func (f failing) Run(ctx context.Context, _ source.Sink) error {
 	}
 }
 
-// endless is a source that runs until its context ends, and records the cause.
 type endless struct{ cause error }
 
 func (e *endless) Run(ctx context.Context, _ source.Sink) error {
@@ -172,7 +168,6 @@ func (e *endless) Run(ctx context.Context, _ source.Sink) error {
 	return errors.New("interrupted") // ignored, because it was cancelled
 }
 
-// durable is a ledger that does not declare itself volatile.
 type durable struct{ store.Store }
 
 func (d durable) Traits() store.Traits {

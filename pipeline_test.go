@@ -110,7 +110,7 @@ func TestOutputKey(t *testing.T) {
 	}
 }
 
-// name draws short texts from few letters, so that they collide.
+// Few letters make the texts collide.
 func name(letters string) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		return string(rapid.SliceOfN(rapid.SampledFrom([]byte(letters)), 0, 5).Draw(t, "letters"))
@@ -130,7 +130,6 @@ func drawPipeline(t *rapid.T, label string) Pipeline {
 	}
 }
 
-// drawInput draws an object that the pipeline matches.
 func drawInput(t *rapid.T, p *Pipeline, label string) ledger.RowKey {
 	k := ledger.RowKey{Pipeline: p.Name, Bucket: p.Match.Bucket, Key: p.Match.Prefix + name("a@/.\xff").Draw(t, label)}
 	if p.EachVersion {
@@ -157,8 +156,6 @@ func TestDifferentInputsHaveDifferentOutputs(t *testing.T) {
 	})
 }
 
-// Pipelines that are accepted together never write the same output, and none processes its
-// own output, directly or through others.
 func TestAcceptedPipelinesNeverShareOutputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ps := []Pipeline{drawPipeline(t, "p"), drawPipeline(t, "q"), drawPipeline(t, "r")}
@@ -194,7 +191,6 @@ func TestAcceptedPipelinesNeverShareOutputs(t *testing.T) {
 	})
 }
 
-// Two matches overlap if and only if some object matches both.
 func TestMatchesOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) Match {

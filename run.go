@@ -20,13 +20,12 @@ import (
 // Pawl runs pipelines. Create one with [New].
 type Pawl struct {
 	cfg     Config
-	claimBy time.Time // with a Deadline: when Run stops claiming
+	claimBy time.Time // when Run stops claiming; zero without a Deadline
 	worker  *worker.Worker
 	auditor *audit.Auditor // nil: no object store
 }
 
-// New checks the configuration and returns a Pawl, which does nothing before Run. Its
-// error matches [ErrConfig].
+// New returns a Pawl, which does nothing before Run. Its error matches [ErrConfig].
 func New(cfg Config) (*Pawl, error) {
 	times := cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -48,15 +47,12 @@ func New(cfg Config) (*Pawl, error) {
 	})}, nil
 }
 
-// Run works until ctx ends, or until every source has ended and every object in the
-// messages is settled or dead. This or another worker may have settled them. Run does not
-// wait for other objects of the ledger. With NoSweep, it does not wait for returned
-// messages either. Without sources, it sweeps until ctx ends. When Run ends, it lets
-// running handlers finish within ShutdownTimeout, and releases the other attempts.
+// Run works until ctx ends, or until every source has ended and every object in the messages is settled or
+// dead. With NoSweep, it does not wait for returned messages. Without sources, it sweeps until ctx ends.
+// When Run ends, it lets running handlers finish within ShutdownTimeout, and releases the other attempts.
 //
-// Run returns the error of the first source that failed, of Config.Check, or of a ledger
-// that became unusable, or nil if there was none. It must be called only once. The caller
-// closes the ledger and the object store.
+// Run returns the error of the first source that failed, of Config.Check, or of a ledger that became
+// unusable. It must be called only once. The caller closes the ledger and the object store.
 func (p *Pawl) Run(ctx context.Context) error {
 	ctx, end := p.untilDeadline(ctx)
 	defer end()
@@ -81,14 +77,13 @@ func (p *Pawl) Run(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// work runs the worker after Config.Check. If the check fails, the worker only returns the
-// deliveries that it has received.
+// If Config.Check fails, the worker only returns the deliveries that it has received.
 func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
 	if p.cfg.Check == nil {
 		return p.worker.Run(ctx)
 	}
 	for _, s := range p.cfg.Sources {
-		if l, ok := s.(interface{ Ready() <-chan struct{} }); ok { // the source listens
+		if l, ok := s.(interface{ Ready() <-chan struct{} }); ok {
 			select {
 			case <-l.Ready():
 			case <-ctx.Done():
@@ -97,7 +92,7 @@ func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
 	}
 	err := p.cfg.Check(ctx)
 	if ctx.Err() != nil {
-		err = nil // the check was interrupted
+		err = nil // interrupted
 	}
 	if err != nil {
 		stop(err)
@@ -105,7 +100,6 @@ func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
 	return errors.Join(err, p.worker.Run(ctx))
 }
 
-// runSources runs all sources. If one fails, it stops the others.
 func (p *Pawl) runSources(ctx context.Context, stop context.CancelCauseFunc) error {
 	if len(p.cfg.Sources) == 0 {
 		<-ctx.Done()
@@ -132,8 +126,8 @@ type Stats struct {
 	Claimed, TakenOver                             int64 // attempts started
 	Completed, NothingToDo, Failed, Released, Lost int64 // attempts ended
 	Died                                           int64 // objects that became dead
-	// Unsettled is the number of objects in messages that are neither settled nor dead
-	// now. With NoSweep, objects of returned messages do not count.
+	// Unsettled is the number of objects in messages that are neither settled nor dead. With NoSweep,
+	// objects of returned messages do not count.
 	Unsettled int64
 }
 
@@ -213,8 +207,8 @@ func (m Match) match(o event.Object) bool {
 	return len(m.Suffix) == 0
 }
 
-// outputOf returns the location of an object's output. It copies the key after the prefix
-// unchanged, so that two inputs never share an output. A version ID contains no "@".
+// The key after the prefix is copied unchanged, so that two inputs never share an output. A version ID
+// contains no "@".
 func (p *Pipeline) outputOf(k ledger.RowKey) event.Object {
 	key := p.To.Prefix + strings.TrimPrefix(k.Key, p.Match.Prefix)
 	if p.EachVersion {

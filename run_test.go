@@ -40,7 +40,6 @@ func TestRunSettlesEverything(t *testing.T) {
 	})
 }
 
-// After the sources have ended, Run retries failed objects until they are settled or dead.
 func TestRunWaitsForRetries(t *testing.T) {
 	inTime(t, func(s *site) {
 		tries := 0
@@ -67,7 +66,6 @@ func TestRunWaitsForRetries(t *testing.T) {
 	})
 }
 
-// signalling is a source that signals when it runs.
 type signalling struct {
 	*list
 	begun chan struct{}
@@ -133,7 +131,6 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// The context may end after the sources have ended and before all objects are settled.
 func TestRunReleasesRunningAttempts(t *testing.T) {
 	inTime(t, func(s *site) {
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
@@ -157,7 +154,6 @@ func TestRunReleasesRunningAttempts(t *testing.T) {
 	})
 }
 
-// Without a source, Run sweeps, and takes over another worker's expired lease.
 func TestRunWithoutSourcesSweeps(t *testing.T) {
 	inTime(t, func(s *site) {
 		e := s.put("docs/a", "x")
@@ -183,8 +179,6 @@ func TestRunWithoutSourcesSweeps(t *testing.T) {
 	})
 }
 
-// A message is acknowledged when the ledger has its events. With a volatile ledger it is
-// acknowledged when its objects are settled.
 func TestAck(t *testing.T) {
 	const work = time.Minute
 	for name, c := range map[string]struct {
@@ -214,7 +208,6 @@ func TestAck(t *testing.T) {
 	}
 }
 
-// Without sweeps, Run immediately returns unsettled messages to their source, and then ends.
 func TestRunWithoutSweepsReturnsUnsettledMessages(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()
@@ -247,7 +240,6 @@ func TestRunWithoutSweepsReturnsUnsettledMessages(t *testing.T) {
 	})
 }
 
-// tally counts notices by kind.
 type tally map[engine.Kind]int
 
 func (c tally) Observe(r pawl.Notice) { c[r.Kind]++ }
@@ -266,7 +258,6 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// The options of a pipeline reach the worker.
 func TestEachVersionHasItsOwnOutput(t *testing.T) {
 	inTime(t, func(s *site) {
 		kept := event.Object{Bucket: "kept", Key: "a.txt"}

@@ -20,8 +20,7 @@ import (
 	pawlsqlite "github.com/pawlhq/pawl/store/sqlite"
 )
 
-// Rows of a newer Pawl with unknown values are due before 10,000 other rows. All others
-// settle, and the unreadable ones are reported.
+// Rows of a newer Pawl with unknown values are due before 10,000 other rows.
 func TestRowsOfNewerPawlVersion(t *testing.T) {
 	const rows, every = 10_000, 250
 	path := filepath.Join(t.TempDir(), "pawl.db")
@@ -83,8 +82,7 @@ func fillLedger(t *testing.T, l ledger.Store, rows int) {
 	}
 }
 
-// makeUnreadable gives every n-th row unknown values in each field with named values, as a newer
-// Pawl might, and makes these rows due before all others.
+// Every n-th row becomes unreadable, and due before all others.
 func makeUnreadable(t *testing.T, path string, every int) {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path)

@@ -81,7 +81,6 @@ func (c *Config) validatePipeline(p *Pipeline) error {
 	return c.validateEventOrder()
 }
 
-// validateEventOrder rejects sources without trusted sequencers.
 func (c *Config) validateEventOrder() error {
 	for _, s := range c.Sources {
 		d, ok := s.(source.Declarer)
@@ -126,8 +125,6 @@ func (c *Config) validateBounds() (errs []error) {
 	return errs
 }
 
-// validateSweep rejects settings that, without sweeps, leave rows unprocessed or
-// acknowledge messages too early.
 func (c *Config) validateSweep() (errs []error) {
 	switch {
 	case !c.NoSweep && c.SweepInterval < 10*time.Millisecond:
@@ -157,7 +154,6 @@ func sharedOutputs(ps []Pipeline) (errs []error) {
 	return errs
 }
 
-// target returns the target of a [Replacer], or "".
 func (p *Pipeline) target() string {
 	if r, ok := p.Handler.(Replacer); ok {
 		return r.Target()
@@ -165,7 +161,6 @@ func (p *Pipeline) target() string {
 	return ""
 }
 
-// sharedTargets rejects pipelines that could store the same object in the same target.
 func sharedTargets(ps []Pipeline) (errs []error) {
 	for i := range ps {
 		for j := range i {
@@ -179,8 +174,7 @@ func sharedTargets(ps []Pipeline) (errs []error) {
 	return errs
 }
 
-// overlaps reports whether m and o can match the same object. The key of such an object
-// begins with the longer prefix and ends with the longer suffix.
+// The key of an object in both begins with the longer prefix and ends with the longer suffix.
 func (m *Match) overlaps(o *Match) bool {
 	return m.Bucket == o.Bucket && nested(m.Prefix, o.Prefix) && (len(m.Suffix) == 0 || len(o.Suffix) == 0 ||
 		slices.ContainsFunc(m.Suffix, func(a string) bool {
@@ -190,13 +184,11 @@ func (m *Match) overlaps(o *Match) bool {
 
 func nested(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-// feeds reports whether an output of a could be an input of b. It ignores suffixes, so
-// that a cycle cannot depend on the names of objects.
+// feeds ignores suffixes, so that a cycle cannot depend on the names of objects.
 func feeds(a, b *Pipeline) bool {
 	return a.To != nil && a.To.Bucket == b.Match.Bucket && nested(a.To.Prefix, b.Match.Prefix)
 }
 
-// findCycle returns pipelines whose outputs form a cycle, or nil if there is no cycle.
 func findCycle(ps []Pipeline) []string {
 	for start := range ps {
 		if path := pathTo(ps, start, start, make([]bool, len(ps))); path != nil {

@@ -14,12 +14,10 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// silent is a source that delivers and declares nothing.
 type silent struct{}
 
 func (silent) Run(context.Context, source.Sink) error { return nil }
 
-// declared is a silent source with a declared dialect.
 type declared struct {
 	silent
 	dialect event.Dialect
@@ -28,7 +26,6 @@ type declared struct {
 
 func (d declared) Declares() (event.Dialect, bool) { return d.dialect, d.trust }
 
-// flow returns a pipeline from one prefix to another.
 func flow(name, from, to string) pawl.Pipeline {
 	p := pawl.Pipeline{Name: name, Handler: pawl.HandlerFunc(upper)}
 	p.Match.Bucket, p.Match.Prefix, _ = strings.Cut(from, "/")
@@ -52,7 +49,6 @@ func pipelines(ps ...pawl.Pipeline) func(*pawl.Config) {
 	return func(c *pawl.Config) { c.Pipelines = ps }
 }
 
-// byEvent sets the pipeline to event order, with the given sources.
 func byEvent(sources ...pawl.Source) func(*pawl.Config) {
 	return func(c *pawl.Config) {
 		c.Pipelines[0].Order = pawl.EventOrder
@@ -64,7 +60,6 @@ func first(change func(p *pawl.Pipeline)) func(*pawl.Config) {
 	return func(c *pawl.Config) { change(&c.Pipelines[0]) }
 }
 
-// replacer is a handler with a target.
 type replacer struct {
 	pawl.Handler
 	target string
@@ -72,7 +67,6 @@ type replacer struct {
 
 func (r replacer) Target() string { return r.target }
 
-// replacing returns a pipeline from a prefix to a target.
 func replacing(name, from, target string, suffixes ...string) pawl.Pipeline {
 	p := flow(name, from, "")
 	p.Handler, p.Match.Suffix = replacer{p.Handler, target}, suffixes
@@ -180,7 +174,6 @@ func TestInvalidConfig(t *testing.T) {
 	}
 }
 
-// The error lists all problems.
 func TestInvalidConfigListsEveryProblem(t *testing.T) {
 	_, err := pawl.New(pawl.Config{Pipelines: []pawl.Pipeline{{Name: "X"}, {Name: "up"}}, SweepInterval: 1})
 	for _, want := range []string{"a ledger is required", "pipeline X: invalid name", "pipeline up: handler is required", "sweep_interval"} {
