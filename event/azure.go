@@ -7,12 +7,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// azureEvent is an event of Azure Event Grid, in one of its two schemas.
+// azureEvent is an event of Azure Event Grid, in one of two schemas.
 //
 // https://learn.microsoft.com/azure/event-grid/event-schema-blob-storage
 type azureEvent struct {
 	Subject string `json:"subject"`
-	// Fields of Event Grid's own schema and of CloudEvents 1.0.
+	// Event Grid's own schema, then CloudEvents 1.0.
 	EventType string `json:"eventType"`
 	EventTime string `json:"eventTime"`
 	Type      string `json:"type"`
@@ -25,14 +25,12 @@ type azureEvent struct {
 	} `json:"data"`
 }
 
-// azureKinds maps the events that have an order. It lacks BlobRenamed, which has two keys and one
-// sequencer.
+// azureKinds lacks BlobRenamed, which has two keys and one sequencer.
 var azureKinds = map[string]Kind{
 	"Microsoft.Storage.BlobCreated": Created,
 	"Microsoft.Storage.BlobDeleted": Removed,
 }
 
-// parseAzure parses one event or an array of events.
 func (p *parser) parseAzure(payload []byte) error {
 	list := azureList{p: p}
 	if err := json.Unmarshal(payload, &list); err != nil {
@@ -85,10 +83,10 @@ func (l *azureList) add(e *azureEvent) error {
 	return p.addBlob(e, kind)
 }
 
-// addBlob adds the event of a blob. The container becomes the bucket. The storage account is not
-// part of the name, so one ledger must not serve two accounts that have containers of the same
-// name. The subject has the unencoded name of the blob. data.url is unencoded as well, and is not
-// a valid URL if the name contains a # (https://github.com/Azure/azure-sdk-for-net/issues/23634).
+// The container becomes the bucket, without the storage account: one ledger must not serve two accounts
+// that have containers of the same name. The subject has the unencoded name of the blob. data.url is
+// unencoded as well, and is not a valid URL if the name contains a #
+// (https://github.com/Azure/azure-sdk-for-net/issues/23634).
 func (p *parser) addBlob(e *azureEvent, kind Kind) error {
 	const prefix = "/blobServices/default/containers/"
 	path, ok := strings.CutPrefix(e.Subject, prefix)

@@ -24,8 +24,6 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// awsPayload repeats the sample's record without white space, each time with a different key and
-// sequencer.
 func awsPayload(b *testing.B, n int) []byte {
 	var doc struct{ Records []json.RawMessage }
 	if err := json.Unmarshal(readSample(b, "aws-created-put.json"), &doc); err != nil {

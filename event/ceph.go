@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// cephSequencer parses the sequencer of Ceph RGW: a hexadecimal dump of a utime_t in memory, two
-// 32-bit words of seconds and nanoseconds. Ceph runs on little-endian machines, so text order is
-// not time order. cephSequencer reverses the bytes of each word, and Raw returns the result.
+// cephSequencer parses a hexadecimal dump of a utime_t in memory: two 32-bit words of seconds and
+// nanoseconds. Ceph runs on little-endian machines, so it reverses the bytes of each word. Raw returns the
+// result.
 //
-// See populate_event in src/rgw/driver/rados/rgw_notify.cc. The same function writes the object's
-// name without encoding.
+// See populate_event in src/rgw/driver/rados/rgw_notify.cc.
 func cephSequencer(raw string) (Sequencer, error) {
 	if raw == "" {
 		return Sequencer{}, nil

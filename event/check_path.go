@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// CheckPath returns an error if some stores list the object under another key: if any part of the
-// key between slashes is empty, "." or "..". Amazon S3 has no folders and accepts such keys.
-// MinIO drops slashes at the beginning. versitygw cleans the path: an object that is written and
-// read under such a key is listed under another one.
+// CheckPath rejects a key that some stores list under another one: any part between slashes is empty, "."
+// or "..". MinIO drops slashes at the beginning, and versitygw cleans the path. Amazon S3 accepts such
+// keys.
 func (o Object) CheckPath() error {
 	for part := range strings.SplitSeq(o.Key, "/") {
 		if part == "" || part == "." || part == ".." {

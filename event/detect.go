@@ -16,7 +16,7 @@ const (
 	layoutR2
 	layoutGCS
 	layoutAzure
-	layoutListing // the output of list-objects-v2, which is not a notification
+	layoutListing // of list-objects-v2; not a notification
 )
 
 func (l layout) String() string {
@@ -26,7 +26,6 @@ func (l layout) String() string {
 	}[l]
 }
 
-// matches reports whether payloads of this layout can be of dialect d.
 func (l layout) matches(d Dialect) bool {
 	switch d {
 	case AWS, MinIO, VersityGW, Ceph:
@@ -43,7 +42,6 @@ func (l layout) matches(d Dialect) bool {
 	return false
 }
 
-// memberSet is a set of names of top-level members that distinguish the layouts.
 type memberSet uint16
 
 const (
@@ -78,7 +76,6 @@ var topLevelMembers = map[string]memberSet{
 	"Contents":    memberContents,
 }
 
-// layout returns the layout that the members identify, or layoutUnknown.
 func (n memberSet) layout() layout {
 	has := func(all memberSet) bool { return n&all == all }
 	switch {
@@ -102,8 +99,6 @@ func (n memberSet) layout() layout {
 	return layoutUnknown
 }
 
-// topObject reads the top level of a payload. It collects the names of members and parses
-// records.
 type topObject struct {
 	p       *parser
 	members memberSet

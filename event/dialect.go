@@ -8,10 +8,10 @@ import (
 // Dialect is a format of notifications.
 type Dialect string
 
-// The dialects. With [Detect], [Parse] detects the dialect of the payload.
+// With [Detect], [Parse] detects the dialect.
 const (
 	Detect      Dialect = ""
-	AWS         Dialect = "aws"         // S3 records through SQS, Lambda or SNS (with or without envelope)
+	AWS         Dialect = "aws"         // S3 through SQS, Lambda or SNS
 	EventBridge Dialect = "eventbridge" // S3 through Amazon EventBridge
 	MinIO       Dialect = "minio"
 	VersityGW   Dialect = "versitygw"
@@ -39,13 +39,11 @@ func ParseDialect(name string) (Dialect, error) {
 	return Detect, fmt.Errorf("unknown dialect %q: want auto, %s", name, strings.Join(names, ", "))
 }
 
-// TrustsSequencer reports whether the dialect's sequencer alone can decide that an event is
-// stale, without a HEAD request for the object.
+// TrustsSequencer reports whether the dialect's sequencer alone can decide that an event is stale.
 //
-// That requires that no two changes of one key share a sequencer, and that later changes have
-// larger ones. The clocks of MinIO's nodes are not synchronized, and several of its events may
-// share a sequencer. versitygw's counter restarts at one. Ceph's sequencer is a clock, and R2 has
-// none.
+// No two changes of one key may share a sequencer, and later changes must have larger ones. MinIO's nodes
+// have different clocks, and several events may share a sequencer. versitygw's counter restarts at one.
+// Ceph's sequencer is a clock, and R2 has none.
 func (d Dialect) TrustsSequencer() bool {
 	switch d {
 	case AWS, EventBridge, Azure, GCS:

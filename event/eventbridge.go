@@ -2,7 +2,7 @@ package event
 
 import "github.com/go-json-experiment/json"
 
-// bridgeEvent is an S3 event as delivered by Amazon EventBridge. Keys are not encoded.
+// The keys of a bridgeEvent are not encoded.
 //
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
 type bridgeEvent struct {
@@ -24,8 +24,7 @@ type bridgeEvent struct {
 	} `json:"detail"`
 }
 
-// bridgeKinds maps the events that have an order. An expiration by a lifecycle rule is an "Object
-// Deleted" with a different reason.
+// An expiration by a lifecycle rule is an "Object Deleted".
 var bridgeKinds = map[string]Kind{
 	"Object Created": Created,
 	"Object Deleted": Removed,
@@ -60,8 +59,7 @@ func (p *parser) parseEventBridge(payload []byte) error {
 	}, e.Time)
 }
 
-// name returns the name of the event. Like S3's other notifications, it distinguishes the removal
-// of one version from that of the object.
+// Like S3's other notifications, the name distinguishes the removal of one version from that of the object.
 func (e *bridgeEvent) name() string {
 	if e.Detail.DeletionType == "Permanently Deleted" {
 		return e.DetailType + ":Delete"

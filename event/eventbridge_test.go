@@ -7,7 +7,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// The removal of one version has another name than the removal of the object.
 func TestEventBridgeNamesPermanentDeletion(t *testing.T) {
 	for deletion, want := range map[string]string{
 		"Permanently Deleted":   "Object Deleted:Delete",

@@ -15,14 +15,12 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// The corpus in testdata/fuzz has one input for each result that fuzzing has found. Run with a
-// count such as -fuzztime 200000x. With a duration, Go 1.26 may fail at the deadline without a
+// Run with a count such as -fuzztime 200000x. With a duration, Go 1.26 may fail at the deadline without a
 // finding (https://go.dev/issue/75804); tools/test handles that.
 
-// dialects maps the numbers in the corpus to dialects: append only.
+// The corpus contains indices of dialects: append only.
 var dialects = []event.Dialect{event.AWS, event.EventBridge, event.MinIO, event.VersityGW, event.Ceph, event.R2, event.GCS, event.Azure}
 
-// FuzzDialect parses each payload as each dialect. The seeds of a dialect are its own payloads.
 func FuzzDialect(f *testing.F) {
 	for i, d := range dialects {
 		add := func(payload []byte) { f.Add(byte(i), payload) }
@@ -34,7 +32,6 @@ func FuzzDialect(f *testing.F) {
 	})
 }
 
-// TestDialectsAreFuzzed checks that FuzzDialect covers all dialects.
 func TestDialectsAreFuzzed(t *testing.T) {
 	for _, d := range event.Dialects {
 		if !slices.Contains(dialects, d) {
@@ -43,8 +40,6 @@ func TestDialectsAreFuzzed(t *testing.T) {
 	}
 }
 
-// FuzzDetect checks that a detected dialect and the same dialect requested by name give the same
-// result, with and without an SNS envelope.
 func FuzzDetect(f *testing.F) {
 	eachSeed(f, "*", func(payload []byte) { f.Add(payload) })
 	f.Fuzz(func(t *testing.T, payload []byte) {
@@ -63,10 +58,8 @@ func FuzzDetect(f *testing.F) {
 	})
 }
 
-// checkWrapped checks that a payload gives the same result inside an SNS envelope, unless it is
-// one itself.
 func checkWrapped(t *testing.T, payload []byte, bare event.Batch, ok bool) {
-	if !utf8.Valid(payload) || len(payload) > event.MaxPayload/2 { // otherwise it cannot be wrapped
+	if !utf8.Valid(payload) || len(payload) > event.MaxPayload/2 {
 		return
 	}
 	batch, err := event.Parse([]byte(`{"Type":"Notification","Message":`+quoteJSON(string(payload))+`}`), event.Detect)
@@ -88,8 +81,6 @@ func checkWrapped(t *testing.T, payload []byte, bare event.Batch, ok bool) {
 	}
 }
 
-// fuzzParse parses the payload and checks the properties of every result. It reports whether the
-// payload was accepted.
 func fuzzParse(t *testing.T, payload []byte, d event.Dialect) (event.Batch, bool) {
 	before := string(payload)
 	b, err := event.Parse(payload, d)
@@ -141,8 +132,7 @@ func checkEvent(t *testing.T, d event.Dialect, e event.Event) {
 	}
 }
 
-// FuzzSequencer compares the order with Amazon's documented rule: pad the shorter one with zeros
-// on the right, then compare as text.
+// Amazon's documented rule is: pad the shorter one with zeros on the right, then compare as text.
 func FuzzSequencer(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"0055AED6DCD90281E5", "0055AED6DCD90281E50"}, {"0", "00"}, {"", "0"}, {"a", "A"}, {"1", "10000000000000000000000000000000000000001"},
@@ -177,7 +167,6 @@ func padded(s string) string {
 	return strings.ToUpper(s) + strings.Repeat("0", event.MaxSequencer-len(s))
 }
 
-// fuzzSequencer parses a sequencer and checks its properties.
 func fuzzSequencer(t *testing.T, raw string) (event.Sequencer, bool) {
 	s, err := event.ParseSequencer(raw)
 	hexadecimal := strings.Trim(raw, "0123456789abcdefABCDEF") == ""
@@ -199,8 +188,6 @@ func fuzzSequencer(t *testing.T, raw string) (event.Sequencer, bool) {
 	return s, true
 }
 
-// FuzzObject checks that printed objects cannot harm a terminal or a log, and that different
-// objects print differently.
 func FuzzObject(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"photos", "in/a b+c/é.txt", "v1"}, {"b", "\x1b[31mred\nlevel=ERROR", ""}, {"b", "a?versionId=1", ""}, {"b", `"k"`, "?versionId=2"},
@@ -213,7 +200,7 @@ func FuzzObject(f *testing.F) {
 			t.Errorf("%q is quoted as %s, which unquotes to %q", key, event.Quote(key), got)
 		}
 		checkPrintable(t, event.Quote(key))
-		if bucket == "" || strings.Contains(bucket, "/") || key == "" { // not a valid object
+		if bucket == "" || strings.Contains(bucket, "/") || key == "" {
 			return
 		}
 		o := event.Object{Bucket: bucket, Key: key, VersionID: version}
@@ -251,7 +238,6 @@ func readObject(printed string) (o event.Object, ok bool) {
 	return o, ok
 }
 
-// eachSeed calls add with the samples of a dialect and the payloads of its transcript.
 func eachSeed(f *testing.F, dialect string, add func(payload []byte)) {
 	for _, pattern := range []string{"testdata/samples/" + dialect + "-*.json", "testdata/samples/sns-*.json"} {
 		for _, path := range glob(f, pattern) {

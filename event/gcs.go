@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// gcsAttributes are the attributes of a Pub/Sub message from Cloud Storage. Pawl ignores the
-// message's data, which is optional and only adds the size and an ETag that S3 clients never see.
+// gcsAttributes are the attributes of a Pub/Sub message from Cloud Storage. The optional data of the
+// message adds only the size and an ETag that S3 clients never see.
 //
 // https://cloud.google.com/storage/docs/pubsub-notifications#attributes
 type gcsAttributes struct {
@@ -20,14 +20,13 @@ type gcsAttributes struct {
 	Generation string `json:"objectGeneration"`
 }
 
-// gcsChange is the kind of a change, and its order among the changes of one generation.
+// gcsChange has a rank among the changes of one generation.
 type gcsChange struct {
 	kind Kind
 	rank byte
 }
 
-// gcsChanges maps the changes that have an order. A generation is written, then possibly archived
-// (it becomes a noncurrent version), and finally deleted.
+// A generation is written, then possibly archived (it becomes a noncurrent version), and finally deleted.
 var gcsChanges = map[string]gcsChange{
 	"OBJECT_FINALIZE": {Created, '1'},
 	"OBJECT_ARCHIVE":  {Removed, '2'},
@@ -71,14 +70,12 @@ func (p *parser) parseGCS(payload []byte) error {
 	}, a.EventTime)
 }
 
-// gcsSequencer returns the sequencer for a generation, a decimal number that rises with every
-// write of a key. All changes of one generation share it, so gcsSequencer appends the rank: 16
-// digits of generation and a last digit that is never zero give
+// gcsSequencer appends the rank to a generation, a number that rises with every write of a key. 16 digits
+// of generation and a last digit that is never zero give
 //
 //	write N < archive N < delete N < write N+1
 //
-// also in the canonical form, which drops trailing zeros. An overwrite archives or deletes the
-// previous generation, so the event of that change is older than the event of the write.
+// An overwrite archives or deletes the previous generation, so that event is older than the write's.
 func gcsSequencer(generation string, rank byte) (Sequencer, error) {
 	n, err := strconv.ParseUint(generation, 10, 64)
 	if err != nil {

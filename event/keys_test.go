@@ -12,8 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// notifications returns, for each dialect, a notification with the given key as the store writes
-// it: encoded for AWS and MinIO, raw for the others.
+// The values write a key like the store does: encoded for AWS and MinIO, raw for the others.
 var notifications = map[event.Dialect]func(key string) []byte{
 	event.AWS:       func(key string) []byte { return s3Records("aws:s3", "ObjectCreated:Put", key) },
 	event.MinIO:     func(key string) []byte { return s3Records("minio:s3", "s3:ObjectCreated:Put", key) },
@@ -53,8 +52,6 @@ func quoteJSON(s string) string {
 
 func encodes(d event.Dialect) bool { return d == event.AWS || d == event.MinIO }
 
-// parseKey returns the key that Parse reads from a notification with the given key as the store
-// writes it.
 func parseKey(t interface{ Fatalf(string, ...any) }, d event.Dialect, written string) string {
 	b, err := event.Parse(notifications[d](written), event.Detect)
 	if err != nil {
@@ -96,7 +93,6 @@ func TestKeyIsDecodedExactlyOnce(t *testing.T) {
 	}
 }
 
-// The limit applies to the decoded key: 1,024 bytes may take three times as many when encoded.
 func TestKeyLimit(t *testing.T) {
 	long := strings.Repeat("é", 512)
 	if got := parseKey(t, event.MinIO, url.QueryEscape(long)); got != long {
@@ -125,7 +121,6 @@ func TestBadEscapes(t *testing.T) {
 	}
 }
 
-// Parse restores every byte sequence in the encoded dialects, and every valid text in the others.
 func TestEveryKeyIsRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := string(rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "key"))

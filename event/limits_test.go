@@ -58,8 +58,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Every proper prefix of a notification is rejected, so that a truncated one is never
-// acknowledged.
 func TestTruncatedPayloadIsRejected(t *testing.T) {
 	for _, name := range []string{
 		"minio-created-put.json", "versitygw-created-put.json", "sns-aws-created-put.json",
@@ -85,7 +83,6 @@ func TestErrorHasKindAndCause(t *testing.T) {
 	}
 }
 
-// An object with a long or unusual name does not make the error long.
 func TestErrorsAreShort(t *testing.T) {
 	for _, key := range []string{strings.Repeat("k", 2000), strings.Repeat("%00", 2000), "k"} {
 		_, err := event.Parse([]byte(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put",`+
@@ -103,7 +100,6 @@ func TestErrorsAreShort(t *testing.T) {
 	}
 }
 
-// The caller may reuse the payload's buffer.
 func TestPayloadIsNotRetained(t *testing.T) {
 	payload := readSample(t, "minio-created-put.json")
 	want, err := event.Parse(payload, event.Detect)

@@ -5,7 +5,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// rejectUndetected rejects an empty list, because its dialect is unknown.
 func (p *parser) rejectUndetected() error {
 	if p.batch.Dialect == Detect {
 		return p.unknownDialect("the list is empty, so its dialect is unknown")
@@ -13,8 +12,7 @@ func (p *parser) rejectUndetected() error {
 	return nil
 }
 
-// eachRecord calls add for each element of a JSON array, so that the array is never in memory as
-// a whole.
+// eachRecord never holds the whole array in memory.
 func eachRecord[T any](p *parser, dec *jsontext.Decoder, add func(*T) error) error {
 	if dec.PeekKind() != '[' {
 		if err := dec.SkipValue(); err != nil {

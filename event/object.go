@@ -9,19 +9,16 @@ import (
 
 // Object identifies an object of a store, or one version of it.
 //
-// Key is the decoded key. It is an arbitrary byte string: it may contain spaces, newlines, "..",
-// or invalid UTF-8.
+// Key is decoded. It may contain any bytes: spaces, newlines, "..", or invalid UTF-8.
 type Object struct {
 	Bucket string
 	Key    string
-	// VersionID is the version of the object; empty on an unversioned bucket. For GCS it is the
-	// generation.
+	// VersionID is empty on an unversioned bucket. For GCS it is the generation.
 	VersionID string
 }
 
-// String returns the object as an s3:// URL, quoted if it contains characters that are not safe
-// on a terminal. Different objects have different strings: if a key looks like it has a version,
-// it is quoted with its question mark as \x3f.
+// String returns an s3:// URL, quoted if it is not safe on a terminal. Different objects have different
+// strings: a key that seems to contain a version is quoted, with its question mark as \x3f.
 func (o Object) String() string {
 	const query = "?versionId="
 	s := "s3://" + o.Bucket + "/" + o.Key
@@ -41,9 +38,9 @@ func (o Object) String() string {
 	return Quote(s)
 }
 
-// Quote returns s unchanged if every character is printable, and as a Go string literal
-// otherwise, so that a hostile key cannot forge a log line or control a terminal. It also quotes
-// spaces, quotes and backslashes, so that the result is unambiguous.
+// Quote returns s unchanged if every character is printable, and as a Go string literal otherwise. A
+// hostile key then cannot forge a log line or control a terminal. Spaces, quotes and backslashes are quoted
+// too, so that the result is unambiguous.
 func Quote(s string) string {
 	for _, r := range s {
 		if r <= ' ' || r == '"' || r == '\\' || r == '\uFFFD' || !strconv.IsPrint(r) {
@@ -59,10 +56,10 @@ func Quote(s string) string {
 // Kind is the kind of a change.
 type Kind uint8
 
-// Kinds of change. The zero Kind is none.
+// The zero Kind is none.
 const (
-	Created Kind = iota + 1 // the object was written or overwritten
-	Removed                 // the object was deleted, or expired
+	Created Kind = iota + 1 // written or overwritten
+	Removed                 // deleted or expired
 )
 
 // String returns "created", "removed" or "none".
@@ -94,20 +91,19 @@ func (k *Kind) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Event is one change of one object, as a store reported it.
+// Event is one change of one object, as its store reported it.
 type Event struct {
 	Object    Object
 	Kind      Kind
 	Sequencer Sequencer // zero if the dialect has none
-	// Time is the time of the change by the store's clock. Clocks differ, so it is for display
-	// and for windows of minutes, never for order.
+	// Time is by the store's clock. Clocks differ, so it is for display and for windows of minutes, never
+	// for order.
 	Time time.Time
-	// ETag is without quotes. Size is in bytes. Both are zero for removals, and for dialects that
-	// lack them. Size is also 0 if the store does not know it.
+	// ETag is without quotes, Size in bytes. Both are zero for removals, and if the store does not know
+	// them.
 	ETag string
 	Size int64
-	// Name is the store's name for the change without the prefix "s3:", for example
-	// "ObjectCreated:Put".
+	// Name is the store's name for the change, without "s3:", for example "ObjectCreated:Put".
 	Name    string
 	Dialect Dialect
 }

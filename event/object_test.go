@@ -37,7 +37,6 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// similarStrings generates strings that look alike.
 func similarStrings() *rapid.Generator[string] {
 	part := rapid.SampledFrom([]string{
 		"a", "/", " ", "+", "%2B", `"`, `\`, `\n`, "\n", `\xff`, "\xff", "\ufffd", `\x3f`, "?",

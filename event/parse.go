@@ -12,27 +12,24 @@ import (
 const (
 	MaxPayload = 1 << 20 // bytes
 	MaxRecords = 10_000
-	MaxKey     = 1024 // bytes of a decoded key, a bucket, a version or an ETag
+	MaxKey     = 1024 // decoded key, bucket, version or ETag, in bytes
 )
 
-// maxNameBytes is the maximum length of bucket, key and version together, so that every object
-// fits into a ledger.
+// Bucket, key and version together must fit into the name of a row in any ledger.
 const maxNameBytes = 1800
 
 // Batch is the content of one payload.
 type Batch struct {
 	Dialect Dialect
 	Events  []Event
-	// Ignored counts records that are not events: tagging, ACLs, restores, replication, and
-	// removals of missing objects.
+	// Ignored counts other records: tagging, ACLs, restores, replication, and removals of missing objects.
 	Ignored int
-	// Test reports a test event, or a request to confirm a subscription, which stores and message
-	// services send when notifications are configured. It has no events and must be acknowledged.
-	// Pawl visits no URL in a payload, so a person must confirm the subscription.
+	// Test reports a test event, or a request to confirm a subscription. It has no events and must be
+	// acknowledged. Pawl visits no URL in a payload, so a person must confirm the subscription.
 	Test bool
 }
 
-// Kinds of a [*ParseError], for errors.Is.
+// A [*ParseError] is one of these, for errors.Is.
 var (
 	ErrMalformed      = errors.New("malformed notification")
 	ErrUnknownDialect = errors.New("unknown notification dialect")
@@ -43,8 +40,8 @@ var (
 type ParseError struct {
 	Kind    error   // ErrMalformed, ErrUnknownDialect or ErrTooLarge
 	Dialect Dialect // requested or detected
-	Record  int     // index of the record, or -1 for the whole payload
-	Err     error   // the cause, or nil
+	Record  int     // index, or -1 for the whole payload
+	Err     error   // cause, or nil
 }
 
 func (e *ParseError) Error() string {
@@ -71,17 +68,15 @@ func (e *ParseError) Unwrap() []error {
 
 // Parse parses the notification in payload, which must be one JSON value.
 //
-// With [Detect], Parse detects the dialect, and returns [ErrUnknownDialect] if it cannot. With
-// another dialect, it ignores what the payload states about its origin, so that stores with their
-// own eventSource can be read. In both cases it removes the envelope of Amazon SNS.
+// With [Detect], Parse detects the dialect, or returns [ErrUnknownDialect]. With another dialect, it
+// ignores the stated origin, so that stores with their own eventSource can be read. It always removes the
+// envelope of Amazon SNS.
 //
-// Parse is strict: names are case-sensitive, and it rejects duplicate names in an object, invalid
-// UTF-8, and data after the value. It ignores unknown names. If one record is invalid, it rejects
-// the whole payload with a [*ParseError], because an event that was not understood must not be
-// acknowledged.
+// Parse is strict: names are case-sensitive, and it rejects duplicate names, invalid UTF-8, and data after
+// the value. It ignores unknown names. If one record is invalid, it rejects the whole payload with a
+// [*ParseError], because an event that was not understood must not be acknowledged.
 //
-// Parse does not retain payload. It checks no signature: the source must authenticate
-// notifications.
+// Parse does not retain payload. It checks no signature: the source must authenticate notifications.
 func Parse(payload []byte, dialect Dialect) (Batch, error) {
 	if len(payload) > MaxPayload {
 		err := fmt.Errorf("%d bytes: at most %d are accepted", len(payload), MaxPayload)
@@ -94,11 +89,10 @@ func Parse(payload []byte, dialect Dialect) (Batch, error) {
 	return p.batch, nil
 }
 
-// parser parses one payload into a batch.
 type parser struct {
-	requested Dialect // the caller's dialect
-	wrapped   bool    // the payload comes from an SNS envelope
-	record    int     // index of the current record, or -1
+	requested Dialect // by the caller
+	wrapped   bool    // in an SNS envelope
+	record    int     // or -1
 	batch     Batch
 }
 
@@ -131,8 +125,7 @@ func (p *parser) parse(payload []byte) error {
 	return p.unknownDialect("neither S3 records nor an event of SNS, EventBridge, R2, Pub/Sub or Event Grid")
 }
 
-// checkLayout rejects a payload whose layout does not match the requested dialect. It accepts
-// every SNS message, because only its content matters.
+// checkLayout accepts every SNS message, because only its content matters.
 func (p *parser) checkLayout(f layout) error {
 	if p.requested == Detect || f == layoutSNS || f.matches(p.requested) {
 		return nil
@@ -140,7 +133,6 @@ func (p *parser) checkLayout(f layout) error {
 	return p.malformed("not a notification in the dialect %s: it looks like %s", p.requested, f)
 }
 
-// add validates an event, sets its time from when, and adds it to the batch.
 func (p *parser) add(ev Event, when string) error {
 	o := &ev.Object
 	switch {
@@ -167,10 +159,10 @@ func (p *parser) add(ev Event, when string) error {
 		return p.malformedObject(*o, err)
 	}
 	if o.VersionID == "null" {
-		o.VersionID = "" // the object was written before versioning was enabled
+		o.VersionID = "" // from before versioning was enabled
 	}
 	if ev.ETag = unquote(ev.ETag); ev.Kind == Removed {
-		ev.ETag, ev.Size = "", 0 // they describe a delete marker or the removed object
+		ev.ETag, ev.Size = "", 0 // those of a delete marker or the removed object
 	}
 	ev.Dialect = p.batch.Dialect
 	p.batch.Events = append(p.batch.Events, ev)

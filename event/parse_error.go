@@ -14,21 +14,19 @@ func (p *parser) malformed(format string, args ...any) error {
 	return &ParseError{ErrMalformed, p.batch.Dialect, p.record, fmt.Errorf(format, args...)}
 }
 
-// malformedObject rejects a record because of an invalid field. The error names the object if it
-// is known, so that the notification can be found.
+// The error names the object if it is known, so that the notification can be found.
 func (p *parser) malformedObject(o Object, err error) error {
 	if o.Bucket == "" || o.Key == "" {
 		return p.malformed("%w", err)
 	}
 	name := o.String()
-	if len(name) > MaxKey { // quoted, or longer than the name of any object
+	if len(name) > MaxKey { // quoted
 		name = quoteShort("s3://" + o.Bucket + "/" + o.Key)
 	}
 	return p.malformed("%s: %w", name, err)
 }
 
-// unknownDialect rejects a payload that matches no dialect. If the caller requested a dialect,
-// the payload is malformed instead.
+// If the caller requested a dialect, the payload is malformed instead.
 func (p *parser) unknownDialect(format string, args ...any) error {
 	if p.requested != Detect {
 		return p.malformed(format, args...)
@@ -41,8 +39,7 @@ func (p *parser) tooMany() error {
 	return &ParseError{ErrTooLarge, p.batch.Dialect, -1, err}
 }
 
-// parseError converts an error to a ParseError. The parser's own errors are already ParseErrors,
-// which the JSON decoder has wrapped.
+// The parser's own errors are already ParseErrors, which the JSON decoder has wrapped.
 func (p *parser) parseError(err error) *ParseError {
 	refused, ok := errors.AsType[*ParseError](err)
 	if !ok {
@@ -54,8 +51,7 @@ func (p *parser) parseError(err error) *ParseError {
 	return refused
 }
 
-// describe returns a readable error for an error of the JSON decoder, whose text may repeat the
-// payload unquoted and without limit.
+// The text of the decoder's errors may repeat the payload unquoted and without limit.
 func describe(err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		switch {
@@ -78,7 +74,6 @@ func describe(err error) error {
 	return err
 }
 
-// quoteShort quotes s for an error, or only its beginning if s is long.
 func quoteShort(s string) string {
 	const maxLen = 100
 	if len(s) > maxLen {

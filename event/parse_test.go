@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// TestTranscripts parses samples and prints the results. Each file in testdata/transcripts covers
-// one dialect. -rewrite updates the files; review the diff line by line.
+// Each file in testdata/transcripts covers one dialect. -rewrite updates the files; review the diff line by
+// line.
 //
 //	parse [dialect=NAME] [sample=FILE]
 //	payload, if no sample is named
@@ -69,8 +69,6 @@ func transcript(t *testing.T, b event.Batch, err error) string {
 	return s.String()
 }
 
-// checkParseError checks that the error is a *ParseError of exactly one kind, with a text of one
-// printable line and limited length.
 func checkParseError(t *testing.T, err error) {
 	t.Helper()
 	kinds := 0

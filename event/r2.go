@@ -2,8 +2,7 @@ package event
 
 import "github.com/go-json-experiment/json"
 
-// r2Event is the body of a queue message of Cloudflare R2. Keys are not encoded, and there is no
-// sequencer.
+// Keys of an r2Event are not encoded, and there is no sequencer.
 //
 // https://developers.cloudflare.com/r2/buckets/event-notifications/
 type r2Event struct {

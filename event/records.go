@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// record is one record in the format of AWS, which MinIO, versitygw and Ceph also use.
+// record is also used by MinIO, versitygw and Ceph.
 //
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 type record struct {
@@ -28,8 +28,7 @@ type record struct {
 	} `json:"s3"`
 }
 
-// recordKinds maps the names, without "s3:", of the events that have an order. Other events have
-// no sequencer, or a meaningless one.
+// recordKinds maps event names without "s3:". Other events have no sequencer, or a meaningless one.
 var recordKinds = map[string]Kind{
 	"ObjectCreated:Put":                       Created,
 	"ObjectCreated:Post":                      Created,
@@ -76,8 +75,7 @@ func (p *parser) addRecord(r *record) error {
 	}, r.EventTime)
 }
 
-// detectDialect sets the dialect of the batch from its first record, and rejects later records of
-// another dialect. A dialect requested by the caller takes precedence.
+// A dialect requested by the caller takes precedence. All records must have the same dialect.
 func (p *parser) detectDialect(r *record) error {
 	if p.requested != Detect {
 		return nil
@@ -95,8 +93,7 @@ func (p *parser) detectDialect(r *record) error {
 	return nil
 }
 
-// dialect returns the dialect of a record. versitygw also claims the eventSource aws:s3, but only
-// versitygw prefixes event names with "s3:".
+// versitygw also claims the eventSource aws:s3, but prefixes event names with "s3:".
 func (r *record) dialect() Dialect {
 	switch r.EventSource {
 	case "minio:s3":
@@ -112,8 +109,8 @@ func (r *record) dialect() Dialect {
 	return Detect
 }
 
-// decodeKey returns the decoded key. AWS and MinIO encode it like a form value, with + for a
-// space. versitygw and Ceph do not encode it, so decoding would turn a+b into "a b".
+// AWS and MinIO encode keys like form values, with + for a space. versitygw and Ceph do not encode them, so
+// decoding would turn a+b into "a b".
 func (d Dialect) decodeKey(key string) (string, error) {
 	if d != AWS && d != MinIO {
 		return key, nil

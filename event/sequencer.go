@@ -9,8 +9,7 @@ import (
 // ones are Azure's, with 48.
 const MaxSequencer = 128
 
-// Sequencer orders the changes of one object key. Sequencers of different keys are not
-// comparable, so the type supports neither < nor ==. The only comparison is
+// Sequencer orders the changes of one object key. Sequencers of different keys are not comparable; use only
 // [Sequencer.CompareSameKey].
 //
 // The rule is Amazon's: pad the shorter one with zeros on the right, then compare as text.
@@ -21,8 +20,7 @@ type Sequencer struct {
 	raw   string
 }
 
-// ParseSequencer parses a hexadecimal sequencer. It returns an error for all other text. The
-// empty string gives the zero Sequencer.
+// ParseSequencer parses hexadecimal text. The empty string gives the zero Sequencer.
 func ParseSequencer(raw string) (Sequencer, error) {
 	if len(raw) > MaxSequencer {
 		return Sequencer{}, fmt.Errorf("sequencer of %d digits: at most %d are accepted", len(raw), MaxSequencer)
@@ -43,7 +41,7 @@ func ParseSequencer(raw string) (Sequencer, error) {
 	}
 	canon = strings.TrimRight(canon, "0")
 	if canon == "" && raw != "" {
-		canon = "0" // a sequencer of zeros only differs from a missing one
+		canon = "0" // differs from a missing sequencer
 	}
 	return Sequencer{canon: canon, raw: raw}, nil
 }
@@ -51,22 +49,20 @@ func ParseSequencer(raw string) (Sequencer, error) {
 // IsZero reports whether there is no sequencer.
 func (s Sequencer) IsZero() bool { return s.canon == "" }
 
-// String returns the canonical form: upper-case hexadecimal without trailing zeros. Canonical
-// forms compared byte by byte, in Go or with a binary collation, have the order of
-// CompareSameKey.
+// String returns the canonical form: upper-case hexadecimal without trailing zeros. Its byte order is that
+// of CompareSameKey.
 func (s Sequencer) String() string { return s.canon }
 
-// Raw returns the sequencer as the store wrote it, for display.
+// Raw returns the sequencer as the store wrote it.
 func (s Sequencer) Raw() string { return s.raw }
 
-// CompareSameKey returns -1, 0 or +1 if s is before, equal to or after t. Both must belong to the
-// same object key; otherwise the result is meaningless. The zero Sequencer is before all others.
+// CompareSameKey returns -1, 0 or +1 if s is before, equal to or after t. Both must belong to the same
+// object key. The zero Sequencer is before all others.
 func (s Sequencer) CompareSameKey(t Sequencer) int { return strings.Compare(s.canon, t.canon) }
 
-// SameShape reports whether s and t have the same form: they have equal length or equally many
-// leading zeros, and not one in lower case and the other in upper case. A store that changes the form for one key
-// can cause a wrong order, because sequencers are aligned on the left, so it deserves a warning.
-// The number of trailing digits may vary.
+// SameShape reports whether s and t have equal length or equally many leading zeros, and not different
+// cases. A store that changes the shape for one key can cause a wrong order, because sequencers are aligned
+// on the left. The number of trailing digits may vary.
 func (s Sequencer) SameShape(t Sequencer) bool {
 	if s.IsZero() || t.IsZero() {
 		return true
@@ -88,7 +84,6 @@ func (s *Sequencer) UnmarshalText(b []byte) (err error) {
 
 func leadingZeros(s string) int { return len(s) - len(strings.TrimLeft(s, "0")) }
 
-// isLower and isUpper report whether s has letters and all of them have that case. Azure mixes
-// cases in one sequencer.
+// Both need a letter. Azure mixes cases in one sequencer.
 func isLower(s string) bool { return s == strings.ToLower(s) && s != strings.ToUpper(s) }
 func isUpper(s string) bool { return s == strings.ToUpper(s) && s != strings.ToLower(s) }

@@ -57,8 +57,6 @@ func TestSequencerMustBeHex(t *testing.T) {
 	}
 }
 
-// The order of canonical forms as text is the documented order: pad the shorter one with zeros on
-// the right, then compare as text.
 func TestSequencerOrderIsTheDocumentedRule(t *testing.T) {
 	hex := rapid.StringOfN(rapid.SampledFrom([]rune("000123abcABCF")), 1, 12, -1)
 	rapid.Check(t, func(t *rapid.T) {
@@ -120,8 +118,6 @@ func TestSameShape(t *testing.T) {
 	}
 }
 
-// Changes of one generation are ordered among themselves and before those of the next, and no two
-// share a sequencer.
 func TestGCSOrder(t *testing.T) {
 	seq := func(t *rapid.T, eventType string, generation uint64) event.Sequencer {
 		b, err := event.Parse(fmt.Appendf(nil, `{"message":{"attributes":{"eventType":%q,"bucketId":"b",`+
@@ -149,7 +145,6 @@ func TestGCSOrder(t *testing.T) {
 	})
 }
 
-// Ceph's sequencers have the order of their times.
 func TestCephOrder(t *testing.T) {
 	seq := func(t *rapid.T, at uint64) event.Sequencer {
 		var memory [8]byte

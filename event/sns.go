@@ -2,8 +2,7 @@ package event
 
 import "github.com/go-json-experiment/json"
 
-// parseSNS parses the envelope of Amazon SNS. A topic without raw delivery sends the notification
-// as a string in it. An envelope inside an envelope is malformed.
+// A topic without raw delivery sends the notification as a string in an envelope.
 //
 // https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
 func (p *parser) parseSNS(payload []byte) error {

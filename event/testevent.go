@@ -2,8 +2,8 @@ package event
 
 import "github.com/go-json-experiment/json"
 
-// parseTestEvent parses the test event that S3 and versitygw send when notifications are
-// configured. It has no records, and therefore no eventSource.
+// S3 and versitygw send a test event when notifications are configured. A test event has no
+// eventSource.
 func (p *parser) parseTestEvent(payload []byte) error {
 	var doc struct {
 		Service string `json:"Service"`
