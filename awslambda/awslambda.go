@@ -1,11 +1,9 @@
-// Package awslambda runs pipelines in AWS Lambda. A [Handler] processes the notifications of each
-// invocation with a new Pawl, so that nothing runs while the process is frozen between two
-// invocations:
+// Package awslambda runs pipelines in AWS Lambda. A [Handler] processes each invocation with a new Pawl, so
+// that nothing runs while the process is frozen:
 //
 //	lambda.Start(&awslambda.Handler{Config: pawl.Config{Ledger: ledger, Objects: objects, Pipelines: pipelines}})
 //
-// It also handles scheduled invocations with the constant payload {"pawl":"sweep"} or
-// {"pawl":"audit"}.
+// It also handles scheduled invocations with the payload {"pawl":"sweep"} or {"pawl":"audit"}.
 package awslambda
 
 import (
@@ -23,33 +21,29 @@ import (
 	"github.com/pawlhq/pawl/source/lambdasource"
 )
 
-// Handler handles invocations. It implements the Handler interface of aws-lambda-go and is safe
-// for concurrent use. Do not change or copy it after the first invocation.
+// Handler implements the Handler interface of aws-lambda-go. It is safe for concurrent use. Do not change
+// or copy it after the first invocation.
 type Handler struct {
-	// Config is the configuration of each invocation. The Handler sets Sources, Ack, NoSweep,
-	// Deadline and Memory. The Ledger must be one that several machines can share.
+	// Config of each invocation. The Handler sets Sources, Ack, NoSweep, Deadline and Memory. Several
+	// machines must be able to share the Ledger.
 	Config pawl.Config
-	// Dialect is the dialect of the notifications; default [event.Detect]. Pipelines in event order
-	// require an explicit dialect.
+	// Dialect defaults to [event.Detect]. Pipelines in event order require an explicit dialect.
 	Dialect        event.Dialect
 	TrustSequencer bool // see [pawl.Source]
-	// Scheduled reports that an invocation with {"pawl":"sweep"} runs every minute. The Handler
-	// then acknowledges a message as soon as the ledger has its events, and sweeps process the
-	// remaining objects. Otherwise the Handler acknowledges a message only when its objects are
-	// settled, and the message is redelivered for each attempt. If no sweep has run for five
-	// minutes, the Handler logs an error and works as if Scheduled were false.
+	// Scheduled reports that an invocation with {"pawl":"sweep"} runs every minute. The Handler then
+	// acknowledges a message as soon as the ledger has its events; otherwise only when its objects are
+	// settled. If no sweep has run for five minutes, it logs an error and works as if Scheduled were false.
 	Scheduled bool
 
 	once sync.Once
 	rows *ledger.Rows
-	err  error // the Config is invalid
+	err  error // of an invalid Config
 
 	mu      sync.Mutex
-	checked time.Time // when the time of the last sweep was read
-	swept   bool      // result of that check: sweeps run
+	checked time.Time // last check of the sweeps
+	swept   bool      // its result
 }
 
-// errNoDeadline is returned outside of AWS Lambda.
 var errNoDeadline = errors.New("awslambda: the context of the invocation has no deadline: is this AWS Lambda?")
 
 // Invoke handles one invocation.
@@ -125,7 +119,7 @@ func (h *Handler) runSchedule(ctx context.Context, what string, deadline time.Ti
 	return nil, fmt.Errorf("awslambda: the payload asks for %s: want sweep or audit", event.Quote(what))
 }
 
-// sweep sweeps once. Meanwhile it records which pipelines are swept.
+// sweep also records which pipelines are swept.
 func (h *Handler) sweep(ctx context.Context, p *pawl.Pawl) error {
 	r := &recorder{Handler: h, wake: make(chan struct{}, 1), read: map[string]bool{}}
 	done := make(chan struct{})

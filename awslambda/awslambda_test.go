@@ -24,7 +24,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// shared is an in-memory store that claims to be shared by several machines.
+// shared claims to be shared by several machines.
 type shared struct{ store.Store }
 
 func (s shared) Traits() store.Traits {
@@ -33,7 +33,6 @@ func (s shared) Traits() store.Traits {
 	return t
 }
 
-// function is a Handler with its log.
 type function struct {
 	*testing.T
 	awslambda.Handler
@@ -57,7 +56,6 @@ func newFunction(t *testing.T, handle pawl.HandlerFunc) *function {
 	return f
 }
 
-// invoke makes an invocation with a timeout of one minute.
 func (f *function) invoke(payload string) error {
 	f.Helper()
 	ctx, stop := context.WithTimeout(f.Context(), time.Minute)
@@ -66,7 +64,6 @@ func (f *function) invoke(payload string) error {
 	return err
 }
 
-// Without a recent sweep, a message whose object failed is not acknowledged.
 func TestMissingSweepsAreNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFunction(t, func(context.Context, *pawl.Task) error { return errors.New("busy") })
@@ -88,7 +85,6 @@ func TestMissingSweepsAreNoticed(t *testing.T) {
 	})
 }
 
-// A long sweep counts as recent while it runs.
 func TestLongSweepIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := make(chan struct{})
@@ -123,14 +119,12 @@ func TestLongSweepIsRecorded(t *testing.T) {
 	})
 }
 
-// noDue is a store that cannot read due records.
 type noDue struct{ store.Store }
 
 func (noDue) Due(context.Context, store.DueRange) ([]store.Record, error) {
 	return nil, errors.New("access denied")
 }
 
-// A sweep that cannot read due records fails and is not recorded.
 func TestSweepWithoutAnswerIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFunction(t, func(context.Context, *pawl.Task) error { return errors.New("busy") })
@@ -144,7 +138,6 @@ func TestSweepWithoutAnswerIsNotRecorded(t *testing.T) {
 	})
 }
 
-// Concurrent invocations of one process perform each effect once.
 func TestConcurrentInvocations(t *testing.T) {
 	var mu sync.Mutex
 	done := map[string]int{}
@@ -197,7 +190,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A receiver that is down for hours kills no object, although each invocation creates a new Pawl.
+// Each invocation creates a new Pawl, which must remember the outage.
 func TestOutageIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0

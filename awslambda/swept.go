@@ -12,26 +12,24 @@ import (
 )
 
 const (
-	// sweepRegister plus a pipeline's name is the name of the register with the time of the
-	// pipeline's last sweep.
+	// sweepRegister is followed by a pipeline's name.
 	sweepRegister = "lambda/swept/"
-	// sweepAge is the age of the last sweep after which sweeps count as missing.
+	// Sweeps count as missing after sweepAge.
 	sweepAge = 5 * time.Minute
-	// sweepCheck is the interval between two reads of the last sweep's time.
+	// The last sweep's time is read at most once per sweepCheck.
 	sweepCheck = time.Minute
 )
 
-// recorder records the time of a sweep for each pipeline: as soon as the ledger has returned its
-// due rows, and then every minute, because a long sweep reads no due rows while it is busy.
+// recorder records the time of a sweep for each pipeline. It repeats that every minute, because a long
+// sweep reads no due rows while it is busy.
 type recorder struct {
 	*Handler
-	wake chan struct{} // signals a new pipeline
+	wake chan struct{}
 
 	mu   sync.Mutex
-	read map[string]bool // pipelines whose due rows the ledger has returned; true if recorded
+	read map[string]bool // by pipelines whose due rows the ledger has returned; true if recorded
 }
 
-// note is called after the ledger has returned the due rows of a pipeline.
 func (r *recorder) note(pipeline string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,7 +43,6 @@ func (r *recorder) note(pipeline string) {
 	}
 }
 
-// run records pipelines until done is closed.
 func (r *recorder) run(ctx context.Context, done <-chan struct{}) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -64,7 +61,6 @@ func (r *recorder) run(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// recordNew records the pipelines in read that are not recorded yet.
 func (r *recorder) recordNew(ctx context.Context) {
 	for _, pipeline := range r.pipelines(false) {
 		r.record(ctx, pipeline)
@@ -74,7 +70,6 @@ func (r *recorder) recordNew(ctx context.Context) {
 	}
 }
 
-// pipelines returns the pipelines in read that are recorded, or those that are not.
 func (r *recorder) pipelines(recorded bool) (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,20 +81,19 @@ func (r *recorder) pipelines(recorded bool) (names []string) {
 	return names
 }
 
-// record writes the current time to the register of a pipeline. If that fails for five minutes,
-// invocations acknowledge messages only when their objects are settled.
+// If the register cannot be written for five minutes, invocations acknowledge messages only when their
+// objects are settled.
 func (r *recorder) record(ctx context.Context, pipeline string) {
 	name, now := sweepRegister+pipeline, time.Now().UTC().Format(time.RFC3339)
 	was, err := r.rows.ReadRegister(ctx, name)
 	if err == nil {
 		_, err = r.rows.WriteRegister(ctx, name, was.Version, []byte(now))
 	}
-	if err != nil && !errors.Is(err, ledger.ErrRegisterChanged) { // another sweep has just recorded its time
+	if err != nil && !errors.Is(err, ledger.ErrRegisterChanged) { // another sweep was faster
 		r.Config.Logger.Warn("the time of this sweep was not recorded", "pipeline", pipeline, "error", err)
 	}
 }
 
-// missing returns an error if the ledger has not returned the due rows of a pipeline.
 func (r *recorder) missing() error {
 	for i := range r.Config.Pipelines {
 		if name := r.Config.Pipelines[i].Name; !r.read[name] {
@@ -109,12 +103,11 @@ func (r *recorder) missing() error {
 	return nil
 }
 
-// sweepsRun reports whether every pipeline was swept in the last five minutes. It reads the
-// ledger at most once a minute.
+// sweepsRun reads the ledger at most once a minute.
 func (h *Handler) sweepsRun(ctx context.Context) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if time.Since(h.checked.Round(0)) < sweepCheck { // the wall clock, because the monotonic clock may stop while the process is frozen
+	if time.Since(h.checked.Round(0)) < sweepCheck { // wall clock: the monotonic clock may stop while the process is frozen
 		return h.swept
 	}
 	h.swept, h.checked = true, time.Now()
@@ -133,7 +126,7 @@ func (h *Handler) sweepsRun(ctx context.Context) bool {
 	return h.swept
 }
 
-// lastSweep returns the time of a pipeline's last sweep, or zero if there was none.
+// If there was no sweep, lastSweep returns zero.
 func (h *Handler) lastSweep(ctx context.Context, pipeline string) (at time.Time, err error) {
 	r, err := h.rows.ReadRegister(ctx, sweepRegister+pipeline)
 	if err != nil || r.Version == "" {
