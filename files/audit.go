@@ -19,13 +19,13 @@ type Listed struct {
 // AuditOptions configure an audit.
 type AuditOptions struct {
 	DryRun bool // report differences without writing
-	// Limit permits the audit to remove all orphans immediately if there are at most Limit of them.
-	// Zero permits no immediate removal. Set it only if the index is known to be complete.
+	// Limit permits the immediate removal of all orphans if there are at most Limit. 0 permits none.
+	// Set it only if the index is known to be complete.
 	Limit int64
-	// Orphans contains the orphans that earlier audits of this process saw. The audit updates the
-	// map. If Orphans is nil, the audit removes orphans only if Limit permits it.
+	// Orphans contains the orphans that earlier audits of this process saw. The audit updates it. If
+	// it is nil, only Limit permits a removal.
 	Orphans Orphans
-	// The audit calls Progress for each listed object. It may be nil.
+	// Progress is called for each listed object. It may be nil.
 	Progress func(*AuditReport)
 }
 
@@ -33,19 +33,17 @@ type AuditOptions struct {
 type AuditReport struct {
 	Objects int64 `json:"objects"`
 	Rows    int64 `json:"rows"`
-	// Moved counts the files whose state changed, by new state.
+	// Moved counts files whose state changed, by new state.
 	Moved map[string]int64 `json:"moved"`
-	// Leftovers counts objects of Gone and Expired files, and open multipart uploads of files with
-	// a row that are too old to be completed.
+	// Leftovers counts objects of Gone and Expired files. It also counts multipart uploads that are
+	// too old to be completed and whose file has a row.
 	Leftovers int64 `json:"leftovers"`
-	// Orphans counts objects that are named like a file but have no row, and multipart uploads
-	// without a row that are too old to be completed. OrphanKeys contains the first keys. Removed
-	// counts the removed orphans.
+	// Orphans counts objects that are named like a file but have no row. It also counts multipart
+	// uploads without a row that are too old. OrphanKeys contains the first keys.
 	Orphans    int64    `json:"orphans"`
 	OrphanKeys []string `json:"orphan_keys,omitempty"`
 	Removed    int64    `json:"removed"`
-	// Foreign counts objects that are not named like a file, except probes. An audit keeps them
-	// and does not count them as differences.
+	// Foreign counts objects that are not named like a file, except probes. An audit keeps them.
 	Foreign int64 `json:"foreign"`
 	// Failed counts files and uploads that could not be checked or repaired.
 	Failed int64 `json:"failed"`
@@ -66,14 +64,14 @@ type audit struct {
 	report  AuditReport
 	orphans []Orphan // at most one more than the limit
 	nextRow func() (File, error, bool)
-	row     *File // next row to compare; nil: none
-	failed  error // first failure
+	row     *File
+	failed  error
 }
 
-// Audit compares a listing of the bucket below the service's prefix, in key order, with the index.
-// It reconciles each file that differs, because the listing or the row may be out of date. It does
-// not report changes that are due to a timer. If the reconciliation of a file fails, the audit
-// continues and returns an error at the end. After any other error the counts are incomplete.
+// Audit compares a listing of the prefix, in key order, with the index. It reconciles files that
+// differ, because listing or row may be out of date. It ignores changes that are due to a timer. If
+// a file fails, Audit continues and returns an error at the end. After any other error the counts
+// are incomplete.
 func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o AuditOptions) (AuditReport, error) {
 	a := &audit{Service: s, options: o, report: AuditReport{Moved: map[string]int64{}}}
 	next, stop := iter.Pull2(s.Index.Scan(ctx))
@@ -92,8 +90,7 @@ func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o
 	return a.report, err
 }
 
-// recordFailure counts a failure and returns nil, so that the audit continues. If ctx has
-// ended, it returns err.
+// recordFailure returns nil, so that the audit continues, unless ctx has ended.
 func (a *audit) recordFailure(ctx context.Context, key string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -105,7 +102,6 @@ func (a *audit) recordFailure(ctx context.Context, key string, err error) error 
 	return nil
 }
 
-// merge compares objects and rows in key order.
 func (a *audit) merge(ctx context.Context, objects iter.Seq2[Listed, error]) error {
 	if err := a.advance(ctx); err != nil {
 		return err
@@ -161,8 +157,6 @@ func (a *audit) advance(ctx context.Context) error {
 	}
 }
 
-// compare compares the next row with its object, which may be nil, and advances to the
-// following row.
 func (a *audit) compare(ctx context.Context, o *Listed) error {
 	f := a.row
 	if f.differs(o) {
@@ -177,13 +171,11 @@ func (a *audit) compare(ctx context.Context, o *Listed) error {
 	return a.advance(ctx)
 }
 
-// auditClockTolerance is the maximum lead of the store's clock over the index's clock. The audit
-// does not detect that an object was replaced if the new object has the same size, no notification
-// arrived, and the replacement followed within this time after the file was indexed.
+// auditClockTolerance is the maximum lead of the store's clock. An audit cannot detect an object of
+// the same size that replaced another within this time.
 const auditClockTolerance = time.Minute
 
-// differs reports whether a row may disagree with the listed object. It returns false for Deleted
-// and Purging files, because timers handle them.
+// differs ignores Deleted and Purging files, because timers handle them.
 func (f *File) differs(o *Listed) bool {
 	switch f.State {
 	case Indexed:
@@ -194,8 +186,7 @@ func (f *File) differs(o *Listed) bool {
 	return false
 }
 
-// checkFile reconciles a file and counts the result. It first decides without writing, because most
-// differences no longer exist by then.
+// checkFile first decides without writing, because most differences no longer exist by then.
 func (a *audit) checkFile(ctx context.Context, id string) error {
 	f, err := a.Index.Load(ctx, id)
 	if err != nil {
@@ -221,8 +212,7 @@ func (a *audit) checkFile(ctx context.Context, id string) error {
 	return err
 }
 
-// checkObjectWithoutRow handles an object whose row the scan did not return. The row may have been
-// written after the scan.
+// checkObjectWithoutRow handles an object whose row may have been written after the scan.
 func (a *audit) checkObjectWithoutRow(ctx context.Context, key string) error {
 	id, ours := a.ID(key)
 	if !ours {
@@ -239,8 +229,6 @@ func (a *audit) checkObjectWithoutRow(ctx context.Context, key string) error {
 	return nil
 }
 
-// checkUploads handles multipart uploads that are too old to be completed. It skips uploads
-// that a timer is about to abort.
 func (a *audit) checkUploads(ctx context.Context) error {
 	over := a.now().Add(-a.Times.Parts - a.Times.Upload - a.Times.Skew)
 	for u, err := range a.Objects.Uploads(ctx, a.Prefix) {
@@ -258,8 +246,7 @@ func (a *audit) checkUploads(ctx context.Context) error {
 	return nil
 }
 
-// checkOldUpload counts an upload that is too old to be completed, and aborts it if its file has a
-// row. It skips an upload that the row's timer is about to abort, and one that is missing in the
+// checkOldUpload skips an upload that the row's timer is about to abort, or that is missing in the
 // list of its own key.
 func (a *audit) checkOldUpload(ctx context.Context, id string, u *OpenUpload) error {
 	f, err := a.Index.Load(ctx, id)

@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// auditedService is a service over a real store, without notifications.
 type auditedService struct {
 	*files.Service
 	t    *testing.T
@@ -77,8 +76,6 @@ func (x *auditedService) wantAudit(o files.AuditOptions, want files.AuditReport)
 	}
 }
 
-// TestAudit checks that an audit repairs the effects of lost notifications, that the next audit
-// finds no differences, and that an audit keeps objects that do not belong to the service.
 func TestAudit(t *testing.T) {
 	x := newAuditedService(t)
 	came, taken, changed := x.uploadUnnoticed(), x.uploadUnnoticed(), x.uploadUnnoticed()
@@ -107,8 +104,6 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditFindsReplacedObject checks that an audit finds an object whose bytes were replaced
-// by others of the same length.
 func TestAuditFindsReplacedObject(t *testing.T) {
 	x := newAuditedService(t)
 	f := x.uploadUnnoticed()
@@ -121,8 +116,7 @@ func TestAuditFindsReplacedObject(t *testing.T) {
 	x.wantAudit(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"lost": 1}})
 }
 
-// TestID checks that only keys that this service can have created have an ID, because audits
-// may remove objects that are named like a file. Other UUIDs do not count.
+// Audits may remove objects that are named like a file, so TestID rejects other UUIDs.
 func TestID(t *testing.T) {
 	s := files.Service{Prefix: "files/"}
 	const id = "019b0000-0000-7000-8000-00000000000a"
@@ -138,8 +132,6 @@ func TestID(t *testing.T) {
 	}
 }
 
-// TestAuditAbortsOldUploads checks that an audit aborts a multipart upload that is too old to be
-// completed, whether its file has a row or not.
 func TestAuditAbortsOldUploads(t *testing.T) {
 	x := newAuditedService(t)
 	came := x.uploadUnnoticed()

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// sendBatch applies items together with the usage. It returns the known outcomes to the callers of
-// the items, and queues the other items again. It returns only errors of ctx.
+// sendBatch applies items together with the usage. It answers items with known outcomes and
+// requeues the others. It returns only errors of ctx.
 func (x *Index) sendBatch(ctx context.Context, s *sender, batch []*item) error {
 	usage, err := s.usageChange(batch)
 	if err != nil {
@@ -45,8 +45,8 @@ func (x *Index) sendBatch(ctx context.Context, s *sender, batch []*item) error {
 
 func (u Usage) add(o Usage) Usage { return Usage{Bytes: u.Bytes + o.Bytes, Open: u.Open + o.Open} }
 
-// usageChange returns the change of the usage by a batch. The usage always gets a new nonce and
-// is never deleted, so that an earlier batch that is still in flight cannot land.
+// usageChange always writes a new nonce and never deletes the usage, so that an earlier batch in
+// flight cannot land.
 func (s *sender) usageChange(batch []*item) (c store.Change, err error) {
 	used := s.used
 	for _, it := range batch {
@@ -59,8 +59,6 @@ func (s *sender) usageChange(batch []*item) (c store.Change, err error) {
 	return store.Change{Key: next.Key, Expect: s.nonce, Next: next}, err
 }
 
-// handleRefusal returns an error to the callers of items that conflict with changes of other
-// processes, and queues the other items again.
 func (x *Index) handleRefusal(ctx context.Context, s *sender, batch []*item, out []store.Outcome) error {
 	late := out[0].Refused
 	if late {
@@ -90,8 +88,8 @@ func (x *Index) handleRefusal(ctx context.Context, s *sender, batch []*item, out
 	return nil
 }
 
-// retryOrOutcome reports whether an item of a refused batch must be sent again. Otherwise err
-// is the result to return to the item's caller.
+// retryOrOutcome reports whether an item of a refused batch must be sent again. Otherwise err is
+// the item's result.
 func (x *Index) retryOrOutcome(ctx context.Context, it *item, out []store.Outcome) (again bool, err error) {
 	for i := range out {
 		if out[i].Refused && (i != it.key || i == 0 || it.drops) {
@@ -104,9 +102,8 @@ func (x *Index) retryOrOutcome(ctx context.Context, it *item, out []store.Outcom
 	return x.mayTakeKey(ctx, it, out[it.key].Current)
 }
 
-// mayTakeKey reports whether a new file may replace the owner of its idempotency key, which is
-// the case if that file does not exist or is Expired. Otherwise err is the result to return to the item's
-// caller.
+// mayTakeKey reports whether the owner of the idempotency key is missing or Expired. Otherwise err
+// is the item's result.
 func (x *Index) mayTakeKey(ctx context.Context, it *item, current *store.Record) (again bool, err error) {
 	key := &it.changes[it.key]
 	if current == nil {
@@ -130,8 +127,7 @@ func (x *Index) mayTakeKey(ctx context.Context, it *item, current *store.Record)
 	return false, err
 }
 
-// retrySolo sends each item of a rejected batch in a batch of its own. If the batch has only
-// one item, that item fails.
+// retrySolo isolates the item that the store rejects.
 func (x *Index) retrySolo(s *sender, batch []*item, err error) {
 	if len(batch) == 1 {
 		x.answer(batch, err)
@@ -145,10 +141,9 @@ func (x *Index) retrySolo(s *sender, batch []*item, err error) {
 	x.requeue(s, batch)
 }
 
-// resolveUnclear reads the rows of a batch with an ambiguous response once, to find out whether the
-// batch has landed. A row with the ID of a new file can only come from this batch. If the batch has
-// not landed yet, it still may land. Therefore the index never sends new files again, and the
-// callers of other changes start again with the current rows.
+// resolveUnclear reads the rows once to learn whether the batch has landed. Only this batch can
+// create a row with the ID of a new file. The batch may still land later. So new files are never
+// sent again, and other callers start again with the current rows.
 func (x *Index) resolveUnclear(ctx context.Context, s *sender, batch []*item, cause error) {
 	s.known = false
 	x.warn(ctx, "the index gave an ambiguous answer to a batch", "entity", s.entity, "changes", len(batch), "file", batch[0].id, "error", cause)

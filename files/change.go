@@ -10,28 +10,25 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ErrUnclear is returned if the result of a change is ambiguous: the change may have landed,
-// may land later, or may never land. To find out, repeat the request with the same idempotency
-// key.
+// ErrUnclear is returned if a change may have landed, or may land later. Repeat the request with
+// the same idempotency key.
 var ErrUnclear = errors.New("the index gave an ambiguous answer: send the request again with the same idempotency key")
 
 // ErrConflict is returned if the row has changed since it was loaded.
 var ErrConflict = errors.New("the row was changed by another request")
 
-// errKeyTaken is returned if the idempotency key belongs to another file that is not Expired.
 var errKeyTaken = errors.New("the idempotency key belongs to another file")
 
 // Change replaces the row of a file.
 type Change struct {
-	From  *File // the row as it was loaded; nil: the row is new
+	From  *File // as loaded; nil: the row is new
 	Next  File  // Apply sets its nonce
 	Drop  bool  // delete the row and its idempotency key
-	Limit Usage // Apply rejects an increase of the usage above it
+	Limit Usage // upper limit of an increased usage
 }
 
-// Apply makes a change. The row, the list entry, the usage, and the idempotency key of a new
-// file change atomically. Apply returns the new row. If the idempotency key belongs to another
-// file, it returns that file and an error.
+// Apply changes row, list entry, usage, and a new file's idempotency key atomically. It returns the
+// new row. If the idempotency key belongs to another file, Apply returns that file and an error.
 func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 	for expired := ""; ; {
 		it, err := x.prepare(ctx, &c)
@@ -51,9 +48,8 @@ func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 		case c.Next.Idempotency == "" || !errors.Is(err, ErrQuota) && !errors.Is(err, ErrOpenUploads):
 			return File{}, err
 		}
-		// The usage was loaded before the idempotency key. If a file with this key used the quota,
-		// the key exists now. If that file has expired since then, the quota may permit the new
-		// file again.
+		// The usage was loaded before the key. A file that used the quota may have taken the key since.
+		// If that file has expired, the quota may permit the new file again.
 		f, missing := x.byIdempotency(ctx, c.Next.Entity, c.Next.Idempotency)
 		switch {
 		case missing == nil && f.State != Expired:
@@ -75,20 +71,19 @@ type item struct {
 	drops      bool
 	addedUsage Usage
 	limit      Usage
-	changes    []store.Change // of the file, of its list entry if any, and of its idempotency key if any
-	key        int            // index of the key's change; 0 if there is none
-	keyHolder  File           // file that the idempotency key belongs to
+	changes    []store.Change // file, list entry (optional), idempotency key (optional)
+	key        int            // index of the key's change; 0: none
+	keyHolder  File
 
-	// Index.mu guards these fields, and the other fields while the item is queued.
+	// Index.mu guards these fields, and while the item is queued all fields.
 	wake         chan struct{} // buffered, with a capacity of one
-	leader       bool          // the item's caller sends the batches
+	leader       bool
 	done         bool
-	solo         bool // the item must be sent in a batch of its own
-	queuedAtLoad bool // the item was queued when the usage was last loaded
+	solo         bool
+	queuedAtLoad bool // queued when the usage was last loaded
 	err          error
 }
 
-// listed reports whether the file has a list entry.
 func (f *File) listed() bool { return f.Deletable() }
 
 func (x *Index) prepare(ctx context.Context, c *Change) (*item, error) {
@@ -119,7 +114,7 @@ func (x *Index) prepare(ctx context.Context, c *Change) (*item, error) {
 	return it, nil
 }
 
-// addFile adds the changes of the file and of its list entry, with the same nonce.
+// The file and its list entry get the same nonce.
 func (it *item) addFile(from, next *File) error {
 	var expect store.Nonce
 	if from != nil {
@@ -162,8 +157,7 @@ func (it *item) addKey(k store.Key, expect store.Nonce, body string) {
 	it.changes = append(it.changes, store.Change{Key: k, Expect: expect, Next: &store.Record{Key: k, Nonce: it.nonce, Body: body}})
 }
 
-// dropKey adds the deletion of the idempotency key if the key belongs to this file. If the key
-// of an Expired file has created another file, only the Expired file is dropped.
+// dropKey keeps the idempotency key if it has since created another file.
 func (x *Index) dropKey(ctx context.Context, it *item, k store.Key) error {
 	r, err := x.load(ctx, k)
 	if err != nil || r == nil {
@@ -178,12 +172,11 @@ func (x *Index) dropKey(ctx context.Context, it *item, k store.Key) error {
 }
 
 const (
-	// callTimeout is the time limit of a call of the store. The client cannot cancel such a call.
+	// The client cannot cancel a call of the store.
 	callTimeout   = 30 * time.Second
 	retryInterval = 200 * time.Millisecond
 )
 
-// applyDetached applies changes. It does not stop when ctx ends.
 func (x *Index) applyDetached(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
@@ -194,9 +187,8 @@ func (x *Index) applyDetached(ctx context.Context, changes []store.Change) ([]st
 	return out, err
 }
 
-// writeWithoutUsage makes a change that affects neither the usage nor an idempotency key. After an
-// ambiguous answer it sends the same change again, because the nonce shows whether the first copy
-// landed.
+// writeWithoutUsage sends the change again after an ambiguous answer. The nonce shows whether the
+// first copy landed.
 func (x *Index) writeWithoutUsage(ctx context.Context, it *item) error {
 	for again := false; ; again = true {
 		out, err := x.applyDetached(ctx, it.changes)
@@ -215,8 +207,6 @@ func (x *Index) writeWithoutUsage(ctx context.Context, it *item) error {
 	}
 }
 
-// outcome returns nil if the outcomes show that the item was applied, or ErrConflict if they
-// show that the row has changed.
 func (x *Index) outcome(ctx context.Context, it *item, out []store.Outcome) error {
 	switch o := &out[0]; {
 	case o.Applied:

@@ -1,12 +1,10 @@
-// Package files keeps an index of the files that users upload directly to a bucket, and keeps
-// index and bucket consistent.
+// Package files keeps an index of the files that users upload directly to a bucket, and keeps index
+// and bucket consistent.
 //
-// The bucket stores the bytes, and the index is the source of truth for the state of each file.
-// An upload starts with a row and a signed URL, with which the client sends the bytes to the
-// store. Only a reconciliation changes a row according to the bucket: [Service.Reconcile] loads
-// the row, reads the state of the object, decides, and writes the row if it is unchanged.
-// Notifications, timers and audits only trigger reconciliations.
+// The index is the source of truth for the state of each file. An upload starts with a row and a
+// signed URL, with which the client sends the bytes. [Service.Reconcile] loads the row, reads the
+// object, decides, and writes the row if it is unchanged. Notifications, timers and audits only
+// trigger reconciliations.
 //
-// The transitions in transition.go are pure functions. The index works on any record store of
-// package store that has Apply.
+// The index works on any record store of package store that has Apply.
 package files

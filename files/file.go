@@ -9,8 +9,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ProbeFolder is the folder below the prefix in which probes of the store write objects. Audits
-// ignore it.
+// ProbeFolder is the folder below the prefix for probe objects. Audits ignore it.
 const ProbeFolder = ".pawl-doctor/"
 
 // State is the state of a file. Only Indexed files are visible.
@@ -21,7 +20,7 @@ const (
 	Pending State = iota + 1 // the upload may still be in progress
 	Indexed                  // visible: the object matches the promise
 	Lost                     // was indexed, but its object is missing or different
-	Deleted                  // deleted by the user, who may undelete it within the undelete window
+	Deleted                  // by the user, who may undelete it within the undelete window
 	Purging                  // its object is being removed
 	Gone                     // its object was removed; the row is a tombstone
 	Expired                  // the bytes never arrived; the row is a tombstone
@@ -48,15 +47,14 @@ type Nonce = store.Nonce
 type Promise struct {
 	Size        int64 // in bytes
 	ContentType string
-	// SHA256 is the SHA-256 of the bytes. For a multipart file it is the SHA-256 of the
-	// concatenated SHA-256s of its parts.
+	// SHA256 is the SHA-256 of the bytes. For a multipart file it is the SHA-256 of its parts'
+	// SHA-256s.
 	SHA256 [32]byte
-	// PartSize is the size in bytes of each part but the last. 0 means that the file is
-	// uploaded in one piece.
+	// PartSize is the size in bytes of each part but the last. 0: not multipart.
 	PartSize int64 `json:",omitzero"`
 }
 
-// Parts returns the number of parts. 0 means that the file is uploaded in one piece.
+// Parts returns the number of parts. 0 means that the file is not multipart.
 func (p *Promise) Parts() int {
 	if p.PartSize == 0 {
 		return 0
@@ -67,21 +65,21 @@ func (p *Promise) Parts() int {
 // File is a row of the index.
 type File struct {
 	ID     string // unique; never reused
-	Entity string // owner of the file
+	Entity string
 	Key    string // object key; unique to this file
 	Promise
-	// Idempotency is the idempotency key of the request that created the file, or empty.
+	// Idempotency is the idempotency key of the creating request, or empty.
 	Idempotency string
-	// UploadID is the store's ID of the multipart upload to which the file's URLs belong.
+	// UploadID is the store's ID of the current multipart upload.
 	UploadID string `json:",omitzero"`
 
 	State      State
 	WasPending bool      // a Deleted file was Pending before
-	PutBy      time.Time // time until which the upload may start
+	PutBy      time.Time // end of the time in which the upload may start
 	LandBy     time.Time // time by the store's clock after which no upload can land
 	DeletedAt  time.Time
 	DropAt     time.Time // earliest time to delete the tombstone
-	DueAt      time.Time // time of the next reconciliation; zero if there is none
+	DueAt      time.Time // time of the next reconciliation; zero: none
 
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -95,8 +93,7 @@ func (f *File) Deletable() bool {
 	return f.State == Pending || f.State == Indexed || f.State == Lost
 }
 
-// MinCharge is the minimum number of bytes that a file counts against the quota, because rows
-// and objects have a cost even if the file is empty.
+// MinCharge is the minimum charge of a file in bytes. An empty file also has a cost.
 const MinCharge = 4 << 10
 
 // Usage is the storage and the open uploads of an entity.
@@ -105,8 +102,7 @@ type Usage struct {
 	Open  int64 // uploads whose URLs may still be in use
 }
 
-// Usage returns the file's share of its entity's usage. A file counts until its bytes are
-// removed from the bucket, so a deleted file counts until it is purged.
+// Usage returns the file's share of its entity's usage. A deleted file counts until it is purged.
 func (f *File) Usage() (u Usage) {
 	switch f.State {
 	case Pending, Indexed, Lost, Deleted, Purging:
@@ -128,15 +124,14 @@ type Times struct {
 	Skew     time.Duration // maximum difference between the clocks of services
 }
 
-// DefaultTimes returns the default durations. The URLs of a multipart upload expire before
-// MinIO aborts the upload, which it does after one day.
+// DefaultTimes returns the default durations. Multipart URLs expire before MinIO aborts the upload,
+// after one day.
 func DefaultTimes() Times {
 	return Times{URL: 15 * time.Minute, Parts: 12 * time.Hour, Upload: time.Hour, Undelete: 24 * time.Hour, Delay: 24 * time.Hour, Skew: 15 * time.Minute}
 }
 
-// tombstoneRetention is the time between the last moment at which an upload may land and the
-// deletion of the tombstone. It is at least one day, because idempotency keys are deleted with
-// their tombstones.
+// tombstoneRetention starts when no upload can land any more. It is at least one day, because
+// idempotency keys are deleted with their tombstones.
 func (t *Times) tombstoneRetention() time.Duration { return max(t.Delay+t.Skew, 24*time.Hour) }
 
 // Check returns an error if the durations are out of range.
@@ -154,16 +149,14 @@ func (t *Times) Check() error {
 
 // ObjectInfo is the state of an object that a HEAD request returned.
 type ObjectInfo struct {
-	Found  bool
-	Size   int64
-	SHA256 [32]byte  // zero if the store does not return it
-	Parts  int       // number of parts in a composite SHA256; 0 if SHA256 is the checksum of the bytes
-	Date   time.Time // of the response, by the store's clock
-	// Entity and ContentType are from the upload's metadata.
+	Found               bool
+	Size                int64
+	SHA256              [32]byte  // zero if the store does not return it
+	Parts               int       // number of parts if SHA256 is composite; otherwise 0
+	Date                time.Time // of the response, by the store's clock
 	Entity, ContentType string
 }
 
-// matches reports whether the object matches the promise.
 func (f *File) matches(s ObjectInfo) bool {
 	return s.Found && s.Size == f.Size && s.SHA256 == f.SHA256 && s.Parts == f.Parts()
 }

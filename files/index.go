@@ -12,16 +12,13 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Index keeps the rows of files in a record store. A file, its list entry, its idempotency key
-// and the usage of its entity change atomically. An Index is safe for concurrent use, also by
-// several processes. Set its fields before the first use.
+// Index keeps the rows of files in a record store. It is safe for concurrent use, also by several
+// processes. Set its fields before the first use.
 type Index struct {
-	// Logger logs ambiguous answers of the store and unreadable list entries. Nil disables
-	// logging.
+	// Logger logs ambiguous answers and unreadable list entries. Nil disables logging.
 	Logger *slog.Logger
-	// Wait waits until wake receives a value or d has passed. A nil wake never receives, and a d of
-	// 0 never passes. Wait returns an error if ctx ends first. The default uses the system clock; a
-	// simulation uses its own.
+	// Wait waits for a value of wake, which may be nil, or for d, where 0 means no limit. It returns
+	// an error if ctx ends first. The default uses the system clock.
 	Wait func(ctx context.Context, wake <-chan struct{}, d time.Duration) error
 
 	store   store.Store
@@ -32,7 +29,7 @@ type Index struct {
 // NewIndex returns an index in a store that supports Apply. Close closes the store.
 func NewIndex(s store.Store) *Index { return &Index{store: s, senders: map[string]*sender{}} }
 
-// Close closes the record store. The caller must not use the index during or after Close.
+// Close closes the record store. The index must not be in use.
 func (x *Index) Close() error { return x.store.Close() }
 
 func (x *Index) warn(ctx context.Context, text string, args ...any) {
@@ -41,7 +38,6 @@ func (x *Index) warn(ctx context.Context, text string, args ...any) {
 	}
 }
 
-// load returns the record of a key, or nil.
 func (x *Index) load(ctx context.Context, k store.Key) (*store.Record, error) {
 	found, err := x.store.Load(ctx, []store.Key{k})
 	if err != nil || len(found) == 0 {
@@ -62,7 +58,6 @@ func (x *Index) Load(ctx context.Context, id string) (File, error) {
 	return decodeFile(r)
 }
 
-// byIdempotency returns the row that was created with an idempotency key, or ErrNotFound.
 func (x *Index) byIdempotency(ctx context.Context, entity, key string) (File, error) {
 	r, err := x.load(ctx, idempotencyKey(entity, key))
 	if err == nil && r == nil {
@@ -87,9 +82,8 @@ func (x *Index) Used(ctx context.Context, entity string) (Usage, error) {
 	return decodeQuota(r)
 }
 
-// List returns up to limit Indexed files of an entity with IDs greater than after, in order of
-// ID. The files have no idempotency keys, upload IDs or deadlines. List logs and skips
-// unreadable entries.
+// List returns up to limit Indexed files of an entity with IDs after the given one, in order of ID.
+// They have no idempotency keys, upload IDs or deadlines. List logs and skips unreadable entries.
 func (x *Index) List(ctx context.Context, entity, after string, limit int) (list []File, err error) {
 	for len(list) < limit {
 		n := limit - len(list)
@@ -116,7 +110,6 @@ func (x *Index) List(ctx context.Context, entity, after string, limit int) (list
 	return list, nil
 }
 
-// listDeletable returns the IDs of up to limit files of an entity that can be deleted.
 func (x *Index) listDeletable(ctx context.Context, entity string, limit int) (ids []string, err error) {
 	for r, err := range x.store.Scan(ctx, store.Range{Space: entrySpace(entity), Limit: limit}) {
 		if err != nil {
@@ -127,14 +120,12 @@ func (x *Index) listDeletable(ctx context.Context, entity string, limit int) (id
 	return ids, nil
 }
 
-// due returns records of files whose DueAt is not after the time before, in order of DueAt and ID.
-// If it returns fewer than limit records, there are no more.
+// due returns less than limit records only at the end.
 func (x *Index) due(ctx context.Context, before time.Time, after store.Place, limit int) ([]store.Record, error) {
 	return x.store.Due(ctx, store.DueRange{Space: fileSpace, After: after, Before: before, Limit: limit})
 }
 
-// Scan yields all rows in order of ID. An unreadable row comes with an error that matches
-// ErrUnreadable, and the scan continues.
+// Scan yields all rows in order of ID. It yields ErrUnreadable for an unreadable row and continues.
 func (x *Index) Scan(ctx context.Context) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		for r, err := range x.store.Scan(ctx, store.Range{Space: fileSpace}) {
@@ -170,7 +161,6 @@ func (x *Index) await(ctx context.Context, wake <-chan struct{}, d time.Duration
 	return nil
 }
 
-// wrapUnclear marks an error as ambiguous.
 func wrapUnclear(id string, err error) error {
 	if errors.Is(err, ErrUnclear) {
 		return err

@@ -19,7 +19,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// rowOf returns a row with all fields set.
 func rowOf(id string, state files.State) files.File {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)
 	return files.File{
@@ -39,8 +38,6 @@ func write(t *testing.T, x *files.Index, c files.Change) files.File {
 	return f
 }
 
-// TestRowsAreKeptInFull checks that the index keeps all fields of a row, and the members that a
-// newer version wrote.
 func TestRowsAreKeptInFull(t *testing.T) {
 	records := memory.New()
 	x := files.NewIndex(records)
@@ -72,7 +69,6 @@ func load(t *testing.T, s store.Store, k store.Key) store.Record {
 	return found[0]
 }
 
-// replaceBody replaces the body of a record and its nonce.
 func replaceBody(t *testing.T, s store.Store, k store.Key, edit func(string) string) {
 	t.Helper()
 	r := load(t, s, k)
@@ -84,8 +80,6 @@ func replaceBody(t *testing.T, s store.Store, k store.Key, edit func(string) str
 	}
 }
 
-// TestListsShowIndexedFiles checks that a list contains only the Indexed files of the entity,
-// in order of ID, and that other files between them do not shorten a page.
 func TestListsShowIndexedFiles(t *testing.T) {
 	x := files.NewIndex(memory.New())
 	for i, state := range []files.State{files.Indexed, files.Deleted, files.Indexed, files.Lost, files.Pending, files.Indexed, files.Gone} {
@@ -112,8 +106,6 @@ func TestListsShowIndexedFiles(t *testing.T) {
 	}
 }
 
-// TestUnreadableRecordsAreSkipped checks that an unreadable body is reported, and that lists,
-// sweeps and audits continue after it.
 func TestUnreadableRecordsAreSkipped(t *testing.T) {
 	for _, body := range []string{`{"v":"2.0"}`, `{`, `{"v":"1.0","state":"asleep"}`} {
 		records := memory.New()
@@ -149,8 +141,6 @@ func TestUnreadableRecordsAreSkipped(t *testing.T) {
 	}
 }
 
-// TestMismatchedEntryEndsChange checks that a change fails if the list entry and the file have
-// different nonces.
 func TestMismatchedEntryEndsChange(t *testing.T) {
 	records := memory.New()
 	x := files.NewIndex(records)
@@ -161,7 +151,6 @@ func TestMismatchedEntryEndsChange(t *testing.T) {
 	}
 }
 
-// slowStore takes 10 ms for each Apply. If answer returns an error, Apply returns it.
 type slowStore struct {
 	store.Store
 	answer func(changes []store.Change) error
@@ -183,7 +172,6 @@ func (s *slowStore) Apply(ctx context.Context, changes []store.Change) ([]store.
 	return s.Store.Apply(ctx, changes)
 }
 
-// uploads starts n uploads concurrently and returns their errors.
 func uploads(t *testing.T, s *slowStore, n int, contexts ...context.Context) (x *files.Index, errs []error) {
 	t.Helper()
 	x, errs = files.NewIndex(s), make([]error, n)
@@ -202,8 +190,6 @@ func uploads(t *testing.T, s *slowStore, n int, contexts ...context.Context) (x 
 	return x, errs
 }
 
-// TestUploadsShareBatches checks that the index applies waiting uploads of one entity in
-// batches of 8, and that a canceled client does not cancel the uploads of others.
 func TestUploadsShareBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{Store: memory.New()}
@@ -221,8 +207,6 @@ func TestUploadsShareBatches(t *testing.T) {
 	})
 }
 
-// TestCanceledClientFinishesItsBatch checks that a client that is canceled while it sends a
-// batch for others completes this batch.
 func TestCanceledClientFinishesItsBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -237,8 +221,6 @@ func TestCanceledClientFinishesItsBatch(t *testing.T) {
 	})
 }
 
-// TestRejectedUploadFailsAlone checks that an upload that the store rejects does not fail the
-// other uploads of its batch, and that a throttled batch is sent again.
 func TestRejectedUploadFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttled := 2

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 )
 
-// logTransition logs a state change by a reconciliation. It logs a change to Lost as a warning.
 func (s *Service) logTransition(ctx context.Context, from, to *File, seen ObjectInfo) {
 	if s.Logger == nil || from.State == to.State {
 		return

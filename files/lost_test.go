@@ -10,8 +10,6 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// TestLostFileIsCheckedAgain checks that a lost file is reconciled once more without a
-// notification, and then not again. Each change to Lost logs a warning.
 func TestLostFileIsCheckedAgain(t *testing.T) {
 	x := newAuditedService(t)
 	f := x.uploadUnnoticed()

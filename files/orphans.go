@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Orphan is an object that is named like a file but has no row. If UploadID is set, it is a
-// multipart upload instead.
+// Orphan is an object that is named like a file but has no row, or a multipart upload if UploadID
+// is set.
 type Orphan struct{ Key, UploadID string }
 
 // Orphans maps each orphan to the time at which an audit first saw it.
@@ -19,14 +19,13 @@ const (
 	// orphanGrace is the time between the first report of an orphan and its removal.
 	orphanGrace = 7 * 24 * time.Hour
 	// maxOrphans is the number of orphans above which an audit removes none.
-	maxOrphans = 100
-	// maxOrphanKeys is the maximum number of keys in a report.
+	maxOrphans    = 100
 	maxOrphanKeys = 10
 )
 
-// KeepsOrphans reports whether there are too many orphans to remove any. If Limit is set, more than
-// Limit orphans are too many. Otherwise, more than 100, or more than 1 % of all objects, are too
-// many. Many orphans suggest an index that was restored from a backup.
+// KeepsOrphans reports whether there are too many orphans to remove any: above Limit if set,
+// otherwise above 100 or 1 % of all objects. Many orphans suggest that the index was restored from
+// a backup.
 func (r *AuditReport) KeepsOrphans(o AuditOptions) bool {
 	if o.Limit > 0 {
 		return r.Orphans > o.Limit
@@ -44,8 +43,6 @@ func (a *audit) addOrphan(key, uploadID string) {
 	}
 }
 
-// removeOrphans removes the orphans whose grace period has ended, or all orphans if Limit
-// permits it.
 func (a *audit) removeOrphans(ctx context.Context) error {
 	seen, now, keep := Orphans{}, a.now(), a.report.KeepsOrphans(a.options)
 	for _, o := range a.orphans {
@@ -68,7 +65,7 @@ func (a *audit) removeOrphans(ctx context.Context) error {
 	return nil
 }
 
-// removeOrphan removes an orphan, unless a rebuild has written its row in the meantime.
+// removeOrphan skips an orphan if a rebuild has written its row.
 func (a *audit) removeOrphan(ctx context.Context, o Orphan, first time.Time) error {
 	id, _ := a.ID(o.Key)
 	if _, err := a.Index.Load(ctx, id); !errors.Is(err, ErrNotFound) {

@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// fakeBucket is a bucket with keys but no contents.
 type fakeBucket struct {
 	files.Objects
 	keys []string
@@ -43,12 +42,10 @@ func (b *fakeBucket) Uploads(context.Context, string) iter.Seq2[files.OpenUpload
 	return func(func(files.OpenUpload, error) bool) {}
 }
 
-// unlimited is a limit that no test reaches.
 var unlimited = files.Usage{Bytes: 1 << 40, Open: 1000}
 
 func orphanKey(n int) string { return fmt.Sprintf("files/%08d-0000-7000-8000-000000000000", n) }
 
-// newFakeBucket returns a service without rows over a bucket with orphans and other objects.
 func newFakeBucket(orphans, others int) (*files.Service, *fakeBucket) {
 	b := &fakeBucket{}
 	for i := range orphans {
@@ -60,8 +57,6 @@ func newFakeBucket(orphans, others int) (*files.Service, *fakeBucket) {
 	return &files.Service{Index: files.NewIndex(memory.New()), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b
 }
 
-// TestOrphansAreKeptForGracePeriod checks that an orphan is kept until audits of the same
-// process have reported it for 7 days. Then it is removed, and its key is logged.
 func TestOrphansAreKeptForGracePeriod(t *testing.T) {
 	s, b := newFakeBucket(1, 100)
 	now := time.Now()
@@ -95,8 +90,6 @@ func TestOrphansAreKeptForGracePeriod(t *testing.T) {
 	}
 }
 
-// TestOrphansWithRowsAreKept checks that an audit keeps an object whose row a concurrent
-// rebuild has written.
 func TestOrphansWithRowsAreKept(t *testing.T) {
 	s, b := newFakeBucket(2, 0)
 	listed := func(yield func(files.Listed, error) bool) {
@@ -112,7 +105,6 @@ func TestOrphansWithRowsAreKept(t *testing.T) {
 	}
 }
 
-// TestManyOrphansAreKept checks that an audit removes either all orphans or none.
 func TestManyOrphansAreKept(t *testing.T) {
 	for _, test := range []struct {
 		objects, orphans, limit int
@@ -138,8 +130,6 @@ func TestManyOrphansAreKept(t *testing.T) {
 	}
 }
 
-// TestWrongObjectOfExpiredFileIsRemoved checks that the reconciliation that expires a file also
-// removes its object, which may disturb listings.
 func TestWrongObjectOfExpiredFileIsRemoved(t *testing.T) {
 	s, b := newFakeBucket(1, 0)
 	id, _ := s.ID(orphanKey(0))

@@ -13,17 +13,17 @@ import (
 type Multipart interface {
 	// Begin starts a multipart upload and returns its ID.
 	Begin(ctx context.Context, f *File) (uploadID string, err error)
-	// SignPart returns a request that uploads a part with the given SHA-256. Part numbers start
-	// at 1. The request may be repeated until the given time.
+	// SignPart returns a request that uploads a part with the given SHA-256. Part numbers start at 1.
+	// The request may be repeated.
 	SignPart(ctx context.Context, f *File, number int, sum [32]byte, until time.Time) (SignedRequest, error)
-	// Complete assembles the object if all parts were uploaded and the object does not exist. A
-	// nil error does not mean that the object exists: the caller must reconcile the file.
+	// Complete assembles the object if all parts were uploaded and the object does not exist. The
+	// caller must reconcile the file even after success.
 	Complete(ctx context.Context, f *File) error
-	// Abort aborts a multipart upload. After it returns, no part and no completion can land.
-	// Aborting a finished upload is not an error.
+	// Abort aborts a multipart upload. Afterwards, neither a part nor a completion can land. Aborting
+	// a finished upload is not an error.
 	Abort(ctx context.Context, key, uploadID string) error
-	// Uploads yields the open multipart uploads of all keys with a prefix. If the prefix is not
-	// a complete key, it may also yield uploads that have finished.
+	// Uploads yields the open multipart uploads of a prefix. If the prefix is not a complete key,
+	// finished uploads may be included.
 	Uploads(ctx context.Context, prefix string) iter.Seq2[OpenUpload, error]
 }
 
@@ -43,11 +43,11 @@ func CompositeSHA256(sums [][32]byte) (sum [32]byte) {
 	return sum
 }
 
-// UploadParts starts the upload of a multipart file with the given SHA-256s of its parts. It
-// returns the row and one request for each part. Call [Service.Complete] after all parts were sent.
-// If the bytes have already arrived, it returns no requests.
+// UploadParts is [Service.Upload] for a multipart file. It returns one request for each part, or
+// none if the bytes have arrived. Call [Service.Complete] after all parts were sent.
 //
-// The row is written before the multipart upload starts, so that a reconciliation finds the upload
+// The row is written before the multipart upload starts, so that a crash does not hide the upload
+// from reconciliations.
 // even if this process crashes. Idempotency keys work as in [Service.Upload].
 func (s *Service) UploadParts(ctx context.Context, entity, idempotency string, p Promise, sums [][32]byte) (File, []SignedRequest, error) {
 	f, _, err := s.Upload(ctx, entity, idempotency, p)
@@ -66,9 +66,8 @@ func (s *Service) UploadParts(ctx context.Context, entity, idempotency string, p
 	return f, signed, nil
 }
 
-// beginParts starts the multipart upload of a file that has none. If two calls do so at the same
-// time, the row gets the ID of one upload. A reconciliation after LandBy aborts the other upload,
-// which has no parts.
+// If two calls of beginParts race, the row gets the ID of one upload. A reconciliation after LandBy
+// aborts the other, which has no parts.
 func (s *Service) beginParts(ctx context.Context, f *File) (File, error) {
 	begin, cancel := context.WithDeadline(ctx, f.PutBy)
 	defer cancel()
@@ -89,8 +88,7 @@ func (s *Service) beginParts(ctx context.Context, f *File) (File, error) {
 	})
 }
 
-// Complete assembles a multipart file if its parts have arrived, and reconciles it. For other
-// files, it only reconciles them.
+// Complete assembles a multipart file if its parts have arrived, and reconciles any file.
 func (s *Service) Complete(ctx context.Context, id string) (File, error) {
 	f, err := s.Index.Load(ctx, id)
 	if err != nil {
@@ -107,9 +105,8 @@ func (s *Service) Complete(ctx context.Context, id string) (File, error) {
 	return f, errors.Join(failed, err)
 }
 
-// isOpen lists the open uploads of u.Key and reports whether u is among them. It does not list
-// all keys: MinIO serves that list from memory. If a client disconnects while MinIO completes its
-// upload, that list may contain the upload for a day.
+// isOpen lists only the uploads of u.Key. MinIO serves the list of all keys from memory, and may
+// show a completed upload there for a day.
 func (s *Service) isOpen(ctx context.Context, u *OpenUpload) (bool, error) {
 	for of, err := range s.Objects.Uploads(ctx, u.Key) {
 		if err != nil || of.Key == u.Key && of.ID == u.ID {
@@ -119,8 +116,7 @@ func (s *Service) isOpen(ctx context.Context, u *OpenUpload) (bool, error) {
 	return false, nil
 }
 
-// abortUploads aborts all multipart uploads of a file, including uploads whose process crashed
-// before it stored the upload ID.
+// abortUploads also aborts uploads whose process crashed before it stored the upload ID.
 func (s *Service) abortUploads(ctx context.Context, f *File) error {
 	if f.PartSize == 0 {
 		return nil

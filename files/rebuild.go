@@ -24,21 +24,20 @@ type RebuildOptions struct {
 
 // RebuildReport counts the results of a rebuild.
 type RebuildReport struct {
-	Objects int64 `json:"objects"` // objects that are named like a file
+	Objects int64 `json:"objects"` // objects named like a file
 	Rebuilt int64 `json:"rebuilt"` // rows that were missing
-	Kept    int64 `json:"kept"`    // deleted files whose undelete window the rebuild restarted
-	// Skipped counts objects without a row whose metadata has no entity or no SHA-256, so that this
-	// service did not sign their upload. SkippedKeys contains the first keys.
+	Kept    int64 `json:"kept"`    // deleted files whose undelete window was restarted
+	// Skipped counts objects without a row that this service did not sign. SkippedKeys contains the
+	// first keys.
 	Skipped     int64    `json:"skipped"`
 	SkippedKeys []string `json:"skipped_keys,omitempty"`
 }
 
-// Rebuild writes an Indexed row for each listed object that is named like a file but has no row. It
-// reads the row's fields from the object's metadata. Call it after the index was restored from a
-// backup. Rebuild ignores quotas, and files that users deleted after the backup become visible
-// again. Rebuild restarts the undelete window of Deleted rows, because the files may have been
-// undeleted after the backup. Use it only if the store rejects forged uploads, because otherwise
-// users can forge the metadata.
+// Rebuild writes an Indexed row for each object that is named like a file but has no row, from the
+// object's metadata. Call it after a restore of the index from a backup. Files that users deleted
+// after the backup become visible again. Rebuild restarts the undelete window of Deleted rows,
+// because they may have been undeleted after the backup. Use it only if the store rejects forged
+// uploads: users could forge metadata.
 func (s *Service) Rebuild(ctx context.Context, objects iter.Seq2[Listed, error], o RebuildOptions) (r RebuildReport, err error) {
 	for listed, err := range objects {
 		if err != nil {
@@ -97,10 +96,8 @@ func (s *Service) rebuild(ctx context.Context, id, key string, dryRun bool, r *R
 	return err
 }
 
-// errNotSigned is returned if an object lacks the metadata of a signed upload.
 var errNotSigned = errors.New("the object's metadata has no entity or no SHA-256")
 
-// describe returns the Indexed row of an object.
 func (s *Service) describe(ctx context.Context, id, key string) (File, error) {
 	seen, err := s.Objects.Stat(ctx, key)
 	switch {
@@ -129,7 +126,6 @@ func (s *Service) describe(ctx context.Context, id, key string) (File, error) {
 	return f.move(Indexed, f.multipartCleanupAt(seen), now), nil
 }
 
-// creationTime returns the time in a file ID, but at most now.
 func creationTime(id string, now time.Time) time.Time {
 	at := time.Unix(uuid.MustParse(id).Time().UnixTime()).UTC()
 	if at.After(now) {

@@ -7,9 +7,7 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// TestRebuildKeepsDeletedFiles checks that a rebuild does not cause an immediate purge of a file
-// that was deleted long before the backup, because the file may have been undeleted after the
-// backup.
+// A file that was deleted long before the backup may have been undeleted after it.
 func TestRebuildKeepsDeletedFiles(t *testing.T) {
 	s, b := newFakeBucket(1, 0)
 	now := time.Now()

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Spaces of the index's records. The list entries of each entity are in a separate space.
+// Each entity has another space for its list entries.
 const (
 	fileSpace  = "file"        // name: file ID; due: DueAt
 	keySpace   = "idempotency" // name: entity and idempotency key
@@ -22,8 +22,7 @@ const (
 
 func fileKey(id string) store.Key { return store.Key{Space: fileSpace, Name: id} }
 
-// entryKey returns the key of a file's list entry. The entry exists while the file is Pending,
-// Indexed or Lost. It contains the fields that a list shows, and has the nonce of the file's
+// A list entry exists while the file is Pending, Indexed or Lost. It has the nonce of the file's
 // record.
 func entryKey(entity, id string) store.Key { return store.Key{Space: entrySpace(entity), Name: id} }
 
@@ -35,16 +34,13 @@ func idempotencyKey(entity, key string) store.Key {
 
 func quotaKey(entity string) store.Key { return store.Key{Space: quotaSpace, Name: entity} }
 
-// ErrUnreadable is returned for a record that is damaged, or that a newer version of Pawl
-// wrote.
+// ErrUnreadable is returned for a record that is damaged or from a newer version of Pawl.
 var ErrUnreadable = errors.New("files: the index has an unreadable record")
 
-// bodyVersion is the version of new bodies. Bodies with the same major version are readable,
-// and their unknown members are preserved.
+// Bodies with the same major version are readable. Their unknown members are preserved.
 const bodyVersion = "1.0"
 
-// fileBody is the body of a file record and of its list entry. Times are in milliseconds since
-// 1970.
+// fileBody is the body of a file record or list entry. Times are Unix milliseconds.
 type fileBody struct {
 	V           string         `json:"v"`
 	Entity      string         `json:"entity,omitzero"` // absent in list entries
@@ -107,7 +103,7 @@ func encodeFile(f *File) (string, error) {
 	return encode(&b, "file", f.ID)
 }
 
-// encodeEntry returns the body of a list entry: the fields that a list and a download URL need.
+// encodeEntry omits the fields that neither a list nor a download URL needs.
 func encodeEntry(f *File) (string, error) {
 	entry := *f
 	entry.Entity, entry.Idempotency, entry.UploadID, entry.unknown = "", "", "", ""
@@ -123,7 +119,6 @@ func encode(body any, what, name string) (string, error) {
 	return string(text), nil
 }
 
-// decode parses a body. v points to its version.
 func decode(r *store.Record, body any, v *string) error {
 	err := json.Unmarshal([]byte(r.Body), body)
 	if err == nil && !strings.HasPrefix(*v, "1.") {
@@ -158,7 +153,7 @@ func decodeFile(r *store.Record) (File, error) {
 
 type keyBody struct {
 	V    string `json:"v"`
-	File string `json:"file"` // file ID
+	File string `json:"file"`
 }
 
 type quotaBody struct {

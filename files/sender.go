@@ -10,17 +10,15 @@ import (
 )
 
 const (
-	// maxBatch is the number of items in one batch. A store accepts MaxApply changes at once. Each
-	// item has up to 3 changes, and the usage has one.
+	// Each of the maxBatch items has up to 3 changes, and the usage has one.
 	maxBatch = (store.MaxApply - 1) / 3
-	// maxSenders is the maximum number of entities whose usage is cached while they have no changes
-	// to send.
+	// maxSenders limits the idle entities whose usage is cached.
 	maxSenders = 4096
 )
 
 // sender sends the changes of one entity that affect its usage or delete idempotency keys. Without
-// a sender, concurrent callers would conflict on the usage record. One caller at a time sends
-// batches until the outcome of its own item is known. Then the next caller takes over.
+// it, concurrent callers would conflict on the usage record. One caller at a time sends batches
+// until the outcome of its own item is known.
 type sender struct {
 	entity string
 
@@ -29,14 +27,14 @@ type sender struct {
 	active bool // a caller is sending, or about to send
 
 	// Only the sending caller uses these fields.
-	used     Usage // as in the store
+	used     Usage
 	nonce    store.Nonce
 	known    bool // used and nonce are current as far as this process knows
 	unsent   bool // no batch was sent since the usage was loaded
 	refusals int  // consecutive refusals of the usage
 }
 
-// send queues an item and returns its result. If ctx ends first, the result is ambiguous.
+// send returns an ambiguous error if ctx ends first.
 func (x *Index) send(ctx context.Context, entity string, it *item) error {
 	s := x.enqueue(entity, it)
 	for {
@@ -58,8 +56,6 @@ func (x *Index) send(ctx context.Context, entity string, it *item) error {
 	}
 }
 
-// enqueue adds an item to the queue of its entity. If no caller is sending, the item's caller
-// becomes the sender.
 func (x *Index) enqueue(entity string, it *item) *sender {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -88,8 +84,7 @@ func (x *Index) evictIdle() {
 	}
 }
 
-// withdraw ends an item whose caller stops waiting. If the item is already in a batch, it may
-// land.
+// withdraw ends an item whose caller stops waiting. An item that is already in a batch may land.
 func (x *Index) withdraw(s *sender, it *item, cause error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -120,7 +115,6 @@ func (it *item) notify() {
 	}
 }
 
-// lead sends batches until the result of the caller's own item is known.
 func (x *Index) lead(ctx context.Context, s *sender, own *item) error {
 	for {
 		x.mu.Lock()
@@ -137,7 +131,7 @@ func (x *Index) lead(ctx context.Context, s *sender, own *item) error {
 	}
 }
 
-// step loads the usage if it is unknown, or sends a batch. If it returns an error, ctx has ended.
+// step returns an error only if ctx has ended.
 func (x *Index) step(ctx context.Context, s *sender) error {
 	if !s.known {
 		if err := x.loadUsage(ctx, s); err != nil {
@@ -168,7 +162,6 @@ func (x *Index) loadUsage(ctx context.Context, s *sender) error {
 	return s.setUsage(r)
 }
 
-// setUsage caches the usage in the store.
 func (s *sender) setUsage(r *store.Record) (err error) {
 	s.used, s.nonce = Usage{}, store.Nonce{}
 	if r != nil {
@@ -180,8 +173,8 @@ func (s *sender) setUsage(r *store.Record) (err error) {
 	return err
 }
 
-// nextBatch removes the items of the next batch from the queue. Together these items fit into the
-// limit and have no record in common. If unfit is set, nextBatch ignores the limit.
+// nextBatch takes items that together fit into the limit and have no record in common. unfit
+// disables the limit.
 func (x *Index) nextBatch(s *sender, unfit bool) (batch []*item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -210,7 +203,6 @@ func (x *Index) nextBatch(s *sender, unfit bool) (batch []*item) {
 	return batch
 }
 
-// exceeds returns an error if an item would exceed its limit.
 func (it *item) exceeds(used Usage) error {
 	switch {
 	case it.addedUsage.Bytes > 0 && used.Bytes+it.addedUsage.Bytes > it.limit.Bytes:
@@ -221,8 +213,8 @@ func (it *item) exceeds(used Usage) error {
 	return nil
 }
 
-// refuseFirst refuses the first item, which exceeds the limit, if the usage was loaded after
-// the item was queued. It returns false if the usage must be loaded again.
+// refuseFirst refuses the first item, which exceeds the limit. It returns false if the usage must
+// be loaded again first.
 func (x *Index) refuseFirst(s *sender) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -231,7 +223,7 @@ func (x *Index) refuseFirst(s *sender) bool {
 	}
 	first := s.queue[0]
 	err := first.exceeds(s.used)
-	if err == nil { // the item that exceeded the limit was withdrawn by its caller
+	if err == nil { // the item's caller has withdrawn it
 		return true
 	}
 	if !s.unsent || !first.queuedAtLoad {
@@ -242,7 +234,7 @@ func (x *Index) refuseFirst(s *sender) bool {
 	return true
 }
 
-// finish passes the result of an item to its caller. The caller of finish holds x.mu.
+// The caller of finish holds x.mu.
 func (it *item) finish(err error) {
 	if !it.done {
 		it.done, it.err = true, err
@@ -250,8 +242,7 @@ func (it *item) finish(err error) {
 	it.notify()
 }
 
-// answer passes a result to the callers of items. For a new file, an error is marked as ambiguous
-// unless the store rejected the batch.
+// answer marks the error of a new file as ambiguous unless the store rejected the batch.
 func (x *Index) answer(items []*item, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -264,7 +255,6 @@ func (x *Index) answer(items []*item, err error) {
 	}
 }
 
-// requeue puts items back at the front of the queue.
 func (x *Index) requeue(s *sender, items []*item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -272,7 +262,6 @@ func (x *Index) requeue(s *sender, items []*item) {
 	s.queue = append(items, s.queue...)
 }
 
-// jitter sleeps for a random time that grows with the number of attempts.
 func (x *Index) jitter(ctx context.Context, tries int) error {
 	most := retryInterval << min(tries, 3) / 8
 	return x.sleep(ctx, most/4+rand.N(most))

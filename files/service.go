@@ -15,15 +15,14 @@ import (
 
 // Objects is the bucket.
 type Objects interface {
-	// Sign returns a request that uploads the bytes of a file. The store must accept the request
-	// only once, only until the given time, and only with the promised bytes.
+	// Sign returns a request that uploads a file. The store must accept it once, until the given
+	// time, and only with the promised bytes.
 	Sign(ctx context.Context, f *File, until time.Time) (SignedRequest, error)
-	// SignGet returns a URL that downloads a file. It is valid for life.
+	// SignGet returns a download URL that is valid for life.
 	SignGet(ctx context.Context, f *File, life time.Duration) (url string, err error)
-	// Put uploads the bytes of a file if its object does not exist.
+	// Put uploads a file if its object does not exist.
 	Put(ctx context.Context, f *File, body io.ReadSeeker) error
-	// Stat returns the state of an object. If the store cannot read the object, Found is true
-	// and Size is -1.
+	// Stat returns the state of an object. If the object is unreadable, Found is true and Size is -1.
 	Stat(ctx context.Context, key string) (ObjectInfo, error)
 	// Remove deletes an object. Deleting a missing object is not an error.
 	Remove(ctx context.Context, key string) error
@@ -34,7 +33,7 @@ type Objects interface {
 type SignedRequest struct {
 	Method  string
 	URL     string
-	Headers map[string]string // signed headers, which the client must send
+	Headers map[string]string // the client must send them
 	Until   time.Time
 }
 
@@ -43,19 +42,18 @@ type Service struct {
 	Index   *Index
 	Objects Objects
 	Times   Times
-	// Prefix is the prefix of all object keys.
+	// Prefix begins all object keys.
 	Prefix string
 	// Limit returns the maximum usage of an entity. Nil means no limit.
 	Limit func(entity string) Usage
-	// Now and NewID replace the clock and the generator of IDs in simulations. The defaults are
-	// time.Now and UUIDs of version 7.
+	// Now and NewID are for simulations. The defaults are time.Now and UUIDs of version 7.
 	Now   func() time.Time
 	NewID func() string
-	// Logger logs each state change by a reconciliation. Nil disables logging.
+	// Logger logs state changes by reconciliations. Nil disables logging.
 	Logger *slog.Logger
 }
 
-// now returns the time in whole milliseconds, the precision of stored rows.
+// now has the precision of stored rows.
 func (s *Service) now() time.Time {
 	now := time.Now
 	if s.Now != nil {
@@ -71,7 +69,6 @@ func (s *Service) newID() string {
 	return uuid.Must(uuid.NewV7()).String()
 }
 
-// apply replaces the row from with next. A new file has no row from.
 func (s *Service) apply(ctx context.Context, from *File, next File, drop bool) (File, error) {
 	return s.Index.Apply(ctx, Change{From: from, Next: next, Drop: drop, Limit: s.limit(next.Entity)})
 }
@@ -83,8 +80,8 @@ func (s *Service) limit(entity string) Usage {
 	return s.Limit(entity)
 }
 
-// CheckQuota returns ErrQuota if a file of the given size would exceed the quota of an entity,
-// unless a file with the idempotency key exists.
+// CheckQuota returns ErrQuota if a file of the given size would exceed the entity's quota. A file
+// that exists with the idempotency key is permitted.
 func (s *Service) CheckQuota(ctx context.Context, entity, idempotency string, size int64) error {
 	used, err := s.Index.Used(ctx, entity)
 	if err != nil || max(size, MinCharge) <= s.limit(entity).Bytes-used.Bytes {
@@ -98,10 +95,10 @@ func (s *Service) CheckQuota(ctx context.Context, entity, idempotency string, si
 	return ErrQuota
 }
 
-// Upload starts the upload of a file. It returns the row and the request that sends the bytes.
+// Upload creates a file and signs the request that sends its bytes.
 //
-// A repeated call with the same idempotency key returns the same file. Its new URL expires at
-// the same time as the first one. If the bytes have already arrived, the URL is empty.
+// A repeated call with the same idempotency key returns the same file and deadline. If the bytes
+// have already arrived, the URL is empty.
 func (s *Service) Upload(ctx context.Context, entity, idempotency string, p Promise) (File, SignedRequest, error) {
 	if idempotency != "" {
 		f, err := s.Index.byIdempotency(ctx, entity, idempotency)
@@ -133,7 +130,6 @@ func (s *Service) begin(ctx context.Context, entity, idempotency string, p Promi
 	return f, signed, nil
 }
 
-// resume answers a repeated upload.
 func (s *Service) resume(ctx context.Context, f File, p Promise) (File, SignedRequest, error) {
 	switch {
 	case f.Promise != p:
@@ -149,7 +145,6 @@ func (s *Service) resume(ctx context.Context, f File, p Promise) (File, SignedRe
 	return f, signed, err
 }
 
-// sign signs the upload of a file in one piece. For a multipart file it does nothing.
 func (s *Service) sign(ctx context.Context, f *File) (SignedRequest, error) {
 	if f.PartSize > 0 {
 		return SignedRequest{}, nil
@@ -157,13 +152,13 @@ func (s *Service) sign(ctx context.Context, f *File) (SignedRequest, error) {
 	return s.Objects.Sign(ctx, f, f.PutBy)
 }
 
-// requestTimeout is the time limit of a reconciliation, and of the index calls of an upload through
-// the service. While the index rejects writes, the calls are repeated until this limit.
+// requestTimeout limits a reconciliation and the index calls of UploadBytes. While the index
+// rejects writes, they are repeated until this limit.
 const requestTimeout = 30 * time.Second
 
-// Reconcile changes the row of a file according to its object. notified is true if a
-// notification or the uploading client triggers the call. If the ID has no row, Reconcile
-// returns ErrNotFound.
+// Reconcile changes the row of a file according to its object. notified is true if a notification
+// or the uploading client triggers the call. Reconcile returns ErrNotFound if the row does not
+// exist.
 func (s *Service) Reconcile(ctx context.Context, id string, notified bool) (File, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -191,14 +186,13 @@ func (s *Service) Reconcile(ctx context.Context, id string, notified bool) (File
 		if next.State != Expired || !seen.Found || f.State == Expired {
 			return next, nil
 		}
-		// The object is not the promised file. Remove it now, because it may disturb listings of
-		// the bucket until the tombstone is deleted.
+		// The object is not the promised file. Remove it now, because it may disturb listings.
 	}
 }
 
-// observe removes the object if the state of the file permits the removal, and then returns the
-// state of the object. At or after LandBy, it aborts the multipart uploads of a file and reads the
-// object again, because an upload may have completed after the first read.
+// observe removes the object if the file's state permits it, and returns the object's state. At or
+// after LandBy, it aborts multipart uploads. Then it reads the object again, because an upload may
+// have completed before the abort.
 func (s *Service) observe(ctx context.Context, f *File) (ObjectInfo, error) {
 	if f.objectRemovable() {
 		if err := s.abortUploads(ctx, f); err != nil {
@@ -218,8 +212,7 @@ func (s *Service) observe(ctx context.Context, f *File) (ObjectInfo, error) {
 	return s.Objects.Stat(ctx, f.Key)
 }
 
-// ID returns the ID of the file with an object key. ok is false if the key does not belong to
-// this service.
+// ID returns the ID of the file with an object key, or false if the key is foreign.
 func (s *Service) ID(key string) (string, bool) {
 	id, ok := strings.CutPrefix(key, s.Prefix)
 	u, err := uuid.Parse(id)
@@ -229,9 +222,8 @@ func (s *Service) ID(key string) (string, bool) {
 // Get returns a file, or ErrNotFound.
 func (s *Service) Get(ctx context.Context, id string) (File, error) { return s.Index.Load(ctx, id) }
 
-// Delete hides a file immediately. Its object is removed after the undelete window. If the file is
-// already deleted, Delete gives it a new nonce, so that an earlier undelete whose response was lost
-// cannot land later.
+// Delete hides a file immediately. Its object is removed after the undelete window. A repeated
+// Delete writes a new nonce, so that an undelete in flight cannot land.
 func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 	return s.change(ctx, id, func(f *File) (File, error) {
 		if f.State == Deleted {
@@ -241,8 +233,8 @@ func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 	})
 }
 
-// DeleteAll deletes up to limit files of an entity and returns their number. If the number is
-// limit, there may be more. Files that are created during the call may remain.
+// DeleteAll deletes up to limit files of an entity and returns their number. Files that are created
+// during the call may remain.
 func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int, error) {
 	held, err := s.Index.listDeletable(ctx, entity, limit)
 	if err != nil {
@@ -274,10 +266,8 @@ func (s *Service) Undelete(ctx context.Context, id string) (File, error) {
 	})
 }
 
-// errNoChange is returned by a decide function if the row need not change.
 var errNoChange = errors.New("nothing to change")
 
-// change loads a row, calls decide, and writes the result. After a conflict it starts again.
 func (s *Service) change(ctx context.Context, id string, decide func(*File) (File, error)) (File, error) {
 	for {
 		f, err := s.Index.Load(ctx, id)
@@ -298,9 +288,8 @@ func (s *Service) change(ctx context.Context, id string, decide func(*File) (Fil
 	}
 }
 
-// UploadBytes uploads bytes for a client that cannot use a signed URL, and returns the visible
-// file. If the upload fails, the file becomes Expired immediately, and the service removes an
-// object that lands later.
+// UploadBytes uploads a file for a client that cannot use a signed URL. If the upload fails, the
+// file becomes Expired, and an object that lands later is removed.
 func (s *Service) UploadBytes(ctx context.Context, entity, idempotency string, p Promise, body io.ReadSeeker) (File, error) {
 	begin, begun := context.WithTimeout(ctx, requestTimeout)
 	f, signed, err := s.Upload(begin, entity, idempotency, p)

@@ -12,29 +12,29 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Sink reconciles the files that notifications name. It needs no ledger. It acknowledges a message
-// only after the index has responded.
+// Sink reconciles the files that notifications name. It acknowledges a message only after the index
+// has responded.
 type Sink struct {
 	service *Service
 	bucket  string
 	slots   *semaphore.Weighted // each message in progress holds one
 	work    sync.WaitGroup
-	ctx     context.Context // context of all messages; it outlives the contexts of sources
+	ctx     context.Context // outlives the contexts of sources
 	cancel  context.CancelFunc
 }
 
 var _ source.Sink = (*Sink)(nil)
 
-// NewSink returns a Sink for the objects of a bucket. The parameter messages is the maximum number
-// of messages that it handles concurrently. Close it after all sources have ended.
+// NewSink returns a Sink for a bucket that handles up to messages concurrently. Close it after all
+// sources have ended.
 func NewSink(service *Service, bucket string, messages int) *Sink {
 	s := &Sink{service: service, bucket: bucket, slots: semaphore.NewWeighted(int64(messages))}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Close waits for the messages in progress. When ctx ends, it cancels the remaining messages
-// without an acknowledgement, and their sources deliver them again.
+// Close waits for the messages in progress. When ctx ends, it cancels them without an
+// acknowledgement.
 func (s *Sink) Close(ctx context.Context) {
 	stop := context.AfterFunc(ctx, s.cancel)
 	s.work.Wait()
@@ -67,7 +67,6 @@ func (s *Sink) handle(d *source.Delivery) {
 	})
 }
 
-// reconcile reconciles the files of all events. It continues after a failure.
 func (s *Sink) reconcile(d *source.Delivery) (o source.Outcome) {
 	for i := range d.Events {
 		object := &d.Events[i].Object
@@ -85,14 +84,13 @@ func (s *Sink) reconcile(d *source.Delivery) (o source.Outcome) {
 	return o
 }
 
-// noticeTimeout is the time limit of the reconciliation of a notification, and of the scheduling of
-// a retry that may follow. Both together are shorter than the timeout of a source.
+// A reconciliation and the scheduling of a retry take up to noticeTimeout each. Both together are
+// shorter than the timeout of a source.
 const noticeTimeout = 8 * time.Second
 
-// ReconcileNotified reconciles a file after a notification. If it returns nil, the caller may
-// acknowledge the notification. If the bucket does not respond, ReconcileNotified schedules the
-// file for a reconciliation in a minute, so that one object cannot block a queue. It logs an
-// unreadable row and returns nil, because the next audit also reports the row.
+// ReconcileNotified reconciles a file after a notification. If it returns nil, the notification may
+// be acknowledged. If the bucket does not respond, it schedules a retry in a minute, so that one
+// object cannot block a queue. It logs and ignores an unreadable row, which the next audit reports.
 func (s *Service) ReconcileNotified(ctx context.Context, id string) error {
 	look, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()

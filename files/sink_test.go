@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// message returns a delivery about objects of a bucket. Its outcome is sent to outcomes.
 func message(outcomes chan<- source.Outcome, bucket string, keys ...string) source.Delivery {
 	d := source.Delivery{Done: func(o source.Outcome) { outcomes <- o }}
 	for _, key := range keys {
@@ -26,8 +25,6 @@ func message(outcomes chan<- source.Outcome, bucket string, keys ...string) sour
 
 func fileID(n int) string { return fmt.Sprintf("%08d-0000-7000-8000-000000000000", n) }
 
-// TestSinkAcknowledgesAfterReconcile checks that a message is acknowledged after its files were
-// reconciled. If the bucket does not respond for one file, this file is reconciled a minute later.
 func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 2)
@@ -57,9 +54,6 @@ func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
 	})
 }
 
-// TestUnreachableObjectIsRescheduled checks that a file that cannot be reconciled after a
-// notification is due a minute later under a new nonce, and that the reconciliation then restores
-// the file's own timer.
 func TestUnreachableObjectIsRescheduled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1)
@@ -102,8 +96,6 @@ func (downStore) Apply(context.Context, []store.Change) ([]store.Outcome, error)
 	return nil, errors.New("the index is down")
 }
 
-// TestMessageIsKeptWhileIndexIsDown checks that a message is not acknowledged before the index has
-// responded.
 func TestMessageIsKeptWhileIndexIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		records := memory.New()
@@ -145,7 +137,6 @@ func TestMessageIsKeptWhileIndexIsDown(t *testing.T) {
 	})
 }
 
-// hangingObjects is a bucket that never responds.
 type hangingObjects struct{ files.Objects }
 
 func (hangingObjects) Stat(ctx context.Context, _ string) (files.ObjectInfo, error) {
@@ -153,9 +144,7 @@ func (hangingObjects) Stat(ctx context.Context, _ string) (files.ObjectInfo, err
 	return files.ObjectInfo{}, ctx.Err()
 }
 
-// TestHangingBucketDoesNotHoldMessages checks that a bucket that never responds delays a message by
-// less than the timeout of a source, and that a closed sink has reported the outcomes of all
-// messages.
+// A hanging bucket delays a message by less than the timeout of a source.
 func TestHangingBucketDoesNotHoldMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1)
@@ -178,8 +167,7 @@ func TestHangingBucketDoesNotHoldMessages(t *testing.T) {
 	})
 }
 
-// TestRepeatedUndeleteKeepsUpdatedAt checks that a repeated undelete does not change UpdatedAt,
-// because audits use it as the time of the last reconciliation.
+// Audits use UpdatedAt as the time of the last reconciliation.
 func TestRepeatedUndeleteKeepsUpdatedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := pending(t, 1)

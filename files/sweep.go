@@ -14,9 +14,8 @@ import (
 // Sweeper reconciles files whose timer is due. Several processes may sweep one index.
 type Sweeper struct {
 	Service *Service
-	// Concurrency is the maximum number of concurrent reconciliations. If it is above 1, the order
-	// of the files is random, so that concurrent sweepers share the work. If not, the file with the
-	// earliest timer is first.
+	// Concurrency is the maximum number of concurrent reconciliations. Above 1, the order of files is
+	// random, so that sweepers share the work. Otherwise it is the order of timers.
 	Concurrency int
 
 	mu      sync.Mutex
@@ -25,7 +24,6 @@ type Sweeper struct {
 	last    error
 }
 
-// failure is the backoff of a file that could not be reconciled.
 type failure struct {
 	round int // last round in which the file was due
 	wait  time.Duration
@@ -34,17 +32,14 @@ type failure struct {
 
 const (
 	sweepPage = 1000
-	// initialBackoff and maxBackoff are the shortest and the longest time before a failed file is
-	// retried. The time doubles with each failure.
+	// The backoff of a failed file doubles with each failure.
 	initialBackoff, maxBackoff = 10 * time.Second, 5 * time.Minute
-	// maxFailing is the maximum number of remembered failures. Further failed files are retried
-	// every round.
+	// maxFailing limits remembered failures. Further failed files are retried every round.
 	maxFailing = 10_000
 )
 
-// Round reconciles all due files and returns their number. A file that fails does not affect
-// the others, and is retried after a backoff. The error describes one failure. Do not call
-// Round concurrently on one Sweeper.
+// Round reconciles all due files and returns their number. It retries a failed file after a
+// backoff; the error describes one failure. Do not call Round concurrently.
 func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 	w.round++
 	w.last = nil
@@ -73,7 +68,6 @@ func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// reconcilePage reconciles the files of a page, except files whose backoff has not ended.
 func (w *Sweeper) reconcilePage(ctx context.Context, page []store.Record) (good, bad int) {
 	next := make(chan *store.Record)
 	one := func(f *store.Record) {
@@ -110,8 +104,7 @@ func (w *Sweeper) reconcilePage(ctx context.Context, page []store.Record) (good,
 	return good, bad
 }
 
-// reconcileRecord reconciles a file, unless another process has changed it since the page was
-// read.
+// reconcileRecord skips a file that has changed since the page was read.
 func (w *Sweeper) reconcileRecord(ctx context.Context, f *store.Record) (failed, skipped bool) {
 	if w.backingOff(f.Name) {
 		return false, true
@@ -141,7 +134,6 @@ func (w *Sweeper) backingOff(id string) bool {
 	return known && w.Service.now().Before(f.until)
 }
 
-// recordFailure starts or extends the backoff of a file.
 func (w *Sweeper) recordFailure(id string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

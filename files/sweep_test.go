@@ -45,7 +45,7 @@ func (o *unreliableObjects) Uploads(context.Context, string) iter.Seq2[files.Ope
 
 func (o *unreliableObjects) Remove(context.Context, string) error { return nil }
 
-// pending returns a service with n uploads that are due to expire.
+// The n uploads of pending are due to expire.
 func pending(t *testing.T, n int) (*files.Service, *unreliableObjects) {
 	o := &unreliableObjects{stats: map[string]int{}}
 	made := 0
@@ -60,9 +60,7 @@ func pending(t *testing.T, n int) (*files.Service, *unreliableObjects) {
 	return s, o
 }
 
-// TestSweepContinuesAfterFailures checks that more than one page of failing files does not
-// affect other files. The failing files are retried with increasing intervals of at most five
-// minutes.
+// The failing files fill more than one page of a sweep.
 func TestSweepContinuesAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1101)
@@ -92,8 +90,6 @@ func TestSweepContinuesAfterFailures(t *testing.T) {
 	})
 }
 
-// TestAuditContinuesAfterFailures checks that an audit continues after files that it cannot
-// check, and returns an error.
 func TestAuditContinuesAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 3)
@@ -111,8 +107,6 @@ func TestAuditContinuesAfterFailures(t *testing.T) {
 	})
 }
 
-// TestConcurrentSweepsShareWork checks that three concurrent sweeps together send few more requests
-// than one sweep, and need about half of the time.
 func TestConcurrentSweepsShareWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 960

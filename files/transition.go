@@ -7,22 +7,17 @@ import (
 
 // Errors of requests that the state of a file or of its entity does not permit.
 var (
-	// ErrNotFound is returned if the file does not exist, or if the caller may not see it.
-	ErrNotFound = errors.New("file not found")
-	// ErrState is returned if the state of the file does not permit the request.
-	ErrState = errors.New("not allowed in the file's state")
-	// ErrQuota is returned if the upload exceeds the quota of the entity.
-	ErrQuota = errors.New("quota exceeded")
-	// ErrOpenUploads is returned if the entity has too many open uploads.
+	// ErrNotFound is also returned if the caller may not see the file.
+	ErrNotFound    = errors.New("file not found")
+	ErrState       = errors.New("not allowed in the file's state")
+	ErrQuota       = errors.New("quota exceeded")
 	ErrOpenUploads = errors.New("too many open uploads")
 	// ErrInterrupted is returned if the bytes did not arrive. The upload is expired.
 	ErrInterrupted = errors.New("the upload was interrupted: send it again")
-	// ErrKeyUsed is returned if the idempotency key was used for a different upload.
-	ErrKeyUsed = errors.New("idempotency key used for another upload")
+	ErrKeyUsed     = errors.New("idempotency key used for another upload")
 )
 
-// newFile returns the row of a new upload. signed is the time of the signature, and must be before
-// the row is written.
+// newFile returns the row of a new upload. signed must be before the row is written.
 func newFile(id, entity, key, idempotency string, p Promise, signed time.Time, t *Times) File {
 	putBy := signed.Add(t.URL)
 	if p.PartSize > 0 {
@@ -35,13 +30,11 @@ func newFile(id, entity, key, idempotency string, p Promise, signed time.Time, t
 	}
 }
 
-// objectRemovable reports whether the object may be removed. The file never becomes visible
-// again in these states.
+// objectRemovable is true in the states after which a file never becomes visible again.
 func (f *File) objectRemovable() bool {
 	return f.State == Purging || f.State == Gone || f.State == Expired
 }
 
-// decision is the result of a reconciliation.
 type decision uint8
 
 const (
@@ -51,11 +44,10 @@ const (
 )
 
 // reconciled returns the row after a reconciliation. The caller must load the row before it reads
-// the object. notified has an effect only if the state does not change; see [File.bump].
+// the object.
 //
-// reconciled compares LandBy only with times of the store's clock. For a multipart file at or after
-// LandBy, s must be the state of the object after all uploads of the file were aborted, so that no
-// upload can complete later.
+// LandBy is compared only with the store's clock. For a multipart file at or after LandBy, s must
+// be read after its uploads were aborted, so that none can complete later.
 func (f File) reconciled(s ObjectInfo, notified bool, t *Times, now time.Time) (File, decision) {
 	landed := !s.Date.Before(f.LandBy) // no upload can land any more
 	switch f.State {
@@ -89,13 +81,11 @@ func (f File) reconciled(s ObjectInfo, notified bool, t *Times, now time.Time) (
 	return f.bump(s, notified, t, now)
 }
 
-// lostRecheckDelay is the delay before a lost file is reconciled again. The process that marked it
-// as lost may have been suspended while the object returned, and when the notification of that
-// return arrived, the file was still Indexed.
+// lostRecheckDelay is the delay before a lost file is reconciled again. The object may have
+// returned while the process that marked it as lost was suspended. The notification of that return
+// found the file Indexed.
 const lostRecheckDelay = time.Minute
 
-// multipartCleanupAt returns the time at which to abort open multipart uploads, or zero if
-// there are none.
 func (f *File) multipartCleanupAt(s ObjectInfo) time.Time {
 	if f.PartSize == 0 || !s.Date.Before(f.LandBy) {
 		return time.Time{}
@@ -103,9 +93,9 @@ func (f *File) multipartCleanupAt(s ObjectInfo) time.Time {
 	return f.LandBy
 }
 
-// bump returns the row of a file whose state does not change. If a notification finds no matching
-// object, the row still gets a new nonce, so that an undelete that read the object earlier cannot
-// land. If the timer is due but still too early by the store's clock, bump sets the timer again.
+// bump handles a file whose state does not change. If a notification finds no matching object, the
+// row gets a new nonce, so that an undelete with an older HEAD cannot land. A timer that is due too
+// early by the store's clock is set again.
 func (f File) bump(s ObjectInfo, notified bool, t *Times, now time.Time) (File, decision) {
 	early := !f.DueAt.IsZero() && !now.Before(f.DueAt)
 	if early && f.State == Lost && f.multipartCleanupAt(s).IsZero() {
@@ -123,7 +113,7 @@ func (f File) bump(s ObjectInfo, notified bool, t *Times, now time.Time) (File, 
 	return f, unchanged
 }
 
-// windowEnd returns the end of the undelete window or of the tombstone retention.
+// windowEnd is the end of the undelete window or of the tombstone retention.
 func (f *File) windowEnd(t *Times) time.Time {
 	switch f.State {
 	case Deleted:
@@ -134,9 +124,8 @@ func (f *File) windowEnd(t *Times) time.Time {
 	return time.Time{}
 }
 
-// rescheduled returns the row of a file that could not be reconciled after a notification. Its
-// nonce is new, so an undelete that read the object before the notification fails with a
-// conflict and reads the object again.
+// rescheduled changes the nonce, so that an undelete which read the object before the notification
+// must read it again.
 func (f File) rescheduled(now time.Time) File {
 	if at := now.Add(time.Minute); f.DueAt.IsZero() || f.DueAt.After(at) {
 		f.DueAt = at
@@ -150,7 +139,6 @@ func (f File) move(to State, dueAt, now time.Time) File {
 	return f
 }
 
-// toTombstone returns the row as a tombstone in the given state.
 func (f File) toTombstone(as State, t *Times, now time.Time) File {
 	f.DropAt = now
 	if f.LandBy.After(now) {
@@ -160,7 +148,6 @@ func (f File) toTombstone(as State, t *Times, now time.Time) File {
 	return f.move(as, f.DropAt, now)
 }
 
-// uploadFailed returns the row after an upload through the service was interrupted.
 func (f File) uploadFailed(t *Times, now time.Time) (File, bool) {
 	if f.State != Pending {
 		return f, false
@@ -168,7 +155,6 @@ func (f File) uploadFailed(t *Times, now time.Time) (File, bool) {
 	return f.toTombstone(Expired, t, now), true
 }
 
-// deleted returns the row after its user deletes the file.
 func (f File) deleted(t *Times, now time.Time) (File, error) {
 	if !f.Deletable() {
 		return f, ErrState
@@ -177,7 +163,6 @@ func (f File) deleted(t *Times, now time.Time) (File, error) {
 	return f.moveToDeleted(t, now), nil
 }
 
-// windowRestarted returns the row of a deleted file with a new undelete window.
 func (f File) windowRestarted(t *Times, now time.Time) (File, error) {
 	if f.State != Deleted {
 		return f, errNoChange
@@ -194,14 +179,13 @@ func (f File) moveToDeleted(t *Times, now time.Time) File {
 	return f.move(Deleted, at, now)
 }
 
-// undeleted returns the row after its user undeletes the file. The caller must load the row
-// before it reads the object.
+// The caller of undeleted must load the row before it reads the object.
 func (f File) undeleted(s ObjectInfo, now time.Time) (File, error) {
 	switch {
 	case f.State != Deleted:
 		return f, ErrState
 	case f.matches(s):
-		s.Date = time.Time{} // schedule their abort: the multipart uploads were not aborted yet
+		s.Date = time.Time{} // the multipart uploads were not aborted yet
 		return f.move(Indexed, f.multipartCleanupAt(s), now), nil
 	case f.WasPending && s.Date.Before(f.LandBy):
 		return f.move(Pending, f.LandBy, now), nil
@@ -209,8 +193,6 @@ func (f File) undeleted(s ObjectInfo, now time.Time) (File, error) {
 	return f, ErrState
 }
 
-// usageDelta returns the change of the entity's usage by a transition. A nil file means that there
-// is no row.
 func usageDelta(from, to *File) (u Usage) {
 	if to != nil {
 		u = to.Usage()

@@ -13,9 +13,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the transitions down as they are now")
 
-// TestTransitions compares every transition with testdata/transitions.txt. It covers each state and
-// each result of a HEAD, at each relevant time and one nanosecond before. After a change of the
-// rules, run it with -rewrite and review the diff.
+// TestTransitions compares every transition with testdata/transitions.txt: each state and HEAD
+// result, at each relevant time and one nanosecond before. After a change of the rules, run it with
+// -rewrite and review the diff.
 func TestTransitions(t *testing.T) {
 	var now bytes.Buffer
 	for _, parts := range []bool{false, true} {
@@ -45,7 +45,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// began is the time at which the upload's URL is signed. Times are printed relative to it.
+// Printed times are relative to began.
 var (
 	began = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	times = Times{
@@ -59,7 +59,6 @@ type named struct {
 	File
 }
 
-// everyState returns a file in each state, produced by transitions.
 func everyState(t *testing.T, parts bool) []named {
 	p := Promise{Size: 20 << 20, ContentType: "text/plain", SHA256: [32]byte{1}}
 	kind := "one piece"
@@ -92,7 +91,6 @@ func everyState(t *testing.T, parts bool) []named {
 	}
 }
 
-// headResults returns possible results of a HEAD for a file.
 func headResults(f *File) map[string]ObjectInfo {
 	good := ObjectInfo{Found: true, Size: f.Size, SHA256: f.SHA256, Parts: f.Parts()}
 	longer, other, whole := good, good, good
@@ -102,7 +100,6 @@ func headResults(f *File) map[string]ObjectInfo {
 	return map[string]ObjectInfo{"nothing": {}, "good": good, "longer": longer, "other bytes": other, "other parts": whole}
 }
 
-// TestObjectMatchesPromise checks that only the promised object matches.
 func TestObjectMatchesPromise(t *testing.T) {
 	for _, f := range everyState(t, true) {
 		for name, seen := range headResults(&f.File) {
@@ -113,8 +110,7 @@ func TestObjectMatchesPromise(t *testing.T) {
 	}
 }
 
-// printReconciles prints the result of each reconciliation. The store's clock is before LandBy or
-// at LandBy, and the service's clock is before DueAt or at DueAt.
+// The store's clock is before or at LandBy, and the service's clock is before or at DueAt.
 func printReconciles(w *bytes.Buffer, f named) {
 	fmt.Fprintf(w, "\n%s: land by %s, due %s, drop at %s, usage %s\n", f.name, since(f.LandBy), since(f.DueAt), since(f.DropAt), added(usageDelta(nil, &f.File)))
 	due := f.DueAt
@@ -143,7 +139,6 @@ func printReconciles(w *bytes.Buffer, f named) {
 	}
 }
 
-// printRequests prints the results of requests by users and by the service.
 func printRequests(w *bytes.Buffer, f named) {
 	now := began.Add(100 * time.Hour)
 	next, err := f.deleted(&times, now)
@@ -197,8 +192,7 @@ func since(t time.Time) string {
 	return t.Sub(began).String()
 }
 
-// TestUsage checks that a file counts at least 4 KiB until its bytes are removed, and that its
-// upload is open while its URLs may be in use, even if the file was deleted.
+// An upload is open while its URLs may be in use, even if the file was deleted.
 func TestUsage(t *testing.T) {
 	for _, test := range []struct {
 		File

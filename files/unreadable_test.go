@@ -17,9 +17,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// TestUnreadableObjects checks that a file expires or is purged, and its object is removed,
-// even if HEAD fails because a user has made the object unreadable with a replication header of
-// MinIO.
+// A user can make an object unreadable with a replication header of MinIO. HEAD then fails.
 func TestUnreadableObjects(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
