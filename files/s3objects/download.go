@@ -20,11 +20,10 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// urlScope is the common part of the URLs of a bucket.
 type urlScope struct {
 	base   url.URL // URL of the bucket; its path ends with a slash
-	host   string  // value of the Host header, without a default port
-	region string  // region in signatures; if empty, the SDK must sign each URL
+	host   string  // Host header, without a default port
+	region string  // for signatures; if empty, the SDK must sign each URL
 	key    atomic.Pointer[signingKey]
 }
 
@@ -33,9 +32,9 @@ type signingKey struct {
 	key                 []byte
 }
 
-// SignGet implements [files.Objects]. The SDK needs 40 µs per URL, and a page has up to 1,000
-// URLs. Therefore the SDK signs only one URL, from which SignGet learns the location of the
-// bucket. SignGet signs the others itself in the same way.
+// SignGet implements [files.Objects]. The SDK needs 40 µs per URL, which is too slow for a page of
+// 1,000. SignGet therefore learns the location of the bucket from one URL of the SDK and signs the
+// others itself.
 func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
 	if _, err := b.requireSuitable(ctx, f.Key); err != nil {
 		return "", err
@@ -61,16 +60,14 @@ func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration)
 	return signed, nil
 }
 
-// InlineTypes are the default content types that browsers may display instead of downloading. None
-// of them can contain scripts.
+// InlineTypes are the default content types that browsers may display. None of them can contain
+// scripts.
 var InlineTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "video/mp4", "audio/mpeg"}
 
-// SetInlineTypes replaces InlineTypes. Browsers download files of other types, because scripts
-// in an HTML page or SVG picture would run on the store's origin. Call it before the first use
-// of the bucket.
+// SetInlineTypes replaces InlineTypes. Scripts in an HTML page or SVG picture would run on the
+// store's origin. Call it before the first use.
 func (b *Bucket) SetInlineTypes(types []string) { b.inlineTypes = types }
 
-// disposition returns the Content-Disposition of the store's response, or "".
 func (b *Bucket) disposition(f *files.File) string {
 	if slices.Contains(b.inlineTypes, f.ContentType) {
 		return ""
@@ -90,8 +87,8 @@ func (b *Bucket) presignGet(ctx context.Context, f *files.File, life time.Durati
 	return signed.URL, nil
 }
 
-// findURLScope derives the common part of URLs from a URL of the SDK. It leaves region empty
-// for multi-region and session signatures, which only the SDK computes.
+// findURLScope leaves region empty for multi-region and session signatures, which only the SDK
+// computes.
 func (b *Bucket) findURLScope(ctx context.Context) (*urlScope, error) {
 	text, err := b.presignGet(ctx, &files.File{Key: "k"}, time.Minute)
 	if err != nil {
@@ -111,7 +108,6 @@ func (b *Bucket) findURLScope(ctx context.Context) (*urlScope, error) {
 	return at, nil
 }
 
-// signGet computes a presigned GET URL.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
 func (b *Bucket) signGet(ctx context.Context, at *urlScope, f *files.File, life time.Duration) (string, error) {
 	c, err := b.public.Options().Credentials.Retrieve(ctx)

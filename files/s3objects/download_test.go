@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// TestSignGet checks that download URLs are identical to those of the SDK.
 func TestSignGet(t *testing.T) {
 	date := func(signed string) string {
 		u, err := url.Parse(signed)

@@ -8,12 +8,11 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// emptyHeaders are headers that a client must not add to a signed upload. Such a header copies
-// another object with the rights of the service, locks or encrypts the object, or changes how the
-// store serves it. Amazon S3 rejects unsigned x-amz headers. MinIO accepts them, but reads the
-// value of a missing signed header from the query. Therefore URLs for MinIO sign these headers as
-// empty. If a client adds such a header, the signature is invalid. Cache-Control is not in the
-// list, because browsers add it to each request with If-None-Match.
+// emptyHeaders are headers that a client must not add to a signed upload. They copy, lock, encrypt
+// or expose objects with the rights of the service. Amazon S3 rejects unsigned x-amz headers, but
+// MinIO accepts them. URLs for MinIO therefore sign these headers as empty; MinIO reads a missing
+// signed header from the query. Cache-Control is not in the list, because browsers add it to
+// requests with If-None-Match.
 var emptyHeaders = []string{
 	copySource,
 	"x-amz-acl", "x-amz-tagging", "x-amz-storage-class", "x-amz-website-redirect-location",

@@ -11,8 +11,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestDownloadsAreAttachments checks that browsers save files that may contain scripts, even if the
-// user declares another type, and that browsers show pictures.
 func TestDownloadsAreAttachments(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		b := s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable()

@@ -19,8 +19,7 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// errNoCompositeSHA256 is returned if the store keeps no composite SHA-256, without which an object
-// cannot be compared with its promise.
+// Without a composite SHA-256, an object cannot be compared with its promise.
 var errNoCompositeSHA256 = errors.New("the store keeps no SHA-256 of multipart uploads: upload files in one piece, or use another store")
 
 // Begin implements [files.Multipart].
@@ -74,12 +73,11 @@ func (b *Bucket) SignPart(ctx context.Context, f *files.File, number int, sum [3
 	return toSignedRequest(signed, until), nil
 }
 
-// completeTimeout is the time limit for the completion of a multipart upload, which can take
-// minutes on S3.
+// A completion can take minutes on S3.
 const completeTimeout = 15 * time.Minute
 
-// Complete implements [files.Multipart]. It does not stop when ctx ends, because MinIO loses
-// the parts of an interrupted completion.
+// Complete implements [files.Multipart]. It ignores the end of ctx, because MinIO loses the parts
+// of an interrupted completion.
 func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), completeTimeout)
 	defer stop()
@@ -97,7 +95,7 @@ func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
 		Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID, IfNoneMatch: aws.String("*"),
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
 	})
-	if isCode(err, "NoSuchUpload", "PreconditionFailed") { // another request, or the first copy of this one, completed the upload
+	if isCode(err, "NoSuchUpload", "PreconditionFailed") { // another request, or the first copy of this one, completed it
 		return nil
 	}
 	if err != nil {
@@ -137,8 +135,7 @@ func (b *Bucket) Abort(ctx context.Context, key, uploadID string) error {
 }
 
 // Uploads implements [files.Multipart]. MinIO lists the uploads of one key or of all keys, but
-// returns nothing for other prefixes. For a folder, Uploads therefore lists all uploads and
-// filters them.
+// returns nothing for other prefixes.
 func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.OpenUpload, error] {
 	in := &s3.ListMultipartUploadsInput{Bucket: &b.name}
 	if !strings.HasSuffix(prefix, "/") {
@@ -147,7 +144,7 @@ func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.Ope
 	return func(yield func(files.OpenUpload, error) bool) {
 		for pages := s3.NewListMultipartUploadsPaginator(b.client, in); pages.HasMorePages(); {
 			page, err := pages.NextPage(ctx)
-			if isCode(err, "NoSuchUpload") { // gofakes3 returns this error if no upload is open
+			if isCode(err, "NoSuchUpload") { // from gofakes3 if no upload is open
 				return
 			}
 			if err != nil {
@@ -166,8 +163,7 @@ func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.Ope
 	}
 }
 
-// parseSHA256 parses a checksum of the store and its number of parts. The result is zero if
-// text is invalid.
+// parseSHA256 returns zero values for an invalid text.
 func parseSHA256(text string) (sum [32]byte, parts int) {
 	text, count, composite := strings.Cut(text, "-")
 	if composite {

@@ -19,7 +19,7 @@ import (
 
 const partSize = 5 << 20
 
-// pieces returns the parts of a file. All but the last have the minimum size.
+// All pieces but the last have the minimum size.
 func pieces() []string {
 	return []string{strings.Repeat("a", partSize), strings.Repeat("b", partSize), "the end"}
 }
@@ -35,7 +35,6 @@ func promiseOf(parts []string) (files.Promise, [][32]byte) {
 	return p, sums
 }
 
-// multipartTest is a service on a real store, with a client.
 type multipartTest struct {
 	t *testing.T
 	files.Service
@@ -49,7 +48,6 @@ func newMultipartTest(t *testing.T, srv *servertest.Server) *multipartTest {
 	return &multipartTest{t, files.Service{Index: files.NewIndex(memory.New()), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b, name}
 }
 
-// begin starts a multipart upload of pieces with an idempotency key.
 func (x *multipartTest) begin(key string) (files.File, []files.SignedRequest) {
 	x.t.Helper()
 	p, sums := promiseOf(pieces())
@@ -76,7 +74,6 @@ func (x *multipartTest) wantState(want files.State, f files.File, err error) {
 	}
 }
 
-// wantOpenUploads checks the number of open multipart uploads.
 func (x *multipartTest) wantOpenUploads(want int) {
 	x.t.Helper()
 	n := 0
@@ -91,7 +88,6 @@ func (x *multipartTest) wantOpenUploads(want int) {
 	}
 }
 
-// expireDeadlines moves LandBy of a file to the past.
 func (x *multipartTest) expireDeadlines(id string) {
 	x.t.Helper()
 	f, err := x.Get(x.t.Context(), id)
@@ -115,7 +111,6 @@ func (x *multipartTest) sweep(id string, want files.State) {
 	x.wantState(want, f, err)
 }
 
-// TestMultipartLifecycle tests a multipart file from upload to undelete on real stores.
 func TestMultipartLifecycle(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		x := newMultipartTest(t, srv)
@@ -159,8 +154,6 @@ func TestMultipartLifecycle(t *testing.T) {
 	})
 }
 
-// TestExpiredMultipartUploadIsAborted checks that an expired multipart upload is aborted and
-// cannot be completed.
 func TestExpiredMultipartUploadIsAborted(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		x := newMultipartTest(t, srv)
@@ -191,8 +184,8 @@ func TestExpiredMultipartUploadIsAborted(t *testing.T) {
 	})
 }
 
-// crashingObjects is a bucket whose service crashes when it starts a multipart upload. It crashes
-// before the store creates the upload, or before the row gets the upload's ID.
+// crashingObjects crashes before the store creates a multipart upload, or before the row gets the
+// upload's ID.
 type crashingObjects struct {
 	files.Objects
 	begun bool
@@ -207,8 +200,6 @@ func (d crashingObjects) Begin(ctx context.Context, f *files.File) (string, erro
 	return "", errDied
 }
 
-// TestCrashedMultipartStartIsCleanedUp checks that a multipart upload that a crashed service
-// started is found through its row, and that the client can repeat the request.
 func TestCrashedMultipartStartIsCleanedUp(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		for _, begun := range []bool{false, true} {
@@ -234,8 +225,7 @@ func TestCrashedMultipartStartIsCleanedUp(t *testing.T) {
 	})
 }
 
-// TestStoreRejectsOtherParts checks that the store rejects parts that differ from the promise.
-// docs/FILES.md has the same table.
+// docs/FILES.md has the table of TestStoreRejectsOtherParts.
 func TestStoreRejectsOtherParts(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		x := newMultipartTest(t, srv)
@@ -269,8 +259,6 @@ func TestStoreRejectsOtherParts(t *testing.T) {
 	})
 }
 
-// TestStoreWithoutCompositeSHA256 checks that a store without composite SHA-256s is rejected when
-// an upload starts, or when it is completed.
 func TestStoreWithoutCompositeSHA256(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		const says = "the store keeps no SHA-256 of multipart uploads"
@@ -298,8 +286,7 @@ func TestStoreWithoutCompositeSHA256(t *testing.T) {
 	})
 }
 
-// TestCompletionOutlivesItsRequest checks that a completion does not stop when its request is
-// canceled, because MinIO would lose the parts.
+// If a completion stopped with its request, MinIO would lose the parts.
 func TestCompletionOutlivesItsRequest(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		x := newMultipartTest(t, srv)

@@ -23,47 +23,38 @@ var ErrForgeable = errors.New("the object store accepted an upload with a forged
 	"(X-Amz-Content-Sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER): " +
 	"anyone who has seen a signed URL can write any object that the service can write")
 
-// ErrReplicationHeaders is returned if users can upload objects that the store can neither read
-// nor list.
+// ErrReplicationHeaders is returned if users can upload objects that the store can neither read nor
+// list.
 var ErrReplicationHeaders = errors.New("the object store accepts MinIO's replication headers from users: an upload with such a header creates " +
 	"an object that the store can neither read nor list, and while it exists, listings of the bucket fail, also those of backups. " +
 	"Let a proxy remove X-Minio-Replication-* from users' requests: docs/FILES.md shows how")
 
-// errNotProbed is returned for an object without a SHA-256 if no probe has shown that the store
-// keeps SHA-256s. Without the probe, the object may be a file of the service.
+// Before a probe, an object without a SHA-256 may be a file of the service.
 var errNotProbed = errors.New("the object has no SHA-256, and the store has not been probed yet: audit without --dry-run, or start the service")
 
-// ErrUnsuitable is returned if the store would lose files or expose them. The error describes
-// the reason.
+// ErrUnsuitable is returned if the store would lose files or expose them.
 var ErrUnsuitable = errors.New("the object store is not suitable for files")
 
 const (
-	// probeTimeout is the time limit of a probe, and cleanupTimeout is the time limit of its
-	// cleanup.
 	probeTimeout, cleanupTimeout = time.Minute, 30 * time.Second
 
-	// leftoverAge is the age after which an object of a probe is a leftover of a crashed
-	// process.
+	// leftoverAge is the age after which a probe object was left by a crashed process.
 	leftoverAge = time.Hour
 
-	// The texts are long enough to be the encrypted form of an object. MinIO could not list a
-	// shorter object of [probe.tryReplicationHeader], so listings of other programs would fail.
+	// MinIO cannot list an object of [probe.tryReplicationHeader] that is shorter than any encrypted
+	// object. It would break listings of other programs.
 	probeText = "pawl proves that this store keeps what it was promised, and nothing else"
 	otherText = "PAWL PROVES THAT THIS STORE KEEPS WHAT IT WAS PROMISED, AND NOTHING ELSE"
 )
 
-// Probe checks that the store is suitable for files. It sends a few requests for new keys below
+// Probe checks that the store is suitable for files. It writes and removes a few keys below
 // ".pawl-doctor/" in prefix. The store must accept a signed upload once, and only with the promised
 // bytes. It must reject a copy source, which could read any object with the rights of the service.
-// HEAD must return length and SHA-256, and the bucket must not keep versions. Probe needs
-// permission to list, read, write and delete these keys. It also removes leftovers of crashed
-// probes after one hour.
+// HEAD must return length and SHA-256, and the bucket must not keep versions.
 //
-// Warnings describe limitations of a store that is suitable.
-//
-// If the store is not suitable, the error matches [ErrUnsuitable], and possibly also
-// [ErrForgeable]. Any other error may be temporary. In that case the bucket is probed again before
-// the next URL is signed.
+// Warnings describe limitations of a suitable store. The error for an unsuitable store matches
+// [ErrUnsuitable], and possibly [ErrForgeable]. Any other error may be temporary; the bucket is
+// then probed again before the next URL is signed.
 func (b *Bucket) Probe(ctx context.Context, prefix string) (warnings []error, err error) {
 	b.AllowProbe(prefix)
 	p, err := b.requireSuitable(ctx, prefix)
@@ -83,20 +74,18 @@ func (b *Bucket) Probe(ctx context.Context, prefix string) (warnings []error, er
 }
 
 // AllowProbe permits Stat to probe the store below prefix when it finds an object without a
-// SHA-256. If AllowProbe was not called, Stat returns an error for such an object, because a dry
-// run must not write.
+// SHA-256. Without it, as in a dry run, Stat returns an error.
 func (b *Bucket) AllowProbe(prefix string) { b.probePrefix.Store(&prefix) }
 
-// AcceptForgeable permits the bucket to sign URLs of a store that accepts forged signatures.
-// Call it before the first use. It returns the bucket.
+// AcceptForgeable permits the use of a store that accepts forged signatures. Call it before the
+// first use. It returns the bucket.
 func (b *Bucket) AcceptForgeable() *Bucket {
 	b.acceptForgeable = true
 	return b
 }
 
-// requireSuitable returns the result of the probe. No URL may be signed before the probe, because a
-// URL contains the ID of the access key, and a user can forge signatures with this ID alone if the
-// store accepts them.
+// No URL may be signed before requireSuitable. A URL contains the ID of the access key, which is
+// enough to forge signatures if the store accepts them.
 func (b *Bucket) requireSuitable(ctx context.Context, key string) (*probe, error) {
 	p, err := b.ensureProbed(ctx, key)
 	if err == nil && p.forgeable && !b.acceptForgeable {
@@ -105,8 +94,7 @@ func (b *Bucket) requireSuitable(ctx context.Context, key string) (*probe, error
 	return p, err
 }
 
-// ensureProbed returns the result of the probe. It probes the store if that has not happened
-// yet, one call at a time. Unless a prefix is set, it probes in the folder of key.
+// ensureProbed probes one call at a time. Without a probe prefix, it probes in the folder of key.
 func (b *Bucket) ensureProbed(ctx context.Context, key string) (*probe, error) {
 	if p := b.probed.Load(); p != nil {
 		return p, nil
@@ -144,11 +132,11 @@ type probe struct {
 	signsEmptyHeaders  bool // uploads must sign emptyHeaders
 	forgeable          bool
 	replicationHeaders bool
-	multipartErr       error // reason why multipart uploads are not possible, or nil if they are
+	multipartErr       error // nil: multipart uploads are possible
 
 	folder  string
 	sent    map[string]bool // keys of objects that may exist
-	version string          // version of a written object; empty if the bucket keeps no versions
+	version string          // version of a written object; empty: the bucket keeps no versions
 }
 
 func (p *probe) run(ctx context.Context) error {
@@ -180,7 +168,6 @@ func (p *probe) run(ctx context.Context) error {
 	return p.tryCopySource(ctx, "5")
 }
 
-// checkUpload makes a valid upload and compares the result.
 func (p *probe) checkUpload(ctx context.Context, name string) error {
 	status, err := p.put(ctx, name, probeText, nil)
 	switch {
@@ -201,8 +188,6 @@ func (p *probe) checkUpload(ctx context.Context, name string) error {
 	return err
 }
 
-// checkMultipart checks the multipart requests create, list parts, list uploads and abort. It
-// uploads no parts and completes no upload.
 func (p *probe) checkMultipart(ctx context.Context) error {
 	f := p.file("parts")
 	f.PartSize = f.Size
@@ -217,14 +202,12 @@ func (p *probe) checkMultipart(ctx context.Context) error {
 	return errors.Join(err, p.Abort(ctx, f.Key, f.UploadID))
 }
 
-// tryCopySource tries to copy an object with a signed upload. The store must reject it.
 func (p *probe) tryCopySource(ctx context.Context, name string) error {
 	return p.requireRefusal(ctx, name, probeText, "a copy source that was not signed, with which users can read any object", func(r *http.Request) {
 		r.Header.Set(copySource, "/"+p.name+"/"+p.file("1").Key)
 	})
 }
 
-// requireRefusal makes an upload that the store must reject.
 func (p *probe) requireRefusal(ctx context.Context, name, body, what string, change func(*http.Request)) error {
 	status, err := p.put(ctx, name, body, change)
 	if err == nil && status/100 == 2 {
@@ -233,8 +216,7 @@ func (p *probe) requireRefusal(ctx context.Context, name, body, what string, cha
 	return err
 }
 
-// tryForgedSignature makes an upload with a wrong signature, in the form that MinIO does not
-// check, and records whether the store accepts it.
+// tryForgedSignature uses the form of signature that MinIO does not check.
 func (p *probe) tryForgedSignature(ctx context.Context, name string) error {
 	f := p.file(name)
 	body := fmt.Sprintf("%x\r\n%s\r\n0\r\nx-amz-checksum-sha256:%s\r\n\r\n", f.Size, probeText, base64.StdEncoding.EncodeToString(f.SHA256[:]))
@@ -251,8 +233,6 @@ func (p *probe) tryForgedSignature(ctx context.Context, name string) error {
 	return err
 }
 
-// tryReplicationHeader makes an upload with a replication header of MinIO, and records whether the
-// store can read the object afterwards.
 func (p *probe) tryReplicationHeader(ctx context.Context, name string) error {
 	_, err := p.put(ctx, name, probeText, func(r *http.Request) { r.Header.Set("X-Minio-Replication-Encrypted-Multipart", "1") })
 	if err != nil {
@@ -269,8 +249,7 @@ func (p *probe) file(name string) files.File {
 	}}
 }
 
-// put uploads body like a client. change may modify the request. put returns an error for
-// responses that may be temporary.
+// put uploads body like a client. It returns an error for responses that may be temporary.
 func (p *probe) put(ctx context.Context, name, body string, change func(*http.Request)) (status int, err error) {
 	f := p.file(name)
 	signed, err := p.signPut(ctx, p.client, &f, time.Now().Add(probeTimeout), p.signsEmptyHeaders)
@@ -307,7 +286,6 @@ func (p *probe) put(ctx context.Context, name, body string, change func(*http.Re
 	return 0, fmt.Errorf("a signed PUT got status %q", resp.Status)
 }
 
-// findLeftovers finds objects of crashed probes, and aborts their multipart uploads.
 func (p *probe) findLeftovers(ctx context.Context, below string) error {
 	out, err := p.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &p.name, Prefix: &below})
 	if err != nil {
@@ -332,7 +310,6 @@ func (p *probe) findLeftovers(ctx context.Context, below string) error {
 	return nil
 }
 
-// clean removes the objects that the probe may have written.
 func (p *probe) clean(ctx context.Context) (err error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer stop()

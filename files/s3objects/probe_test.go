@@ -19,7 +19,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// wantEmptyBucket checks that a probe has left no objects and no versions.
 func wantEmptyBucket(t *testing.T, srv *servertest.Server, name string) {
 	t.Helper()
 	out, err := srv.Client().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &name})
@@ -35,8 +34,6 @@ func wantEmptyBucket(t *testing.T, srv *servertest.Server, name string) {
 	}
 }
 
-// TestProbe checks that the stores in docs/FILES.md are suitable, and that uploads sign empty
-// headers if the store accepts unsigned copy sources.
 func TestProbe(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		name := srv.NewBucket(t)
@@ -58,7 +55,7 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// listing lists a bucket after each upload, as another program may do at any time.
+// listing lists a bucket after each upload, as another program may do.
 type listing struct {
 	s3.HTTPClient
 	list func() error
@@ -74,8 +71,7 @@ func (l *listing) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestListingDuringProbe checks that listings of the bucket succeed at any time during a probe. A
-// killed probe therefore leaves no object that breaks listings.
+// A killed probe must leave no object that breaks listings.
 func TestListingDuringProbe(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -92,8 +88,6 @@ func TestListingDuringProbe(t *testing.T) {
 	wantEmptyBucket(t, srv, name)
 }
 
-// TestForgeableStoreIsRefused checks that no URL is signed for a store that accepts forged
-// uploads, unless the operator permits it.
 func TestForgeableStoreIsRefused(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -115,8 +109,7 @@ func TestForgeableStoreIsRefused(t *testing.T) {
 	wantEmptyBucket(t, srv, name)
 }
 
-// TestForgeryWithoutAnswer checks that a failed request with a forged signature does not count
-// as a rejection.
+// A failed request with a forged signature does not count as a rejection.
 func TestForgeryWithoutAnswer(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -139,7 +132,6 @@ func TestForgeryWithoutAnswer(t *testing.T) {
 	wantEmptyBucket(t, srv, name)
 }
 
-// TestProbeRemovesLeftovers checks that objects of a killed probe are removed after an hour.
 func TestProbeRemovesLeftovers(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -158,8 +150,6 @@ func TestProbeRemovesLeftovers(t *testing.T) {
 	}
 }
 
-// TestUnsuitableStores checks that a store that would lose or expose files is rejected with the
-// reason.
 func TestUnsuitableStores(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	answers := func(status int, when func(*http.Request) bool) func(*http.Response) error {
@@ -211,8 +201,6 @@ func TestUnsuitableStores(t *testing.T) {
 	}
 }
 
-// TestStatOnUnsuitableStore checks that files do not expire if the store returns no SHA-256s, and
-// that Stat finds an object of another program.
 func TestStatOnUnsuitableStore(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -242,8 +230,6 @@ func TestStatOnUnsuitableStore(t *testing.T) {
 	}
 }
 
-// TestProbeAfterOutage checks that a store that is down is not rejected as unsuitable. It is
-// probed before the first upload is signed.
 func TestProbeAfterOutage(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -267,15 +253,13 @@ func TestProbeAfterOutage(t *testing.T) {
 	wantEmptyBucket(t, srv, name)
 }
 
-// TestStoreWithoutMultipart checks that no multipart upload starts if the store cannot list
-// parts, because it could not be completed. Other uploads work.
 func TestStoreWithoutMultipart(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	b := s3objects.New(proxied(t, srv, func(w http.ResponseWriter, r *http.Request) bool {
 		denied := r.Method == http.MethodGet && r.URL.Query().Has("uploadId")
 		if denied {
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code></Error>") // the test fails if the response does not arrive
+			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code></Error>") // otherwise the test fails
 		}
 		return denied
 	}, nil), srv.NewBucket(t), "").AcceptForgeable()

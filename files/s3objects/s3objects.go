@@ -1,6 +1,5 @@
 // Package s3objects implements the bucket of package files on Amazon S3 and compatible stores.
-// Uploads use presigned URLs that sign the promised length, type, SHA-256 and entity, and the
-// condition that the object does not exist.
+// Presigned upload URLs sign length, type, SHA-256, entity, and If-None-Match.
 package s3objects
 
 import (
@@ -37,7 +36,7 @@ type Bucket struct {
 	probed          atomic.Pointer[probe]
 	probePrefix     atomic.Pointer[string] // prefix below which to probe
 	probing         singleflight.Group
-	inlineTypes     []string // content types that browsers may show
+	inlineTypes     []string // browsers may show these content types
 }
 
 var (
@@ -45,8 +44,8 @@ var (
 	_ files.PartSizer = (*Bucket)(nil)
 )
 
-// New returns the bucket with a name. endpoint is the URL at which users reach the store; the
-// default is the client's endpoint.
+// New returns a bucket. endpoint is the URL at which users reach the store; the default is the
+// client's endpoint.
 func New(client *s3.Client, name, endpoint string) *Bucket {
 	b := &Bucket{client: client, public: client, name: name, inlineTypes: InlineTypes}
 	if endpoint != "" {
@@ -55,7 +54,6 @@ func New(client *s3.Client, name, endpoint string) *Bucket {
 	return b
 }
 
-// put returns the upload request of a file. All its headers are signed.
 func (b *Bucket) put(f *files.File) *s3.PutObjectInput {
 	return &s3.PutObjectInput{
 		Bucket: &b.name, Key: &f.Key, ContentLength: &f.Size, ContentType: &f.ContentType, IfNoneMatch: aws.String("*"),
@@ -64,8 +62,8 @@ func (b *Bucket) put(f *files.File) *s3.PutObjectInput {
 	}
 }
 
-// Sign implements [files.Objects]. The URL expires slightly before until, because signatures
-// count whole seconds.
+// Sign implements [files.Objects]. The URL expires slightly before until, because signatures count
+// whole seconds.
 func (b *Bucket) Sign(ctx context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
 	store, err := b.requireSuitable(ctx, f.Key)
 	if err != nil {
@@ -90,7 +88,7 @@ func (b *Bucket) signPut(ctx context.Context, c *s3.Client, f *files.File, until
 	return toSignedRequest(signed, until), nil
 }
 
-// toSignedRequest omits Host and the signed empty headers, because a client does not set them.
+// toSignedRequest omits headers that a client does not set.
 func toSignedRequest(signed *v4.PresignedHTTPRequest, until time.Time) files.SignedRequest {
 	out := files.SignedRequest{Method: signed.Method, URL: signed.URL, Headers: map[string]string{}, Until: until}
 	for name, values := range signed.SignedHeader {
@@ -121,8 +119,8 @@ func signHeaders(life time.Duration, pins ...string) func(*s3.PresignOptions) {
 	}
 }
 
-// Put implements [files.Objects]. It sends one request, because a retry after a successful write
-// would conflict with the object of the first request.
+// Put implements [files.Objects]. It sends one request: a retry after a successful write would
+// conflict with that write.
 func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) error {
 	if _, err := b.requireSuitable(ctx, f.Key); err != nil {
 		return err
@@ -138,9 +136,8 @@ func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) err
 
 func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// Stat implements [files.Objects]. The date comes from the response, even if the object does not
-// exist. If an object has no SHA-256, Stat first probes whether the store returns SHA-256s. If so,
-// the object is not an upload of this service.
+// Stat implements [files.Objects]. If an object has no SHA-256, Stat first probes whether the store
+// returns SHA-256s. If so, the object is not an upload of this service.
 func (b *Bucket) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
 	seen, err := b.stat(ctx, key)
 	if err == nil && seen.Found && seen.SHA256 == [32]byte{} {
@@ -181,21 +178,18 @@ func (b *Bucket) stat(ctx context.Context, key string) (files.ObjectInfo, error)
 	return files.ObjectInfo{}, fmt.Errorf("s3objects: stat %s/%s: HEAD does not find the object, but GET does", b.name, key)
 }
 
-// isUnreadable reports whether the store cannot read an object because its metadata requires a
-// customer encryption key. This service never creates such an object. On MinIO, users can
-// create one with a replication header.
+// isUnreadable recognizes an object that requires a customer encryption key. Only users can create
+// one, on MinIO, with a replication header.
 func isUnreadable(err error) bool {
 	refused, ok := errors.AsType[smithy.APIError](err)
 	return ok && refused.ErrorCode() == "InvalidRequest" && strings.Contains(refused.ErrorMessage(), "Server Side Encryption")
 }
 
-// statAttempts is the maximum number of attempts of Stat if the object appears between HEAD and
-// GET.
+// The object may appear between HEAD and GET, at most statAttempts times.
 const statAttempts = 3
 
-// confirmAbsent sends a GET and returns the response if the store reports that the key does not
-// exist, or nil if the object exists. A 404 response to HEAD has no body, so it may come from a
-// proxy, or it may mean that the bucket is missing.
+// confirmAbsent sends a GET and returns the response only if the key does not exist. A 404 to HEAD
+// has no body: it may come from a proxy, or the bucket may be missing.
 func (b *Bucket) confirmAbsent(ctx context.Context, key string) (*smithyhttp.Response, error) {
 	out, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &key})
 	if err == nil {
@@ -216,7 +210,6 @@ func (b *Bucket) PartSize(ctx context.Context, key string) (int64, error) {
 	return aws.ToInt64(out.ContentLength), nil
 }
 
-// withDate sets the date of a response in seen.
 func (b *Bucket) withDate(seen files.ObjectInfo, key string, answer *smithyhttp.Response) (files.ObjectInfo, error) {
 	if answer == nil {
 		return files.ObjectInfo{}, fmt.Errorf("s3objects: stat %s/%s: the response is missing", b.name, key)

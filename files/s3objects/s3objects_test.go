@@ -27,7 +27,6 @@ func promise(body string) files.Promise {
 	return files.Promise{Size: int64(len(body)), ContentType: "text/plain", SHA256: sha256.Sum256([]byte(body))}
 }
 
-// send uploads a body as a client. change may modify the request.
 func send(t *testing.T, s files.SignedRequest, body string, change func(*http.Request)) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), s.Method, s.URL, strings.NewReader(body))
@@ -35,7 +34,7 @@ func send(t *testing.T, s files.SignedRequest, body string, change func(*http.Re
 		t.Fatal(err)
 	}
 	for name, value := range s.Headers {
-		if name != "Content-Length" { // net/http sets it
+		if name != "Content-Length" { // set by net/http
 			r.Header.Set(name, value)
 		}
 	}
@@ -51,7 +50,6 @@ func send(t *testing.T, s files.SignedRequest, body string, change func(*http.Re
 	return resp.StatusCode, string(answer)
 }
 
-// copySource stores an object of another user and returns its copy source.
 func copySource(t *testing.T, b *s3objects.Bucket, bucket string) string {
 	t.Helper()
 	f := files.File{ID: "secret", Entity: "other", Key: "files/secret", Promise: promise(text)}
@@ -65,8 +63,7 @@ func setHeader(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// TestStoreRejectsOtherUploads checks that the store rejects uploads that differ from the
-// promise, and keeps nothing of them. docs/FILES.md has the same table.
+// docs/FILES.md has the table of TestStoreRejectsOtherUploads.
 func TestStoreRejectsOtherUploads(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		bucket := srv.NewBucket(t)
@@ -115,8 +112,7 @@ func TestStoreRejectsOtherUploads(t *testing.T) {
 	})
 }
 
-// proxied returns a client that reaches the store through a proxy. If answer returns true, it has
-// sent the response, and the proxy does not call the store.
+// If answer returns true, it has sent the response, and the proxy does not call the store.
 func proxied(t *testing.T, srv *servertest.Server, answer func(http.ResponseWriter, *http.Request) bool, change func(*http.Response) error) *s3.Client {
 	t.Helper()
 	store, err := url.Parse(srv.Endpoint)
@@ -134,8 +130,7 @@ func proxied(t *testing.T, srv *servertest.Server, answer func(http.ResponseWrit
 	return s3.New(srv.Client().Options(), func(o *s3.Options) { o.BaseEndpoint = &proxy.URL })
 }
 
-// TestStatIgnoresProxy404 checks that only a response of the store itself proves that an object
-// is absent. Otherwise files would expire while a proxy cannot reach the store.
+// Otherwise files would expire while a proxy cannot reach the store.
 func TestStatIgnoresProxy404(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		name := srv.NewBucket(t)
@@ -184,7 +179,6 @@ func TestStatIgnoresProxy404(t *testing.T) {
 	})
 }
 
-// TestServiceLifecycle tests a file from upload to loss on real stores.
 func TestServiceLifecycle(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		b := s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable()

@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// fakeStore returns a bucket of a store that is implemented by handler.
 func fakeStore(t *testing.T, handler http.HandlerFunc) *s3objects.Bucket {
 	srv := httptest.NewServer(handler)
 	t.Cleanup(srv.Close)
@@ -29,8 +28,6 @@ func fakeStore(t *testing.T, handler http.HandlerFunc) *s3objects.Bucket {
 	}), "bucket", "").AcceptForgeable()
 }
 
-// TestSignedTimes checks that upload URLs expire at most a minute before their deadline and
-// never after it, and that download URLs have the requested lifetime.
 func TestSignedTimes(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	b := s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable()
@@ -59,7 +56,6 @@ func TestSignedTimes(t *testing.T) {
 	}
 }
 
-// expiry returns the time at which a presigned URL expires.
 func expiry(t *testing.T, signed string) time.Time {
 	t.Helper()
 	u, err := url.Parse(signed)
@@ -77,7 +73,6 @@ func expiry(t *testing.T, signed string) time.Time {
 	return at.Add(time.Duration(life) * time.Second)
 }
 
-// TestStatUsesStoreClock checks that Stat returns the time of the store's clock.
 func TestStatUsesStoreClock(t *testing.T) {
 	date := time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)
 	b := fakeStore(t, func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +83,7 @@ func TestStatUsesStoreClock(t *testing.T) {
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte("<Error><Code>NoSuchKey</Code></Error>")) // the test fails if the response does not arrive
+		_, _ = w.Write([]byte("<Error><Code>NoSuchKey</Code></Error>")) // otherwise the test fails
 	})
 	for _, key := range []string{"there", "not there"} {
 		seen, err := b.Stat(t.Context(), key)

@@ -20,10 +20,10 @@ func (s *Server) Audit(ctx context.Context, o files.AuditOptions) (files.AuditRe
 }
 
 // Rebuild writes the missing rows of an index that was restored from a backup; see
-// [files.Service.Rebuild]. If the store accepts forged uploads and trust is false, the error
-// matches [s3objects.ErrForgeable].
+// [files.Service.Rebuild]. If the store accepts forged uploads and trust is false, Rebuild returns
+// [s3objects.ErrForgeable].
 func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool) (files.RebuildReport, error) {
-	objects := s.bucket().AcceptForgeable() // a copy: the server's own bucket must not accept forgeable stores
+	objects := s.bucket().AcceptForgeable() // a copy, because the server's own bucket must not accept forgeable stores
 	warnings, err := objects.Probe(ctx, s.Prefix)
 	if err != nil {
 		return files.RebuildReport{}, err
@@ -39,8 +39,7 @@ func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool
 	return service.Rebuild(ctx, s.list(ctx), o)
 }
 
-// list lists the objects below the prefix. If the store cannot list an object, its size is unknown,
-// so an audit sends a HEAD request for it.
+// list yields an unlistable object with an unknown size, so an audit sends a HEAD request for it.
 func (s *Server) list(ctx context.Context) iter.Seq2[files.Listed, error] {
 	return func(yield func(files.Listed, error) bool) {
 		for info, err := range s.Store.List(ctx, s.Bucket, s.Prefix, "") {

@@ -1,5 +1,4 @@
-// Package server runs the files service: it serves the API, receives notifications, reconciles
-// files with due timers, and audits index and bucket every day.
+// Package server runs the files service: the API, notifications, due timers, and a daily audit.
 package server
 
 import (
@@ -30,33 +29,29 @@ type Config struct {
 	Index  store.Store     // the caller closes it
 	Store  *s3bucket.Store // object store of the bucket
 	Bucket string
-	Prefix string // key prefix; no other program may use it
-	// Secret signs cursors, and also tokens (HS256) if Tokens is nil. It needs at least 32 random
-	// bytes. All processes must have the same secret.
+	Prefix string // no other program may use it
+	// Secret signs cursors, and tokens (HS256) if Tokens is nil. It needs at least 32 random bytes,
+	// equal in all processes.
 	Secret []byte
 	// Tokens verifies tokens; default HS256 with Secret.
 	Tokens *filesapi.Tokens
 	// Listen is the address of the API; default 127.0.0.1:8090.
 	Listen string
-	// Sources deliver the notifications of the bucket. Without a source, a file becomes visible
-	// when the client completes its upload, or when the upload time has passed.
+	// Sources deliver the notifications of the bucket. Without them, a file becomes visible when the
+	// client completes its upload, or after the upload time.
 	Sources []source.Source
 
 	Quota   files.Usage // maximum per entity; default 10 GiB and 1,000 open uploads
 	MaxSize int64       // maximum file size in bytes; default 1 GiB, at most 5 TiB
-	// LongestUpload is the time for which an upload may continue after its URL has expired; default
-	// 1 h.
+	// LongestUpload is how long an upload may continue after its URL has expired; default 1 h.
 	LongestUpload time.Duration
-	// Spool is the folder in which POST /v1/files buffers bodies; default the system's
-	// temporary folder.
+	// Spool is the folder for bodies of POST /v1/files; default the system's temporary folder.
 	Spool string
 	// PublicEndpoint is the URL at which users reach the store; default the endpoint of Store.
 	PublicEndpoint string
-	// InlineTypes are the content types that browsers may show; default
-	// [s3objects.InlineTypes].
+	// Browsers may show files of InlineTypes; default [s3objects.InlineTypes].
 	InlineTypes []string
-	// AcceptForgeableUploads permits the use of a store that accepts uploads with forged
-	// signatures.
+	// AcceptForgeableUploads permits stores that accept forged signatures.
 	AcceptForgeableUploads bool
 	Logger                 *slog.Logger // default slog.Default()
 }
@@ -111,7 +106,6 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// bucket returns a new bucket that has not been probed.
 func (s *Server) bucket() *s3objects.Bucket {
 	b := s3objects.New(s.Store.Client(), s.Bucket, s.PublicEndpoint)
 	if s.AcceptForgeableUploads {
@@ -124,20 +118,15 @@ func (s *Server) bucket() *s3objects.Bucket {
 }
 
 const (
-	// concurrentMessages is the maximum number of notifications in progress.
-	concurrentMessages = 32
-	// shutdownTimeout is the time limit for requests and notifications that are in progress at
-	// shutdown.
-	shutdownTimeout = 20 * time.Second
-	// sweepInterval is the time between sweeps, and sweepConcurrency the number of files that a
-	// sweep reconciles concurrently.
+	concurrentMessages              = 32
+	shutdownTimeout                 = 20 * time.Second
 	sweepInterval, sweepConcurrency = 10 * time.Second, 16
 	firstAuditDelay, auditInterval  = time.Hour, 24 * time.Hour
 )
 
 // Run serves the API, notifications and timers until ctx ends or one of them fails. It probes the
-// store when the sources are ready, because some stores wait for the response of a webhook. It
-// signs no URL before the probe. Call Run at most once.
+// store when the sources are ready, because some stores wait for a webhook's response. Call Run at
+// most once.
 func (s *Server) Run(ctx context.Context) error {
 	api, err := s.api()
 	if err != nil {
@@ -166,8 +155,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// shutDown stops the API. It cancels requests that exceed shutdownTimeout, and waits until they
-// return, so that the caller may close the index.
+// shutDown cancels requests that exceed shutdownTimeout and waits for them, so that the caller may
+// close the index.
 func (s *Server) shutDown(ctx context.Context, api *http.Server) error {
 	end, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
@@ -181,7 +170,6 @@ func (s *Server) shutDown(ctx context.Context, api *http.Server) error {
 	return err
 }
 
-// trackRequests counts the handler's requests for shutDown.
 func (s *Server) trackRequests(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
@@ -200,7 +188,6 @@ func (s *Server) api() (*http.Server, error) {
 	}, err
 }
 
-// consume reconciles the files of notifications until ctx ends or a source fails.
 func (s *Server) consume(ctx context.Context) error {
 	sink := files.NewSink(s.service, s.Bucket, concurrentMessages)
 	g, sourcing := errgroup.WithContext(ctx)
@@ -219,8 +206,6 @@ func (s *Server) consume(ctx context.Context) error {
 	return err
 }
 
-// probeStore checks that the bucket exists and the store is suitable. If the store is down, the
-// probe runs before the next URL is signed.
 func (s *Server) probeStore(ctx context.Context) error {
 	for _, from := range s.Sources {
 		if l, ok := from.(interface{ Ready() <-chan struct{} }); ok { // the source listens for requests
@@ -246,7 +231,6 @@ func (s *Server) probeStore(ctx context.Context) error {
 	return nil
 }
 
-// sweep reconciles files with due timers until ctx ends.
 func (s *Server) sweep(ctx context.Context) {
 	sweeper := &files.Sweeper{Service: s.service, Concurrency: sweepConcurrency}
 	tick := time.NewTicker(sweepInterval)

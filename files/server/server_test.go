@@ -20,8 +20,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// TestProbeStore checks that an unsuitable store stops the server, and that an unavailable
-// store does not.
 func TestProbeStore(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
@@ -61,8 +59,6 @@ func TestProbeStore(t *testing.T) {
 	}
 }
 
-// TestConfigDefaultsAndErrors checks the documented defaults, and that invalid configurations
-// are rejected.
 func TestConfigDefaultsAndErrors(t *testing.T) {
 	store, err := s3bucket.New(t.Context(), s3bucket.Config{Endpoint: "http://127.0.0.1:1"})
 	if err != nil {
@@ -89,8 +85,6 @@ func TestConfigDefaultsAndErrors(t *testing.T) {
 	}
 }
 
-// TestShutdownCancelsSlowRequests checks that a request that exceeds the shutdown timeout is
-// canceled without an error, and has returned when the server stops.
 func TestShutdownCancelsSlowRequests(t *testing.T) {
 	s := &Server{Config: Config{Logger: slog.New(slog.DiscardHandler)}}
 	begun, ended := make(chan struct{}), false

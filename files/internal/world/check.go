@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// allowedTransitions contains all valid transitions. The zero state means that there is no row.
+// The zero state means that there is no row.
 var allowedTransitions = map[files.State][]files.State{
 	0:             {files.Pending},
 	files.Pending: {files.Indexed, files.Expired, files.Deleted},
@@ -51,7 +51,6 @@ func (w *World) checkChange(t *fileModel, next *files.File) {
 	}
 }
 
-// checkKey checks that an idempotency key creates only one file.
 func (w *World) checkKey(t *fileModel) {
 	for _, other := range w.models {
 		if t.key != "" && other != t && other.key == t.key && !other.expired && t.createdAt-other.createdAt < minKeyLife {
@@ -63,7 +62,7 @@ func (w *World) checkKey(t *fileModel) {
 const minKeyLife = 24 * time.Hour
 
 // checkObserved checks that the new state matched the object at some time since the row was
-// written. If it did not, the service decided the transition for an older row.
+// written. Otherwise the service decided for an older row.
 func (w *World) checkObserved(t *fileModel, from, to files.State) {
 	w.observeObject(t)
 	switch {
@@ -76,7 +75,6 @@ func (w *World) checkObserved(t *fileModel, from, to files.State) {
 	}
 }
 
-// checkNotified checks that notifications alone make an index row agree with its object.
 func (w *World) checkNotified() {
 	for _, t := range w.models {
 		if s := t.row.State; t.notifiedChanges == t.objectChanges && (s == files.Indexed || s == files.Lost) && (s == files.Indexed) != w.objectMatches(t) {
@@ -85,7 +83,6 @@ func (w *World) checkNotified() {
 	}
 }
 
-// checkAudited checks that a second audit finds no differences and writes nothing.
 func (w *World) checkAudited() {
 	before := w.writes
 	w.audit(0)
@@ -95,14 +92,10 @@ func (w *World) checkAudited() {
 	}
 }
 
-// name returns the name of a state, or "unknown" if there is no row.
 func name(s files.State) string { return cmp.Or(s.String(), "unknown") }
 
-// charged contains the states of files whose bytes may be in the bucket.
 var charged = []files.State{files.Pending, files.Indexed, files.Lost, files.Deleted, files.Purging}
 
-// checkQuota checks that the usage of an entity is the sum over its files, with at least 4 KiB
-// each, and that it is within the limit.
 func (w *World) checkQuota(entity string) {
 	var sum files.Usage
 	for _, t := range w.models {
@@ -123,14 +116,11 @@ func (w *World) checkQuota(entity string) {
 	}
 }
 
-// usageAt is the usage of an entity after a write.
 type usageAt struct {
 	write int
 	used  files.Usage
 }
 
-// checkRecords checks that all records of an entity agree with its files, and records its
-// usage.
 func (w *World) checkRecords(entity string) {
 	w.checkQuota(entity)
 	entries := map[string]store.Nonce{}
@@ -170,9 +160,8 @@ func (w *World) checkRecords(entity string) {
 	w.usage[entity] = append(w.usage[entity], usageAt{w.writes, used})
 }
 
-// checkUsageIsSwapped checks that a change that deletes an idempotency key also writes the usage,
-// and that no change deletes the usage. Otherwise the creation of a file whose response was lost
-// could land after the service has responded to a later request of the same client.
+// checkUsageIsSwapped prevents the late creation of a file whose response was lost, after a later
+// request of the same client.
 func (w *World) checkUsageIsSwapped(changes []store.Change) {
 	dropped, swapped := false, false
 	for i := range changes {
@@ -188,9 +177,8 @@ func (w *World) checkUsageIsSwapped(changes []store.Change) {
 	}
 }
 
-// checkRefusal checks that at some time since the write the upload exceeded the limit and no file
-// with its idempotency key existed. If there was no such time, the service had to accept the upload
-// or return that file.
+// checkRefusal requires a time since the write at which the upload exceeded the limit and its
+// idempotency key was unused. Otherwise the refusal is wrong.
 func (w *World) checkRefusal(u *user, since int, err error) {
 	rowOf := func(write int) bool {
 		for _, t := range w.models {
@@ -216,7 +204,6 @@ func (w *World) checkRefusal(u *user, since int, err error) {
 	w.Violatef("", "user %d was rejected: %v, but there always was room, or a file with its key", u.n, err)
 }
 
-// checkRemoval checks the removal of an object by the service.
 func (w *World) checkRemoval(t *fileModel) {
 	if s := t.row.State; s != 0 && s != files.Purging && s != files.Gone && s != files.Expired {
 		w.Violatef("", "the object of %s was removed while it was %s", t.id, s)
@@ -226,8 +213,7 @@ func (w *World) checkRemoval(t *fileModel) {
 	}
 }
 
-// checkQuiescent checks the final state of the world. If no audit has run, it ignores files
-// whose object a third party has changed.
+// Without an audit, checkQuiescent ignores files whose object a third party has changed.
 func (w *World) checkQuiescent(audited bool) {
 	for _, t := range w.models {
 		if t.tampered && !audited {
@@ -247,7 +233,6 @@ func (w *World) checkQuiescent(audited bool) {
 	}
 }
 
-// mismatch describes the problem of a file in the final state, or returns "".
 func (w *World) mismatch(t *fileModel) string {
 	_, stored := w.objects[t.id]
 	indexed := t.row.State == files.Indexed

@@ -7,7 +7,6 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// TestWorldsReachAllStates checks that a few worlds reach every state and every event.
 func TestWorldsReachAllStates(t *testing.T) {
 	var all strings.Builder
 	for s := range uint64(2000) {

@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// listPage is the number of objects in one page of a listing.
 const listPage = 2
 
 func (t *thread) list(yield func(files.Listed, error) bool) {
@@ -34,7 +33,7 @@ func (t *thread) list(yield func(files.Listed, error) bool) {
 	}
 }
 
-// objects is the bucket as one thread accesses it. The objects are in w.objects.
+// objects is the bucket as one thread accesses it.
 type objects thread
 
 // Sign implements [files.Objects]. The URL is the key.
@@ -66,8 +65,8 @@ func (b *objects) Remove(_ context.Context, key string) error {
 	})
 }
 
-// Put implements [files.Objects]. The service uploads like a user, but stops waiting at the
-// file's deadline. The upload may land later.
+// Put implements [files.Objects]. It stops waiting at the file's deadline, but the upload may land
+// later.
 func (b *objects) Put(_ context.Context, f *files.File, _ io.ReadSeeker) error {
 	t, w := (*thread)(b), b.w
 	left := f.PutBy.Sub(epoch) - w.Now

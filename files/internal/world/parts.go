@@ -15,8 +15,8 @@ type upload struct {
 	key, id    string
 	promise    files.Promise
 	begun      time.Duration
-	parts      [8]bool // uploaded parts
-	unexpected bool    // no reconciliation aborts it, because a third party started it, or because it started after LandBy
+	parts      [8]bool
+	unexpected bool // begun by a third party, or after LandBy: no reconciliation aborts it
 }
 
 func (u *upload) whole() bool {
@@ -38,13 +38,11 @@ func (w *World) findUpload(id string) *upload {
 	return nil
 }
 
-// hasOpenUpload reports whether a key has an open multipart upload.
 func (w *World) hasOpenUpload(key string) bool {
 	return slices.ContainsFunc(w.uploads, func(u *upload) bool { return u.key == key })
 }
 
-// beginUpload starts a multipart upload. If it starts after the reconciliations that abort
-// uploads, an audit or the last reconciliation must abort it.
+// An upload that starts after LandBy is aborted only by an audit or the last reconciliation.
 func (w *World) beginUpload(key string, p files.Promise, landBy time.Time) string {
 	w.ids++
 	u := &upload{key: key, id: fmt.Sprintf("u%d", w.ids), promise: p, begun: w.Now}
@@ -62,7 +60,7 @@ func (w *World) storePart(id string, number int) {
 	}
 }
 
-// complete assembles the object from the parts. If the object exists, the upload remains open.
+// If the object exists, the upload remains open after complete.
 func (w *World) complete(id string) {
 	if u := w.findUpload(id); u != nil && u.whole() && w.storeObject(u.key, u.promise) {
 		w.endUpload(id)
@@ -80,8 +78,8 @@ func (w *World) endUpload(id string) {
 	})
 }
 
-// Begin implements [files.Multipart]. The service stops waiting at the file's deadline, but the
-// request may arrive later.
+// Begin implements [files.Multipart]. It stops waiting at the file's deadline, but the request may
+// arrive later.
 func (b *objects) Begin(_ context.Context, f *files.File) (id string, err error) {
 	t, w := (*thread)(b), b.w
 	if t.dead() || f.PutBy.Sub(epoch) <= w.Now {
@@ -129,8 +127,8 @@ func (b *objects) Abort(_ context.Context, _, uploadID string) error {
 	})
 }
 
-// Uploads implements [files.Multipart]. A list of all keys also contains completed uploads, as
-// in MinIO after a client disconnects during a completion.
+// Uploads implements [files.Multipart]. A list of all keys contains completed uploads, like MinIO's
+// after a disconnect.
 func (b *objects) Uploads(_ context.Context, prefix string) iter.Seq2[files.OpenUpload, error] {
 	return func(yield func(files.OpenUpload, error) bool) {
 		var all []files.OpenUpload
@@ -158,8 +156,8 @@ func (b *objects) Uploads(_ context.Context, prefix string) iter.Seq2[files.Open
 	}
 }
 
-// sendParts uploads most or all of the parts, some twice, at different times and speeds. The user
-// completes the upload when all parts may have arrived, or around the file's deadline, or never.
+// sendParts uploads most or all of the parts, some twice. The completion follows when all parts may
+// have arrived, around the deadline, or never.
 func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
 	w := u.w
 	within := w.Tape.UpTo(w.times.Parts + 10*time.Minute)
@@ -189,7 +187,7 @@ func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
 	}
 }
 
-// lateCompletion is the maximum time between the file's deadline and a completion close to it.
+// lateCompletion is the maximum distance of a completion from the file's deadline.
 const lateCompletion = 3 * time.Minute
 
 func (u *user) complete(id string) {

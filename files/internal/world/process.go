@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// process runs the service on a node until it crashes. Its threads share an index, so one
-// thread sends changes for the others.
+// process runs the service on a node until it crashes. One of its threads sends changes for the
+// others.
 type process struct {
 	w     *World
 	index *files.Index
@@ -24,7 +24,6 @@ func newProcess(w *World) *process {
 	return p
 }
 
-// recordStore is the record store as the threads of one process access it.
 type recordStore struct{ *process }
 
 var _ store.Store = recordStore{}
@@ -98,7 +97,7 @@ func (w *World) scan(in store.Range) (all []store.Record) {
 	return all
 }
 
-// wait implements Index.Wait. The client may disconnect during the wait.
+// The client may disconnect during wait.
 func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
 	t := threadOf(ctx)
 	w := t.w

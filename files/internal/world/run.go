@@ -48,7 +48,6 @@ func runWorld(threads *threads, kernel *simkit.World) {
 	w.quiesce()
 }
 
-// quiesce runs the timers of all rows without further faults.
 func (w *World) quiesce() {
 	w.faultless = true
 	w.Now = max(w.Now, faultWindow)

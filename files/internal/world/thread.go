@@ -17,11 +17,11 @@ var (
 type thread struct {
 	simkit.Thread
 	*process
-	ctx        context.Context // contains the thread
+	ctx        context.Context
 	skew       time.Duration
 	faultless  bool            // no faults happen to it
-	wake       <-chan struct{} // the channel for which the thread waits; nil if it does not wait
-	clientGone bool            // its client has disconnected
+	wake       <-chan struct{} // nil if the thread does not wait
+	clientGone bool
 	files      files.Service
 }
 
@@ -35,7 +35,7 @@ func newThreads() *threads {
 	}}
 }
 
-// spawn starts a thread on a node and runs it until it first waits.
+// spawn runs a new thread until it first waits.
 func (w *World) spawn(node int, job func(*thread)) {
 	t := w.threads.Get()
 	t.process, t.skew, t.faultless = w.processes[node], w.skews[node], w.faultless
@@ -55,7 +55,6 @@ func threadOf(ctx context.Context) *thread {
 
 func (t *thread) dead() bool { return t.process.dead }
 
-// crash stops the thread's process and starts a new one.
 func (t *thread) crash() {
 	t.process.dead = true
 	for i, p := range t.w.processes {
@@ -76,7 +75,6 @@ func (t *thread) sleep(d time.Duration) {
 	}
 }
 
-// received returns the answer to a request, or errDead if the process has crashed.
 func (t *thread) received(err error) error {
 	if t.dead() {
 		return errDead
@@ -88,7 +86,7 @@ var requestFaults = []simkit.Fault{
 	simkit.CrashBefore, simkit.CrashAfter, simkit.Lost, simkit.Unsent, simkit.Late, simkit.FreezeBefore, simkit.FreezeAfter,
 }
 
-// request sends one request. do is its effect at the server.
+// do is the effect of a request at the server.
 func (t *thread) request(do func() error) error {
 	if t.dead() {
 		return errDead

@@ -10,8 +10,6 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// user plans the actions of one user: an upload, by a signed URL or through the service, and
-// possibly a repeated upload, deletions and undeletions.
 func (w *World) user(n int) {
 	u := &user{w: w, n: n, promise: promise(n)}
 	if w.Tape.Chance(500) {
@@ -43,9 +41,9 @@ func (w *World) user(n int) {
 type user struct {
 	w          *World
 	n          int
-	key        string // idempotency key
+	key        string
 	promise    files.Promise
-	viaService bool // uploads through the service
+	viaService bool
 	ids        []string
 }
 
@@ -93,7 +91,6 @@ func (u *user) upload(tries int) {
 	})
 }
 
-// uploadedBytes handles the answer to an upload through the service.
 func (u *user) uploadedBytes(f files.File, err error) {
 	if err != nil {
 		return
@@ -103,7 +100,7 @@ func (u *user) uploadedBytes(f files.File, err error) {
 	}
 }
 
-// send uploads the bytes with a signed URL, up to twice, at different times and speeds.
+// send uploads up to twice, at different times and speeds.
 func (u *user) send(s files.SignedRequest) {
 	w := u.w
 	for range w.Tape.Choose(3) {
@@ -128,7 +125,6 @@ func (u *user) send(s files.SignedRequest) {
 	}
 }
 
-// change deletes or undeletes one of the user's files.
 func (u *user) change(undelete bool) {
 	if len(u.ids) == 0 {
 		return
@@ -137,7 +133,6 @@ func (u *user) change(undelete bool) {
 	u.changeFile(u.ids[w.Tape.Choose(len(u.ids))], undelete)
 }
 
-// changeAgain deletes or undeletes a file soon after a failed change.
 func (u *user) changeAgain(id string) {
 	if u.w.Tape.Chance(500) {
 		u.w.After(u.w.Tape.UpTo(2*time.Minute), func() { u.changeFile(id, u.w.Tape.Chance(500)) })
@@ -189,7 +184,6 @@ func (u *user) undelete(t *thread, f *fileModel) {
 	}
 }
 
-// putOrphan stores an object that is named like a file but has no row.
 func (w *World) putOrphan() {
 	t, p := w.model(w.newID()), promise(200)
 	w.Tracef("a third party stores an object without a row under %s", t.id)
@@ -200,8 +194,7 @@ func (w *World) putOrphan() {
 	}
 }
 
-// tamper removes or replaces an object, and may restore it, like a third party with access to
-// the bucket.
+// tamper acts as a third party with access to the bucket.
 func (u *user) tamper() {
 	if len(u.ids) == 0 {
 		return

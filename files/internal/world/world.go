@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// drawTimes returns random durations. In some worlds, one of them is longer than all others.
+// In some worlds, one of the durations is longer than all others.
 func drawTimes(t *simkit.Tape) files.Times {
 	return files.Times{
 		URL: simkit.Pick(t, 15*time.Minute, 15*time.Minute, 3*24*time.Hour), Parts: simkit.Pick(t, 20*time.Minute, 12*time.Hour), Upload: simkit.Pick(t, time.Hour, 10*time.Minute),
@@ -24,17 +24,16 @@ func drawTimes(t *simkit.Tape) files.Times {
 	}
 }
 
-// epoch is the time at which each simulated world starts. It is after all context deadlines, which use the system clock.
+// epoch is after all context deadlines, which use the system clock.
 var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// nodes is the number of machines that run the service. Each has its own clock.
 const nodes = 2
 
 // World is one simulated history.
 type World struct {
 	*simkit.World
 	threads   *threads
-	faultless bool // faults have ended
+	faultless bool
 
 	times     files.Times
 	skews     [nodes]time.Duration
@@ -46,41 +45,41 @@ type World struct {
 	index     *files.Index // of the checks, without faults
 	processes [nodes]*process
 	usage     map[string][]usageAt // by entity, one element for each write
-	waiting   []*thread            // threads that wait for other threads of their process
+	waiting   []*thread            // for other threads of their process
 	objects   map[string]files.Promise
-	uploads   []*upload             // open multipart uploads
+	uploads   []*upload
 	stale     []*upload             // completed uploads that lists of all keys still contain
 	models    map[string]*fileModel // by file ID
-	ids       int                   // counter of file and upload IDs
+	ids       int
 
-	writes    int               // number of writes to index and bucket
-	lastAudit files.AuditReport // of the last audit
+	writes    int // to index and bucket
+	lastAudit files.AuditReport
 }
 
 type fileModel struct {
 	id             string
-	key            string     // idempotency key
+	key            string
 	row            files.File // zero if there is no row
-	deletes        int        // deletes that are in progress or have an unknown result
+	deletes        int        // in progress, or with an unknown result
 	deletesBegun   int
 	undeletes      int
 	undeletesBegun int
 	mustBeVisible  bool // an upload or undelete succeeded, and no delete has started since
 	mustBeHidden   bool // a delete succeeded, and no undelete has started since
 	stored         bool // the bytes were stored before any delete started
-	deleteBegun    bool // a delete has started
+	deleteBegun    bool
 	tampered       bool // a third party has changed the object
 	viaService     bool // the service uploads, and may stop waiting
-	expired        bool // the file was Expired
-	expiredWrite   int  // number of the write that expired it
+	expired        bool
+	expiredWrite   int // number of the write that expired it
 
-	createdAt       time.Duration // time of the first row
+	createdAt       time.Duration // of the first row
 	createdWrite    int           // number of the write of the first row
-	rowWrittenAt    time.Duration // time of the current row
-	lastMatch       time.Duration // last time at which the object matched the promise
-	lastMismatch    time.Duration // last time at which the object did not match
-	objectChanges   int           // number of changes of the object
-	notifiedChanges int           // number of these changes that a notified reconciliation followed
+	rowWrittenAt    time.Duration // of the current row
+	lastMatch       time.Duration
+	lastMismatch    time.Duration
+	objectChanges   int
+	notifiedChanges int // objectChanges at the last notified reconciliation
 }
 
 func (w *World) latency() time.Duration { return w.Tape.UpTo(200 * time.Millisecond) }
@@ -105,7 +104,6 @@ func (w *World) model(id string) *fileModel {
 	return t
 }
 
-// apply applies changes, and checks the resulting rows.
 func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
 	out, err := w.records.Apply(context.Background(), changes)
 	if err != nil || !out[0].Applied {
@@ -131,7 +129,6 @@ func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
 	return out, nil
 }
 
-// changed records the new row of a file, and plans a sweep for its timer.
 func (w *World) changed(t *fileModel, row files.File) {
 	t.row, t.rowWrittenAt = row, w.Now
 	if row.State == files.Expired && !t.expired {
@@ -149,7 +146,7 @@ func (w *World) sweep(node int) {
 	w.spawn(node, func(t *thread) { _, _ = (&files.Sweeper{Service: &t.files}).Round(t.ctx) })
 }
 
-// head returns the result of a HEAD request. Its date is the store's clock in whole seconds.
+// The date of head is the store's clock in whole seconds.
 func (w *World) head(key string) files.ObjectInfo {
 	p, ok := w.objects[key]
 	return files.ObjectInfo{Found: ok, Size: p.Size, SHA256: p.SHA256, Parts: p.Parts(), Date: epoch.Add(w.Now).Truncate(time.Second)}
@@ -185,7 +182,7 @@ func (w *World) storeObject(key string, p files.Promise) bool {
 	return true
 }
 
-// changeObject replaces an object, or removes it if p is nil.
+// changeObject removes the object if p is nil.
 func (w *World) changeObject(t *fileModel, p *files.Promise) {
 	w.writes++
 	w.observeObject(t)
@@ -199,13 +196,11 @@ func (w *World) changeObject(t *fileModel, p *files.Promise) {
 	w.notify(t.id)
 }
 
-// objectMatches reports whether the object matches the promise.
 func (w *World) objectMatches(t *fileModel) bool {
 	p, exists := w.objects[t.id]
 	return exists && p == t.row.Promise
 }
 
-// observeObject records whether the object matches the promise now.
 func (w *World) observeObject(t *fileModel) {
 	if w.objectMatches(t) {
 		t.lastMatch = w.Now
@@ -223,7 +218,6 @@ func (w *World) remove(key string) {
 	w.changeObject(w.model(key), nil)
 }
 
-// notify plans zero or more notifications.
 func (w *World) notify(key string) {
 	if w.faultless || w.Tape.Chance(w.lossRate) {
 		return
@@ -237,7 +231,6 @@ func (w *World) notify(key string) {
 	}
 }
 
-// handleNotification handles a notification, and retries until it is acknowledged.
 func (w *World) handleNotification(id string) {
 	w.spawn(w.Tape.Choose(nodes), func(t *thread) {
 		f := w.model(id)
@@ -252,12 +245,11 @@ func (w *World) handleNotification(id string) {
 	})
 }
 
-// promise returns the promise of user n.
 func promise(n int) (p files.Promise) {
 	p.Size = int64(10 + n)
 	binary.BigEndian.PutUint64(p.SHA256[:], uint64(n+1))
 	return p
 }
 
-// partSize returns a part size with which a multipart file has three or four parts.
+// With partSize, a multipart file has three or four parts.
 const partSize = 4
