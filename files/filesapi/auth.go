@@ -16,8 +16,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// entityPattern matches valid entity names. A name is part of scopes and URL paths, so it must
-// not be "." or "..".
+// An entity name is part of scopes and URL paths, so it must not be "." or "..".
 var entityPattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
 
 // Subject is the sender of a request, with the scopes of its token.
@@ -26,20 +25,18 @@ type Subject struct {
 	scopes []string
 }
 
-// may reports whether the subject has the scope do ("read" or "write") for the files of an entity.
 func (s *Subject) may(do, entity string) bool {
 	return slices.Contains(s.scopes, do+":"+entity) || slices.Contains(s.scopes, do+":*")
 }
 
-// Tokens verifies JSON Web Tokens in the Authorization header. The keys determine the
-// algorithm: HS256, RS256 or ES256. A token needs exp, sub and a scope with words such as
-// read:ENTITY, write:ENTITY, read:* and write:*.
+// Tokens verifies JSON Web Tokens in the Authorization header, signed with HS256, RS256 or ES256. A
+// token needs exp, sub and a scope of words such as read:ENTITY or write:*.
 type Tokens struct {
 	keys   func() jwk.Set
 	claims Claims
 	skew   time.Duration
-	// After a token could not be verified, refresh fetches the keys again if necessary, and reports
-	// whether the caller must verify the token again. Nil means that the keys never change.
+	// refresh fetches the keys again if a token could not be verified, and reports whether to verify
+	// it again. Nil means that the keys never change.
 	refresh func(ctx context.Context, token string) bool
 }
 
@@ -64,8 +61,7 @@ func NewTokens(keys jwk.Set, claims Claims) (*Tokens, error) {
 	return &Tokens{keys: func() jwk.Set { return keys }, claims: claims, skew: time.Minute}, nil
 }
 
-// Secret returns a key set with one shared secret for HS256. The secret must have at least 32
-// bytes.
+// Secret returns a key set with one shared secret for HS256, of at least 32 bytes.
 func Secret(secret []byte) (jwk.Set, error) {
 	if len(secret) < 32 {
 		return nil, errors.New("filesapi: the secret of tokens must have 32 bytes or more")
@@ -81,7 +77,7 @@ func Secret(secret []byte) (jwk.Set, error) {
 	return set, set.AddKey(key)
 }
 
-// errInvalidToken is returned for a missing or invalid token. Only the log has the reason.
+// Only the log has the reason of errInvalidToken.
 var errInvalidToken = errors.New("a valid bearer token is required")
 
 // Verify returns the subject of a request's token.
@@ -129,9 +125,9 @@ func (t *Tokens) parse(text string) (jwt.Token, error) {
 	return jwt.Parse([]byte(text), options...)
 }
 
-// checkHeader rejects a token whose header has no alg, or has crit. If the header names no
-// algorithm, the library uses the key's algorithm. The library also ignores crit, although a
-// recipient must understand the extensions in crit (RFC 7515, 4.1.11). Pawl supports no extension.
+// checkHeader rejects a token whose header has no alg, or has crit. The library would use the key's
+// algorithm, and ignore crit. RFC 7515, 4.1.11 forbids that for unsupported extensions; Pawl
+// supports none.
 func checkHeader(text string) error {
 	message, err := jws.Parse([]byte(text), jws.WithCompact())
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/files/filesapi"
 )
 
-// rawToken signs a token with a header that the library would not write.
+// The library would not write such a header.
 func rawToken(header string) string {
 	claims := fmt.Sprintf(`{"sub":"ann","scope":"read:*","exp":%d}`, time.Now().Add(time.Hour).Unix())
 	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
@@ -26,14 +26,11 @@ func rawToken(header string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// verifiesBy reports whether a token is valid for a service with the given claims.
 func verifiesBy(claims filesapi.Claims, token string) bool {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), claims))
 	return verifies(tokens, token)
 }
 
-// TestTokenHeader checks that a token is rejected if its header has no alg, or lists an
-// extension in crit.
 func TestTokenHeader(t *testing.T) {
 	for header, want := range map[string]bool{
 		`{"alg":"HS256"}`:                           true,
@@ -51,7 +48,6 @@ func TestTokenHeader(t *testing.T) {
 	}
 }
 
-// TestIssuer checks that a token without the required issuer is rejected.
 func TestIssuer(t *testing.T) {
 	const issuer = "https://issuer.example/"
 	from := func(name string) string {
@@ -77,8 +73,6 @@ func TestIssuer(t *testing.T) {
 	}
 }
 
-// TestBearerIsCaseInsensitive checks that the scheme of the Authorization header may have any
-// case.
 func TestBearerIsCaseInsensitive(t *testing.T) {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	made := token(t, "read:*")
@@ -102,8 +96,6 @@ func (u unreadBody) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestContentTypeIsCheckedBeforeBody checks that a request with an unsupported content type is
-// rejected before its body is read.
 func TestContentTypeIsCheckedBeforeBody(t *testing.T) {
 	h, _ := fullPage(t, 1)
 	for _, test := range []struct {

@@ -20,7 +20,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// counter counts the requests that the service sends to the store.
 type counter struct {
 	s3.HTTPClient
 	mu   sync.Mutex
@@ -57,14 +56,12 @@ func (a fastClock) Stat(ctx context.Context, key string) (files.ObjectInfo, erro
 	return seen, err
 }
 
-// requestCounter counts the requests to index and store.
 type requestCounter struct {
 	index *recorder
 	store *counter
 	table []string
 }
 
-// row adds a row with the requests since the previous row.
 func (b *requestCounter) row(name string) {
 	reads, writes := 0, 0
 	for _, call := range b.index.drain() {
@@ -89,8 +86,7 @@ func (b *requestCounter) row(name string) {
 	b.table = append(b.table, fmt.Sprintf("| %s | %s | %d | %d |", name, cmp.Or(strings.Join(words, ", "), "none"), reads, writes))
 }
 
-// TestCost counts the requests of each operation to the store and the index. docs/FILES.md has
-// the same table.
+// docs/FILES.md has the table of TestCost.
 func TestCost(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.MaxSize, c.Files.Limit = 10<<20, nil })
 	srv := servertest.MinIO(t, servertest.Options{})
@@ -152,7 +148,6 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// notify reconciles a file as after a notification.
 func (b *requestCounter) notify(x *testAPI, file, row string) {
 	b.index.drain()
 	b.store.drain()

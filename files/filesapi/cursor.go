@@ -7,8 +7,7 @@ import (
 	"net/http"
 )
 
-// cursors signs the file ID at the end of a page, so that a cursor is valid only for its
-// entity.
+// cursors signs the file ID at the end of a page, so that a cursor is valid only for its entity.
 type cursors struct{ secret []byte }
 
 func (c cursors) mac(entity, id string) []byte {
@@ -21,7 +20,6 @@ func (c cursors) sign(entity, id string) string {
 	return base64.RawURLEncoding.EncodeToString(append(c.mac(entity, id), id...))
 }
 
-// verify returns the ID in a cursor. The ID of an empty cursor is empty.
 func (c cursors) verify(entity, cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil

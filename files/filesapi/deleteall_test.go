@@ -9,8 +9,6 @@ import (
 	"github.com/pawlhq/pawl/files/filesapi"
 )
 
-// TestDeleteAll checks that pending, indexed and lost files are deleted, and count until they
-// are purged. Bytes that arrive after the deletion do not make a file visible.
 func TestDeleteAll(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -38,8 +36,7 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// TestOpenUploads checks the limit of open uploads. A deleted upload still counts, because its URL
-// may still be in use. A completed upload does not count.
+// A deleted upload still counts, because its URL may still be in use.
 func TestOpenUploads(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) {
 		c.Files.Limit = func(string) files.Usage { return files.Usage{Bytes: 1 << 20, Open: 2} }

@@ -1,6 +1,5 @@
-// Package filesapi serves package files over HTTP: as REST, described by openapi.yaml, and as
-// GraphQL, described by schema.graphql. Every request needs a token. A request for a file outside
-// the token's scopes is answered like a request for a missing file.
+// Package filesapi serves package files over HTTP: as REST (openapi.yaml) and GraphQL
+// (schema.graphql). A file outside the scopes of the request's token looks like a missing file.
 package filesapi
 
 import (
@@ -32,26 +31,25 @@ var openAPI []byte
 type Config struct {
 	Files  *files.Service
 	Tokens *Tokens
-	// Cursors is the secret that signs cursors. It needs at least 32 random bytes. All processes
-	// must have the same secret.
+	// Cursors is the secret that signs cursors. It needs at least 32 random bytes, equal in all
+	// processes.
 	Cursors []byte
-	// MaxSize is the maximum size of a file in bytes; the default is 5 GiB. A single PUT uploads at
-	// most 5 GiB, so larger files need a multipart upload.
+	// MaxSize is the maximum size of a file in bytes; default 5 GiB. Files above 5 GiB need a
+	// multipart upload.
 	MaxSize int64
-	// Spool is the folder in which POST /v1/files buffers bodies; default the system's
-	// temporary folder.
+	// Spool is the folder for bodies of POST /v1/files; default the system's temporary folder.
 	Spool string
-	// Rate is the number of requests per second for each subject, and Burst the maximum burst.
-	// The defaults are 50 and 100.
+	// Rate is the requests per second of each subject; default 50. Burst is the maximum burst;
+	// default 100.
 	Rate   float64
 	Burst  int
-	Logger *slog.Logger // logs each operation and its problems
+	Logger *slog.Logger
 }
 
 type server struct {
 	Config
 	schema *graphql.Schema
-	// estimates is the schema whose tracer computes the cost of a query.
+	// The tracer of estimates computes the cost of a query.
 	estimates *graphql.Schema
 	cursors   cursors
 	limits    *lru.Cache[string, *limit]
@@ -100,8 +98,7 @@ func New(c Config) (http.Handler, error) {
 	return rejectUncleanPaths(mux), nil
 }
 
-// rejectUncleanPaths responds with 404 to paths that the multiplexer would redirect, and limits the
-// transfer time of request bodies.
+// rejectUncleanPaths responds with 404 to paths that the multiplexer would redirect.
 func rejectUncleanPaths(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path.Clean(r.URL.Path) != r.URL.Path {
@@ -124,8 +121,7 @@ func document(contentType string, text []byte) http.HandlerFunc {
 	}
 }
 
-// notFound responds with 404, or with 405 if the path supports other methods. The body is problem
-// JSON.
+// notFound responds with 405 if the path supports other methods.
 func (s *server) notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPost} {
@@ -147,16 +143,14 @@ type request struct {
 	w http.ResponseWriter
 }
 
-// answer is the status and the body of a response. The body may be nil.
 type answer struct {
 	status int
 	body   any
 }
 
-// maxAnswerSize is the maximum size of a response body in bytes.
+// in bytes
 const maxAnswerSize = 8 << 20
 
-// handle authenticates requests, applies the rate limit, and writes the response of do.
 func (s *server) handle(name string, do func(*request) (*answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		lists := &listSlot{}
@@ -190,11 +184,9 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 	}
 }
 
-// requestTimeout is the time limit of all requests except POST /v1/files, whose duration depends on
-// the client.
+// requestTimeout does not limit POST /v1/files, whose duration depends on the client.
 const requestTimeout = 30 * time.Second
 
-// withTimeout adds requestTimeout to a handler.
 func withTimeout(do func(*request) (*answer, error)) func(*request) (*answer, error) {
 	return func(q *request) (*answer, error) {
 		ctx, cancel := context.WithTimeout(q.Context(), requestTimeout)
@@ -204,7 +196,6 @@ func withTimeout(do func(*request) (*answer, error)) func(*request) (*answer, er
 	}
 }
 
-// param returns a query parameter. given is false if it is absent.
 func (q *request) param(name string) (value string, given bool, err error) {
 	query, err := url.ParseQuery(q.URL.RawQuery)
 	if err != nil {
@@ -219,10 +210,9 @@ func (q *request) param(name string) (value string, given bool, err error) {
 	return "", false, newProblem(http.StatusBadRequest, "the parameter "+name+" is given more than once")
 }
 
-// maxBodySize is the maximum size of a JSON body in bytes.
+// in bytes
 const maxBodySize = 16 << 10
 
-// decode parses a JSON body of at most limit bytes. It rejects unknown members.
 func (q *request) decode(into any, limit int64) error {
 	if media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return newProblem(http.StatusUnsupportedMediaType, "the body must be application/json")

@@ -116,8 +116,6 @@ func token(t testing.TB, scope string, change ...func(jwt.Token) error) string {
 	return string(text)
 }
 
-// call sends a request and returns the status and the body. The body must conform to
-// openapi.yaml.
 func (x *testAPI) call(token, method, path, contentType string, body []byte, headers ...string) (int, map[string]any) {
 	x.t.Helper()
 	r, err := http.NewRequestWithContext(x.t.Context(), method, x.url+path, bytes.NewReader(body))
@@ -180,7 +178,6 @@ func uploadOf(entity, body string) map[string]any {
 	return map[string]any{"entity": entity, "size": len(body), "contentType": "text/plain", "sha256": hex.EncodeToString(sum[:])}
 }
 
-// put sends the bytes with the signed request in a response.
 func (x *testAPI) put(signed map[string]any, body string) {
 	x.t.Helper()
 	if status, answer := x.send(signed, body); status != http.StatusOK {
@@ -188,7 +185,6 @@ func (x *testAPI) put(signed map[string]any, body string) {
 	}
 }
 
-// send sends the bytes with the signed request in a response, and returns the store's response.
 func (x *testAPI) send(signed map[string]any, body string) (int, []byte) {
 	x.t.Helper()
 	up := signed["upload"].(map[string]any)
@@ -209,7 +205,6 @@ func (x *testAPI) send(signed map[string]any, body string) (int, []byte) {
 	return resp.StatusCode, must(io.ReadAll(resp.Body))
 }
 
-// TestRESTLifecycle tests the two-step upload and all later operations.
 func TestRESTLifecycle(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -250,7 +245,6 @@ func TestRESTLifecycle(t *testing.T) {
 	x.wantList(ann)
 }
 
-// wantList checks the files of a list, page by page.
 func (x *testAPI) wantList(token string, want ...string) {
 	x.t.Helper()
 	var got []string
@@ -270,8 +264,6 @@ func (x *testAPI) wantList(token string, want ...string) {
 	}
 }
 
-// testOtherEntities checks that the response for a file of another entity is byte for byte the same
-// as for a missing file.
 func testOtherEntities(t *testing.T) {
 	x := serve(t, nil)
 	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")
@@ -300,7 +292,6 @@ func testOtherEntities(t *testing.T) {
 	x.want(http.StatusBadRequest, all, "GET", "/v1/entities/e/files?after=x"+cursor, nil)
 }
 
-// testTokens checks that only valid tokens are accepted.
 func testTokens(t *testing.T) {
 	x := serve(t, nil)
 	key, err := jwk.Import(secret)
@@ -348,7 +339,6 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestInvalidRequests checks that each problem response describes the error in the request.
 func TestInvalidRequests(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "read:* write:*")
@@ -429,7 +419,6 @@ func (brokenStore) Load(context.Context, []store.Key) ([]store.Record, error) {
 	return nil, os.ErrDeadlineExceeded
 }
 
-// testInternalErrors checks that internal errors are logged and not shown to clients.
 func testInternalErrors(t *testing.T) {
 	x := serve(t, nil)
 	x.files.Index = files.NewIndex(brokenStore{memory.New()})
@@ -439,7 +428,6 @@ func testInternalErrors(t *testing.T) {
 	}
 }
 
-// TestMultipartLifecycle tests a multipart upload by REST and by GraphQL.
 func TestMultipartLifecycle(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.MaxSize = 6 << 30; c.Files.Limit = nil })
 	ann := token(t, "read:e write:e")

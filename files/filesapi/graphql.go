@@ -23,22 +23,19 @@ var schema string
 const (
 	// maxDepth is the depth of the path entity, files, edges, node, field.
 	maxDepth = 5
-	// maxSelections is the maximum number of selections in a document, and in a request after
-	// fragments are expanded.
+	// maxSelections applies to a document, and again after fragments are expanded.
 	maxSelections = 500
-	// maxOverlaps is the maximum number of pairs of fields that validation compares for conflicts.
+	// maxOverlaps limits the pairs of fields that validation compares for conflicts.
 	maxOverlaps = 10_000
 )
 
-// newSchema returns the schema with its resolvers. Introspection is disabled because
-// introspection queries can nest deeply; the service serves the schema as text.
+// Introspection is disabled because its queries can nest deeply.
 func (s *server) newSchema(more ...graphql.SchemaOpt) (*graphql.Schema, error) {
 	return graphql.ParseSchema(schema, &root{s}, append(more, graphql.UseFieldResolvers(), graphql.RestrictIntrospection(func(context.Context) bool { return false }),
 		graphql.MaxDepth(maxDepth), graphql.MaxSelections(maxSelections), graphql.OverlapValidationLimit(maxOverlaps),
 		graphql.PanicHandler(panics{}), graphql.Logger(gqllog.LoggerFunc(s.logPanic)))...)
 }
 
-// panics converts panics of resolvers to errors, and hides their values.
 type panics struct{}
 
 func (panics) MakePanicError(ctx context.Context, _ any) *gqlerrors.QueryError {
@@ -56,7 +53,6 @@ func (s *server) logPanic(ctx context.Context, value any) {
 	s.Logger.LogAttrs(ctx, slog.LevelError, "files: a resolver panicked", slog.Any("panic", value))
 }
 
-// graphqlJSON is the body of POST /graphql.
 type graphqlJSON struct {
 	Query         *string        `json:"query"`
 	OperationName string         `json:"operationName"`
@@ -99,14 +95,14 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 	return &answer{http.StatusOK, &resultJSON{jsontext.Value(got.Data), got.Errors}}, nil
 }
 
-// errLiteral is returned for invalid literals that the library does not detect.
+// The library does not detect all invalid literals.
 var errLiteral = newProblem(http.StatusBadRequest, "invalid query: a number is too large, or a string is malformed")
 
 func rejectedQuery(p *problem) *answer {
 	return &answer{http.StatusOK, &resultJSON{Errors: []*gqlerrors.QueryError{queryError(p)}}}
 }
 
-// resultJSON is a GraphQL response. Data is absent if nothing was executed.
+// Data is absent if nothing was executed.
 type resultJSON struct {
 	Data   jsontext.Value          `json:"data,omitzero"`
 	Errors []*gqlerrors.QueryError `json:"errors,omitempty"`
@@ -114,17 +110,15 @@ type resultJSON struct {
 
 type budgetKey struct{}
 
-// budget is the state of one execution of a query.
 type budget struct {
 	subject  *Subject
-	estimate *estimate // set while the cost is estimated; nil if the resolvers run
+	estimate *estimate // set during an estimate; nil: the resolvers run
 }
 
 func budgetOf(ctx context.Context) *budget { return ctx.Value(budgetKey{}).(*budget) }
 
-// resolve runs one operation of a query like a separate request: the operation counts against the
-// subject's rate and is logged. items is the maximum number of returned items. During an estimate,
-// resolve only records items.
+// resolve runs one operation of a query. It counts against the subject's rate like a request. items
+// is the maximum number of returned items. During an estimate, resolve only records items.
 func (s *server) resolve(ctx context.Context, name string, items int, do func(*operation) error) error {
 	b := budgetOf(ctx)
 	items = min(max(items, 1), maxPage)
@@ -265,8 +259,7 @@ type size int64
 
 func (size) ImplementsGraphQLType(name string) bool { return name == "Size" }
 
-// UnmarshalGraphQL implements decode.Unmarshaler. Literals are integers, and variables are
-// float64.
+// UnmarshalGraphQL implements decode.Unmarshaler. Variables are float64.
 func (n *size) UnmarshalGraphQL(input any) error {
 	switch v := input.(type) {
 	case int32:

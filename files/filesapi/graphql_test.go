@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/files/filesapi"
 )
 
-// query sends a query. It returns the data, and the errors as status and message.
+// query returns the data, and the errors as status and message.
 func (x *testAPI) query(token, text string, variables map[string]any) (map[string]any, []string) {
 	x.t.Helper()
 	got := x.want(http.StatusOK, token, "POST", "/graphql", map[string]any{"query": text, "variables": variables})
@@ -40,7 +40,6 @@ func lookup(data map[string]any, path ...string) any {
 
 const beginQuery = `mutation ($u: UploadInput!) { upload(input: $u) { fileId uploadMethod uploadURL uploadUntil uploadHeaders { key value } file { state size } } }`
 
-// TestGraphQLLifecycle tests an upload and all later operations.
 func TestGraphQLLifecycle(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -101,7 +100,6 @@ func TestGraphQLLifecycle(t *testing.T) {
 	}
 }
 
-// TestConnection reads a list page by page.
 func TestConnection(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "read:* write:*")
@@ -146,8 +144,7 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestEmptyConnection checks that a page of 0 files reports whether there are files, and that
-// PageInfo is never null, as the connection specification requires.
+// The connection specification requires PageInfo even for a page of 0 files.
 func TestEmptyConnection(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "read:* write:*")
@@ -189,8 +186,6 @@ func TestEmptyConnection(t *testing.T) {
 	x.want(http.StatusBadRequest, all, "GET", "/v1/entities/e/files?limit=0", nil)
 }
 
-// testGraphQLLimits checks that a request that exceeds a limit is rejected before it is
-// executed.
 func testGraphQLLimits(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 0.001, 200 })
 	all := token(t, "read:* write:*")
@@ -259,7 +254,6 @@ func testGraphQLLimits(t *testing.T) {
 	}
 }
 
-// TestGraphQLRate checks that each operation of a query counts as a request.
 func TestGraphQLRate(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 0.001, 4 })
 	ann := token(t, "read:*")

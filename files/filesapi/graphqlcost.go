@@ -13,22 +13,17 @@ import (
 )
 
 const (
-	// maxFragments is the maximum number of fragments in a document. Operations beyond the first
-	// count as fragments.
+	// Operations beyond the first count towards maxFragments.
 	maxFragments = 50
-	// fileFields is the number of fields of one file in a list: cursor, node, nine fields of
-	// File, and __typename of both.
+	// fileFields are cursor, node, nine fields of File, and __typename of both.
 	fileFields = 13
-	// maxCost is the maximum cost of one request. It equals the cost of one list of maxPage files
-	// that selects each field once.
-	maxCost = maxPage * fileFields
-	// operationCost is the minimum cost of an operation.
+	// maxCost is the cost of one list of maxPage files that selects each field once.
+	maxCost       = maxPage * fileFields
 	operationCost = maxCost / 20
 )
 
-// checkDocument rejects documents whose validation would take too long. Validation is
-// quadratic, because the library compares all pairs of selections and reports each variable for
-// each operation. checkDocument uses the same scanner as the library, so its counts are never
+// checkDocument rejects documents that take too long to validate. Validation is quadratic: the
+// library compares all pairs of selections. The scanner is the library's, so the counts are never
 // too low for a document that the library can parse.
 func checkDocument(text string) *problem {
 	var s scanner.Scanner
@@ -55,10 +50,8 @@ func checkDocument(text string) *problem {
 	return nil
 }
 
-// documentCount counts the tokens that make validation slow.
 type documentCount struct{ definitions, selections, dots, braces, parentheses int }
 
-// add counts a token. last is the token before it.
 func (d *documentCount) add(token, last rune) {
 	outside := d.parentheses == 0 // not inside arguments
 	switch {
@@ -103,22 +96,21 @@ func skipBlockString(s *scanner.Scanner) {
 	}
 }
 
-// estimate computes the cost of a request. It executes the query with resolvers that have no
-// effect and return one element for each list.
+// estimate executes the query with resolvers that have no effect and return one element for each
+// list.
 type estimate struct {
 	mu         sync.Mutex
 	operations []*operationEstimate
-	// unreadable is set if the library panicked at a literal.
+	// The library panicked at a literal.
 	unreadable atomic.Bool
 }
 
 type operationEstimate struct {
-	items  int64 // maximum number of returned items; 0 if the operation returns none
+	items  int64 // maximum number of returned items; 0: none
 	fields atomic.Int64
 }
 
-// cost returns the sum over all operations. An operation costs its items times its selected
-// fields.
+// An operation costs its items times its selected fields.
 func (e *estimate) cost() (sum int64) {
 	for _, o := range e.operations {
 		fields, lowest := o.fields.Load(), int64(0)
@@ -132,11 +124,10 @@ func (e *estimate) cost() (sum int64) {
 
 type operationKey struct{}
 
-// estimator is the tracer of the schema that computes costs.
 type estimator struct{ noop.Tracer }
 
-// TraceField implements tracer.Tracer. The returned context is that of the field's resolver and
-// of the fields below it.
+// TraceField implements tracer.Tracer. Its context reaches the field's resolver and the fields
+// below it.
 func (estimator) TraceField(ctx context.Context, _, typeName, field string, _ bool, _ map[string]any) (context.Context, func(*gqlerrors.QueryError)) {
 	o, _ := ctx.Value(operationKey{}).(*operationEstimate)
 	switch {

@@ -25,7 +25,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// longURLs returns download URLs of a fixed length, and counts them.
 type longURLs struct {
 	files.Objects
 	length int
@@ -55,7 +54,6 @@ func fullPage(t testing.TB, length int) (http.Handler, *longURLs) {
 	})), objects
 }
 
-// ask sends a query as a subject that may read all files.
 func ask(t testing.TB, h http.Handler, query string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/graphql", bytes.NewReader(must(json.Marshal(map[string]any{"query": query}))))
@@ -76,8 +74,6 @@ func repeat(n int, form string) string {
 	return b.String()
 }
 
-// TestQueryCost checks that a query is rejected before it is executed if it selects too many
-// fields of too many files.
 func TestQueryCost(t *testing.T) {
 	h, objects := fullPage(t, 500)
 	const tooMuch = "the query is too expensive"
@@ -113,8 +109,6 @@ func TestQueryCost(t *testing.T) {
 	}
 }
 
-// TestQueryMemory checks that a query that selects one URL 490 times for each of 1,000 files
-// needs no more memory than a small query.
 func TestQueryMemory(t *testing.T) {
 	h, _ := fullPage(t, 500)
 	var before, after runtime.MemStats
@@ -130,7 +124,6 @@ func TestQueryMemory(t *testing.T) {
 	}
 }
 
-// TestResponseSizeLimit checks that a response above 8 MiB is not sent.
 func TestResponseSizeLimit(t *testing.T) {
 	h, _ := fullPage(t, 10_000)
 	got := ask(t, h, `{ entity(id: "e") { files(first: 1000) { edges { node { downloadURL } } } } }`)
@@ -139,8 +132,6 @@ func TestResponseSizeLimit(t *testing.T) {
 	}
 }
 
-// TestDocumentSize checks that a document whose validation would take long is rejected before
-// validation.
 func TestDocumentSize(t *testing.T) {
 	h, _ := fullPage(t, 1)
 	const file = `{ file(fileId: "x") { ...f0 } }`
@@ -172,7 +163,6 @@ func TestDocumentSize(t *testing.T) {
 	}
 }
 
-// TestInvalidLiterals checks that a literal that is out of range is a client error.
 func TestInvalidLiterals(t *testing.T) {
 	h, _ := fullPage(t, 1)
 	upload := func(size string) string {
@@ -193,7 +183,6 @@ func TestInvalidLiterals(t *testing.T) {
 	}
 }
 
-// FuzzQuery checks that no query makes the service fail.
 func FuzzQuery(f *testing.F) {
 	h, _ := fullPage(f, 1)
 	for _, query := range []string{
@@ -210,8 +199,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// TestSlowReaders checks that a client has ten seconds to read its response, and that its
-// request occupies one of the two list slots of the subject until then.
+// A client has ten seconds to read its response, and until then its request occupies a list slot of
+// the subject.
 func TestSlowReaders(t *testing.T) {
 	for name, request := range map[string]string{
 		"REST": "GET /v1/entities/e/files?limit=1000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",

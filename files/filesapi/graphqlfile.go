@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// fileNode is a file in GraphQL. It has fields instead of methods, because the library calls
-// methods with a context or an error in a goroutine for each file.
+// fileNode has fields instead of methods. The library calls methods with a context or an error in a
+// goroutine for each file.
 type fileNode struct {
 	FileID      graphql.ID
 	Entity      graphql.ID
@@ -26,7 +26,6 @@ type fileNode struct {
 
 func sampleFile() *fileNode { return &fileNode{State: "PENDING"} }
 
-// node converts a file. If sign is set, it signs a download URL.
 func (s *server) node(ctx context.Context, f *files.File, sign bool) (*fileNode, error) {
 	n := &fileNode{
 		FileID: graphql.ID(f.ID), Entity: graphql.ID(f.Entity), State: strings.ToUpper(f.State.String()), Size: size(f.Size),
@@ -45,7 +44,7 @@ func (s *server) node(ctx context.Context, f *files.File, sign bool) (*fileNode,
 	return n, err
 }
 
-// entityNode resolves an entity. Any valid name is an entity.
+// Any valid name is an entity.
 type entityNode struct {
 	s  *server
 	id string

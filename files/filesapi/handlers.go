@@ -32,7 +32,6 @@ func toJSON(f *files.File) *fileJSON {
 	}
 }
 
-// uploadJSON is the body of POST /v1/uploads.
 type uploadJSON struct {
 	Entity      string `json:"entity"`
 	Size        *int64 `json:"size"`
@@ -74,7 +73,6 @@ func checkType(contentType string) error {
 	return nil
 }
 
-// signedJSON is the response of POST /v1/uploads.
 type signedJSON struct {
 	File *fileJSON `json:"file"`
 	// Upload is absent if the bytes have already arrived.
@@ -115,7 +113,6 @@ func (s *server) upload(q *request) (*answer, error) {
 // printablePattern matches values that every index can store and every header can carry.
 var printablePattern = regexp.MustCompile(`^[!-~]([ -~]{0,126}[!-~])?$`)
 
-// idempotencyKey returns the idempotency key of a request, or "" if it has none.
 func idempotencyKey(keys []string) (string, error) {
 	switch {
 	case len(keys) == 0:
@@ -126,7 +123,6 @@ func idempotencyKey(keys []string) (string, error) {
 	return keys[0], nil
 }
 
-// fileHandler returns a handler that calls do with the file ID in the path.
 func (s *server) fileHandler(do func(context.Context, *operation, string) (files.File, error)) func(*request) (*answer, error) {
 	return func(q *request) (*answer, error) {
 		f, err := do(q.Context(), q.operation, q.PathValue("id"))
@@ -140,7 +136,7 @@ func (s *server) fileHandler(do func(context.Context, *operation, string) (files
 
 type listJSON struct {
 	Files []*fileJSON `json:"files"`
-	Next  string      `json:"next,omitempty"` // cursor of the next page
+	Next  string      `json:"next,omitempty"`
 }
 
 func (s *server) list(q *request) (*answer, error) {
@@ -182,7 +178,7 @@ func (s *server) list(q *request) (*answer, error) {
 
 type deletedJSON struct {
 	Deleted int `json:"deleted"`
-	// More is true if the client must repeat the request.
+	// The client must repeat the request.
 	More bool `json:"more"`
 }
 

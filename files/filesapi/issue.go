@@ -12,8 +12,8 @@ import (
 // TokenSpec describes a token.
 type TokenSpec struct {
 	Subject  string
-	Audience string   // empty if the token has none
-	Issuer   string   // empty if the token has none
+	Audience string
+	Issuer   string
 	Scopes   []string // read:ENTITY, write:ENTITY, read:* or write:*
 	Life     time.Duration
 }

@@ -20,22 +20,18 @@ import (
 )
 
 const (
-	// keyRefreshInterval is the time between fetches of the key set.
 	keyRefreshInterval = 5 * time.Minute
-	// minKeyRefreshInterval is the minimum time between fetches that tokens with unknown keys
-	// trigger.
+	// minKeyRefreshInterval limits fetches because of unknown keys.
 	minKeyRefreshInterval = 30 * time.Second
-	// maxKeySetSize is the maximum size of a key set in bytes.
+	// in bytes
 	maxKeySetSize = 1 << 20
 )
 
-// NewTokensAt returns a verifier with the key set at a URL, which must use https, or http on a
-// loopback address. It fetches the set immediately, with up to three attempts. Until ctx ends, it
-// fetches the set again every five minutes. It also fetches the set when a token names an unknown
-// key, but at most every 30 seconds. If a fetch fails, the previous set remains in use. The
-// verifier uses only RSA keys (RS256) and P-256 keys (ES256) whose use permits signatures.
-//
-// A nil transport means http.DefaultTransport.
+// NewTokensAt returns a verifier with the key set at a URL: https, or http on a loopback address.
+// It fetches the set immediately, with up to three attempts, and every five minutes until ctx ends.
+// An unknown key triggers a fetch, at most every 30 seconds. If a fetch fails, the previous set
+// remains in use. Only RSA (RS256) and P-256 (ES256) keys for signatures are used. A nil transport
+// means http.DefaultTransport.
 func NewTokensAt(ctx context.Context, at string, claims Claims, transport http.RoundTripper, log *slog.Logger) (*Tokens, error) {
 	if err := checkKeysURL(at); err != nil {
 		return nil, err
@@ -101,8 +97,8 @@ func readKeys(_ context.Context, resp *http.Response) (jwk.Set, error) {
 	return set, nil
 }
 
-// verificationKey returns the public key of a signing key pair, with the algorithm of its type.
-// It rejects shared secrets, because everyone who can read the URL could sign with them.
+// verificationKey rejects shared secrets, because everyone who can read the URL could sign with
+// them.
 func verificationKey(key jwk.Key) (jwk.Key, bool) {
 	alg := jwa.RS256()
 	switch key.KeyType() {
@@ -127,8 +123,8 @@ func verificationKey(key jwk.Key) (jwk.Key, bool) {
 	return public, true
 }
 
-// newKeyRefresher returns a function that fetches the key set again if a token names an unknown
-// key. The function reports whether the key is now in the set.
+// newKeyRefresher returns a function that fetches the key set if a token names an unknown key. It
+// reports whether the key is now in the set.
 func newKeyRefresher(keys *httprc.ResourceBase[jwk.Set], failed func(context.Context, error)) func(context.Context, string) bool {
 	turn := make(chan struct{}, 1)
 	var last time.Time

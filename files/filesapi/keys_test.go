@@ -51,7 +51,6 @@ func (s *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// has sets the keys that the issuer serves.
 func (s *issuer) has(keys ...any) {
 	s.set(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(marshal(map[string]any{"keys": keys})) })
 }
@@ -103,8 +102,6 @@ func verifies(tokens *filesapi.Tokens, token string) bool {
 	return err == nil
 }
 
-// TestRemoteKeySet checks that keys are added and removed as the issuer publishes them, and
-// that tokens with unknown keys trigger a fetch at most every 30 seconds.
 func TestRemoteKeySet(t *testing.T) {
 	first, second := must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	synctest.Test(t, func(t *testing.T) {
@@ -169,8 +166,6 @@ func TestRemoteKeySet(t *testing.T) {
 	})
 }
 
-// TestSlowKeySetServer checks that many tokens with unknown keys share one fetch from a slow
-// issuer.
 func TestSlowKeySetServer(t *testing.T) {
 	private := must(rsa.GenerateKey(rand.Reader, 2048))
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +197,6 @@ func TestSlowKeySetServer(t *testing.T) {
 	})
 }
 
-// TestKeySetAtStart checks that the service does not start without keys.
 func TestKeySetAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -241,8 +235,6 @@ func TestKeySetAtStart(t *testing.T) {
 	})
 }
 
-// TestKeySetKeyTypes checks that only public signing keys of a remote key set are used, each
-// with the algorithm of its type. A token without a signature is never valid.
 func TestKeySetKeyTypes(t *testing.T) {
 	private, curve := must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	large := must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))

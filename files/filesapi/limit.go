@@ -15,16 +15,14 @@ import (
 type limit struct {
 	rate    *rate.Limiter
 	streams atomic.Int32
-	spooled int64         // reserved bytes on disk; guarded by server.spooling
-	lists   chan struct{} // holds one element for each list in progress
+	spooled int64         // bytes on disk; guarded by server.spooling
+	lists   chan struct{} // one element for each list in progress
 }
 
-// maxStreams is the maximum number of concurrent POST /v1/files requests of a subject, because
-// each needs disk space.
+// Each of a subject's maxStreams concurrent POST /v1/files requests needs disk space.
 const maxStreams = 4
 
-// maxLists is the maximum number of concurrent list requests of a subject, because each signs
-// up to 1,000 URLs. Other requests wait.
+// Each of a subject's maxLists concurrent lists signs up to 1,000 URLs. Other lists wait.
 const maxLists = 2
 
 // filesPerRequest is the number of listed or deleted files that counts as one request.
@@ -41,8 +39,7 @@ func (s *server) limit(subject *Subject) *limit {
 	return l
 }
 
-// allow rejects a request if the subject exceeds its rate. The request counts as n requests, but at
-// most as many as the burst.
+// allow counts the request as n requests, but at most as many as the burst.
 func (l *limit) allow(n int) error {
 	if !l.rate.AllowN(time.Now(), min(n, l.rate.Burst())) {
 		return newProblem(http.StatusTooManyRequests, "too many requests: slow down")
@@ -50,8 +47,7 @@ func (l *limit) allow(n int) error {
 	return nil
 }
 
-// acquireStream rejects a request if the subject already has maxStreams. The caller must call
-// end.
+// The caller of acquireStream must call end.
 func (l *limit) acquireStream() (end func(), err error) {
 	end = func() { l.streams.Add(-1) }
 	if l.streams.Add(1) > maxStreams {
@@ -63,8 +59,7 @@ func (l *limit) acquireStream() (end func(), err error) {
 
 type listSlotKey struct{}
 
-// listSlot is a request's slot of maxLists. The first list of a request acquires it, and the
-// request releases it after its response is written.
+// listSlot belongs to a request from its first list until its response is written.
 type listSlot struct {
 	mu  sync.Mutex
 	end func()
@@ -76,7 +71,6 @@ func (s *listSlot) release() {
 	}
 }
 
-// acquireListSlot waits until the request of ctx may create a list of files or a list of part URLs.
 func (l *limit) acquireListSlot(ctx context.Context) error {
 	s := ctx.Value(listSlotKey{}).(*listSlot)
 	s.mu.Lock()
@@ -94,20 +88,17 @@ func (l *limit) acquireListSlot(ctx context.Context) error {
 }
 
 const (
-	// bodyGrace and minBodyRate limit the transfer time of a body. It may take 30 s, and one second
-	// more for each 16 KiB.
+	// A body may take bodyGrace, and one second more for each minBodyRate bytes.
 	bodyGrace   = 30 * time.Second
 	minBodyRate = 16 << 10
 	// writeTimeout is the time for a client to read a response.
 	writeTimeout = 10 * time.Second
 )
 
-// errSlow is returned if a body exceeds its transfer time.
 var errSlow = newProblem(http.StatusRequestTimeout, "the request body arrives too slowly: send at least 16 KiB/s")
 
-// limitBodyRate returns a copy of the request whose body fails if its transfer is too slow. The
-// server keeps the original body, because it uses that body's type to handle Expect:
-// 100-continue.
+// limitBodyRate returns a copy of the request. The server must keep the original body, because its
+// type selects the handling of Expect: 100-continue.
 func limitBodyRate(w http.ResponseWriter, r *http.Request) *http.Request {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // from an earlier response; ignored if unsupported
@@ -121,7 +112,7 @@ func limitBodyRate(w http.ResponseWriter, r *http.Request) *http.Request {
 	return r
 }
 
-// body is a request body whose deadline moves as bytes arrive.
+// The deadline of body moves as bytes arrive.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController

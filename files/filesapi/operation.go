@@ -9,15 +9,13 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// operation is an operation of a subject, by REST or GraphQL.
 type operation struct {
 	name    string
 	subject *Subject
-	file    string // ID of the file, for the log
+	file    string // for the log
 	entity  string
 }
 
-// run runs an operation, logs it, and returns the problem for the client if it failed.
 func (s *server) run(ctx context.Context, o *operation, do func() (status int, err error)) *problem {
 	status, err := do()
 	level, attrs := slog.LevelInfo, []slog.Attr{
@@ -43,8 +41,7 @@ func checkEntity(entity string) error {
 	return nil
 }
 
-// authorize returns ErrNotFound if the subject may not access the entity, as if the entity did
-// not exist.
+// authorize hides an entity that the subject may not access.
 func (o *operation) authorize(do, entity string) error {
 	if err := checkEntity(entity); err != nil {
 		return err
@@ -56,8 +53,7 @@ func (o *operation) authorize(do, entity string) error {
 	return nil
 }
 
-// loadAuthorized returns a file that the subject may access. If the subject may not access the
-// file, the response is the same as for a missing file.
+// loadAuthorized hides a file that the subject may not access.
 func (s *server) loadAuthorized(ctx context.Context, o *operation, do, id string) (files.File, error) {
 	if _, ok := s.Files.ID(s.Files.Prefix + id); !ok {
 		return files.File{}, files.ErrNotFound
@@ -74,8 +70,6 @@ func (s *server) loadAuthorized(ctx context.Context, o *operation, do, id string
 	return f, nil
 }
 
-// ifVisible returns ErrNotFound for files that users cannot see: files that are deleted, purged or
-// expired.
 func ifVisible(f files.File, err error) (files.File, error) {
 	if err == nil && f.State != files.Pending && f.State != files.Indexed && f.State != files.Lost {
 		err = files.ErrNotFound
@@ -103,8 +97,7 @@ func (s *server) undeleteFile(ctx context.Context, o *operation, id string) (fil
 	return s.changeDeleted(ctx, o, id, s.Files.Undelete)
 }
 
-// changeDeleted deletes or undeletes a file. Unlike other operations, it can access a Deleted
-// file.
+// changeDeleted can access a Deleted file, unlike other operations.
 func (s *server) changeDeleted(ctx context.Context, o *operation, id string, do func(context.Context, string) (files.File, error)) (files.File, error) {
 	f, err := s.loadAuthorized(ctx, o, "write", id)
 	if err == nil && f.State != files.Deleted {
@@ -149,11 +142,9 @@ type page struct {
 	more  bool
 }
 
-// maxPage is the maximum number of files in a page.
 const maxPage = 1000
 
-// listFiles returns up to limit files of an entity after a cursor. A limit of 0, which GraphQL
-// connections permit, only determines whether there are files.
+// GraphQL connections permit a limit of 0, which only determines whether there are files.
 func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor string, limit int) (p page, err error) {
 	if err := o.authorize("read", entity); err != nil {
 		return p, err
@@ -171,8 +162,6 @@ func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor str
 
 const downloadURLLife = 5 * time.Minute
 
-// downloadURL returns a download URL if the file is indexed and the subject may read it, and ""
-// otherwise.
 func (s *server) downloadURL(ctx context.Context, subject *Subject, f *files.File) (string, error) {
 	if f.State != files.Indexed || !subject.may("read", f.Entity) {
 		return "", nil

@@ -61,7 +61,6 @@ func TestOWASP(t *testing.T) {
 	}
 }
 
-// recorder records the calls of the index and the store.
 type recorder struct {
 	store.Store
 	files.Objects
@@ -120,7 +119,6 @@ func (x *testAPI) record() *recorder {
 
 const noSuch = "019b0000-0000-7000-8000-000000000000"
 
-// byID contains the requests that name a file.
 var byID = []struct{ method, path, query string }{
 	{"GET", "/v1/files/%", `{ file(fileId: "%") { fileId } }`},
 	{"DELETE", "/v1/files/%", `mutation { deleteFile(fileId: "%") { fileId } }`},
@@ -128,10 +126,8 @@ var byID = []struct{ method, path, query string }{
 	{"POST", "/v1/files/%/undelete", `mutation { undelete(fileId: "%") { fileId } }`},
 }
 
-// testQueries checks that the service makes the same calls, and returns the same response, for a
-// missing file and for a file in any state that the subject may not access. It makes no calls for
-// an entity that the subject may not access. Therefore response times do not reveal whether a file
-// exists.
+// testQueries checks that neither the calls to the store, and so the response time, nor the
+// response reveal whether a file exists.
 func testQueries(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 1, 1000 })
 	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")
@@ -182,8 +178,6 @@ func testQueries(t *testing.T) {
 	}
 }
 
-// testKeys checks that a token is rejected if it uses a public key as a shared secret, if its
-// key is not configured, or if it has another audience or no subject. Clocks may differ by one minute.
 func testKeys(t *testing.T) {
 	private := must(rsa.GenerateKey(rand.Reader, 2048))
 	curve := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
@@ -242,7 +236,6 @@ func testKeys(t *testing.T) {
 	}
 }
 
-// testProperties checks that a client can set and see only documented fields.
 func testProperties(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -262,7 +255,6 @@ func testProperties(t *testing.T) {
 	}
 }
 
-// testStreams checks the limit of concurrent uploads through the service.
 func testStreams(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "write:*")
@@ -303,9 +295,6 @@ func testStreams(t *testing.T) {
 	}
 }
 
-// testSpool checks that the uploads of four subjects do not block a fifth subject, and that a body
-// above the quota is not read. It also checks that buffered files have no names if the system
-// permits that.
 func testSpool(t *testing.T) {
 	dir := t.TempDir()
 	x := serve(t, func(c *filesapi.Config) {
@@ -354,7 +343,7 @@ func testSpool(t *testing.T) {
 	}
 }
 
-// blockingStore is a store whose Scan sends the space to begun and then blocks on wait.
+// The Scan of a blockingStore sends the space to begun and then blocks on wait.
 type blockingStore struct {
 	store.Store
 	begun chan string
@@ -367,8 +356,6 @@ func (x *blockingStore) Scan(ctx context.Context, in store.Range) iter.Seq2[stor
 	return x.Store.Scan(ctx, in)
 }
 
-// testLists checks that a subject has at most two concurrent lists, and that other subjects do
-// not wait for it.
 func testLists(t *testing.T) {
 	x := serve(t, nil)
 	slow := &blockingStore{x.records, make(chan string), make(chan struct{})}
@@ -398,7 +385,6 @@ func testLists(t *testing.T) {
 	}
 }
 
-// stalledBody is a body that reports its first read and then blocks.
 type stalledBody struct {
 	begun, wait chan struct{}
 	read        bool
@@ -414,8 +400,6 @@ func (s *stalledBody) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// testScopes checks that a read scope never permits a write, with any method, or with any spelling
-// of the scope.
 func testScopes(t *testing.T) {
 	x := serve(t, nil)
 	all, reader, writer := token(t, "read:* write:*"), token(t, "read:e"), token(t, "write:e")
@@ -444,8 +428,7 @@ func testScopes(t *testing.T) {
 	x.want(http.StatusOK, reader, "GET", "/v1/files/"+id, nil)
 }
 
-// writes stores a file, and checks that no response shows a writer without read access where to
-// download it.
+// A writer without read access must not see where to download a file.
 func (x *testAPI) writes(writer, entity string) {
 	x.t.Helper()
 	_, stored := x.call(writer, "POST", "/v1/files?entity="+entity, "text/plain", []byte("secret"), "Idempotency-Key", "secret")
@@ -470,8 +453,6 @@ func (x *testAPI) writes(writer, entity string) {
 	}
 }
 
-// testFlood checks that uploads that never arrive count against the quota, even if many start
-// concurrently, and that a repeated request counts once.
 func testFlood(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -495,7 +476,6 @@ func testFlood(t *testing.T) {
 	}
 }
 
-// testForgery checks that the service sends no request to a URL in a request.
 func testForgery(t *testing.T) {
 	asked := make(chan string, 100)
 	evil := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
@@ -527,8 +507,6 @@ func testForgery(t *testing.T) {
 	}
 }
 
-// testHeaders checks that responses have a content type, are not cached, permit no other
-// origin, and never redirect.
 func testHeaders(t *testing.T) {
 	x := serve(t, nil)
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -566,7 +544,6 @@ func testHeaders(t *testing.T) {
 	}
 }
 
-// testInventory checks that the service serves exactly the paths of openapi.yaml.
 func testInventory(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "read:* write:*")
@@ -588,7 +565,6 @@ func testInventory(t *testing.T) {
 	}
 }
 
-// faultyObjects is a store with arbitrary responses.
 type faultyObjects struct {
 	files.Objects
 	seen files.ObjectInfo
@@ -597,8 +573,6 @@ type faultyObjects struct {
 
 func (o *faultyObjects) Stat(context.Context, string) (files.ObjectInfo, error) { return o.seen, o.err }
 
-// testStore checks that a file is visible only if the store's object matches the promise, and
-// that clients do not see the store's errors.
 func testStore(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")

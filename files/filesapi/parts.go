@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// partsJSON is the body of POST /v1/uploads/parts.
 type partsJSON struct {
 	Entity      string   `json:"entity"`
 	Size        int64    `json:"size"`
@@ -20,16 +19,15 @@ type partsJSON struct {
 }
 
 const (
-	maxPut   = 5 << 30 // maximum bytes of one PUT
-	minPart  = 5 << 20 // minimum bytes of each part but the last
+	maxPut   = 5 << 30 // bytes of one PUT
+	minPart  = 5 << 20 // bytes of each part but the last
 	maxParts = 1000
-	// maxPartsBodySize is the maximum size in bytes of a body with SHA-256s of parts.
+	// maxPartsBodySize is in bytes.
 	maxPartsBodySize = 128 << 10
 	// partsPerRequest is the number of part URLs that counts as one request.
 	partsPerRequest = 20
 )
 
-// promise returns the promise and the SHA-256 of each part.
 func (u *partsJSON) promise(max int64) (p files.Promise, sums [][32]byte, err error) {
 	p = files.Promise{Size: u.Size, ContentType: u.ContentType, PartSize: u.PartSize}
 	switch {
@@ -52,7 +50,6 @@ func (u *partsJSON) promise(max int64) (p files.Promise, sums [][32]byte, err er
 	return p, sums, checkPromise(p, max)
 }
 
-// signedPartsJSON is the response of POST /v1/uploads/parts.
 type signedPartsJSON struct {
 	File *fileJSON `json:"file"`
 	// Parts is absent if the bytes have already arrived.

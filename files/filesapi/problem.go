@@ -26,7 +26,7 @@ func newProblem(status int, detail string) *problem {
 	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// explain converts an error to a client-visible problem. It hides internal details.
+// explain hides internal details from the client.
 func explain(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -69,7 +69,7 @@ func (p *problem) write(w http.ResponseWriter) {
 	respond(w, p.Status, "application/problem+json", text)
 }
 
-// encode returns the body of a response. It replaces invalid UTF-8.
+// encode replaces invalid UTF-8.
 func encode(body any) ([]byte, error) {
 	return json.Marshal(body, jsontext.AllowInvalidUTF8(true))
 }

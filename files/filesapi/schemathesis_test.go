@@ -19,17 +19,16 @@ import (
 
 var examples = flag.Int("examples", 10, "requests that Schemathesis makes for each operation in a phase")
 
-// TestSchemathesis checks that the service responds to generated requests as its descriptions
-// specify.
+// TestSchemathesis sends generated requests:
 //
 //	go test ./files/filesapi -run TestSchemathesis -examples 2000 -timeout 2h -v
 func TestSchemathesis(t *testing.T) {
 	for name, c := range map[string]struct{ description, path, exclude string }{
-		// The descriptions do not contain all rules for sizes, cursors and types, and a deleted
-		// file can be undeleted.
+		// The description lacks some rules for sizes, cursors and types, and a deleted file can be
+		// undeleted.
 		"REST": {"openapi.yaml", "", "positive_data_acceptance,use_after_free"},
-		// The schema does not contain the cost limits, and Schemathesis treats each error of an
-		// operation as a server error. The hooks module checks the status of errors.
+		// The schema lacks the cost limits. Schemathesis treats each error of an operation as a server
+		// error, so the hooks module checks errors.
 		"GraphQL": {"schema.graphql", "/graphql", "positive_data_acceptance,not_a_server_error"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +46,6 @@ func TestSchemathesis(t *testing.T) {
 	}
 }
 
-// dictionary makes Schemathesis use an existing file.
 const dictionary = `
 dictionaries.known.values = ["e", %q, "text/plain"]
 generation.dictionaries.string = {dictionary = "known", probability = 0.3}

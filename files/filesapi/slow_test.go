@@ -24,7 +24,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// pipeListener is a listener for in-memory connections.
 type pipeListener chan net.Conn
 
 func (p pipeListener) Accept() (net.Conn, error) {
@@ -36,8 +35,6 @@ func (p pipeListener) Accept() (net.Conn, error) {
 func (pipeListener) Close() error   { return nil }
 func (pipeListener) Addr() net.Addr { return &net.IPAddr{} }
 
-// testSlow checks that a body that arrives too slowly is rejected and its connection closed,
-// and that a long body that arrives fast enough is accepted.
 func testSlow(t *testing.T) {
 	for name, test := range map[string]struct {
 		path, contentType string
@@ -65,8 +62,8 @@ func testSlow(t *testing.T) {
 	}
 }
 
-// sendSlowly sends a body in chunks to an API whose index rejects writes. With chunks of one byte,
-// the last byte of the body is missing.
+// The index of the API rejects writes. With chunks of one byte, the last byte of the body is
+// missing.
 func sendSlowly(t *testing.T, dir, token, path, contentType string, chunks, chunk int, every time.Duration) *http.Response {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	service := &files.Service{Index: files.NewIndex(readOnly{memory.New()}), Objects: noObjects{}, Times: files.DefaultTimes()}
@@ -124,8 +121,6 @@ func (readOnly) Apply(context.Context, []store.Change) ([]store.Outcome, error) 
 	return nil, errors.New("cannot execute INSERT in a read-only transaction")
 }
 
-// testReadOnly checks that a request ends if the index rejects writes, and that the log reports
-// it immediately.
 func testReadOnly(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/uploads":        string(must(json.Marshal(uploadOf("e", "hello")))),

@@ -9,32 +9,28 @@ import (
 )
 
 const (
-	// spoolFiles limits the disk space for the bodies of all subjects. The unit is a file of the
-	// maximum size.
+	// The unit of spoolFiles, the limit for all subjects, is a file of the maximum size.
 	spoolFiles = 16
-	// spoolShare is the divisor of the free space that gives one subject's share. If each subject
-	// may use a third of the remaining free space, a single subject gets a quarter of all space,
-	// and the space is never exhausted by any number of subjects.
+	// spoolShare is the divisor of the free space that gives one subject's share. With a third of the
+	// remaining space each, the subjects never exhaust it.
 	spoolShare = 3
 	// smallBody is the number of bytes of each body that need no reserved space. Small files are
-	// therefore accepted even if no space is free. maxStreams limits their number.
+	// therefore always accepted; maxStreams limits their number.
 	smallBody = 1 << 20
 )
 
-// errFull is returned if there is no disk space for a body.
 var errFull = newProblem(http.StatusInsufficientStorage, "the service has no disk space for the file now: try again, or upload with a signed URL")
 
-// spool is a body on disk. It reserves space as bytes arrive, because a client can declare any
-// length without sending bytes.
+// spool reserves space as bytes arrive, because a client can declare any length without sending
+// bytes.
 type spool struct {
 	*os.File
 	s                 *server
 	subject           *limit
-	written, reserved int64 // bytes
+	written, reserved int64
 }
 
-// newSpool returns an empty spool. On Unix the file has no name, so it disappears when the
-// process ends.
+// On Unix the file of a spool has no name, so it disappears when the process ends.
 func (s *server) newSpool(subject *limit) (*spool, error) {
 	f, err := os.CreateTemp(s.Spool, "pawl-upload-*")
 	if err != nil {
@@ -57,7 +53,6 @@ func (p *spool) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// reserve reserves space for more bytes, and reports whether there was enough.
 func (p *spool) reserve(more int64) bool {
 	if more == 0 {
 		return true

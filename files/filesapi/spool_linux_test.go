@@ -14,8 +14,6 @@ import (
 // spoolDisk is the environment variable with the folder on a small disk.
 const spoolDisk = "PAWL_TEST_SPOOL"
 
-// TestSpoolOnFullDisk checks that the service responds with 507 to a body if the disk is full, and
-// accepts the body when there is space.
 func TestSpoolOnFullDisk(t *testing.T) {
 	dir := os.Getenv(spoolDisk)
 	if dir == "" { // run this test again, with a disk of 3 MiB

@@ -23,7 +23,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// memoryObjects is a bucket in memory that stores the size and SHA-256 of each object.
 type memoryObjects struct {
 	files.Objects
 	mu      sync.Mutex
@@ -51,7 +50,7 @@ func (o *memoryObjects) Stat(_ context.Context, key string) (files.ObjectInfo, e
 	return seen, nil
 }
 
-// blockingBody is a body that sends a number of bytes and then blocks until ctx ends.
+// blockingBody sends a number of bytes and then blocks until ctx ends.
 type blockingBody struct {
 	ctx  context.Context
 	left int
@@ -69,8 +68,7 @@ func (e *blockingBody) Read(p []byte) (int, error) {
 
 func (e *blockingBody) Close() error { return nil }
 
-// spoolAPI returns a function that posts a file as a subject. The API's largest file has 2 MiB,
-// so there is space for 32 MiB.
+// The largest file has 2 MiB, so there is space for 32 MiB.
 func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *httptest.ResponseRecorder {
 	service := &files.Service{Index: files.NewIndex(memory.New()), Objects: &memoryObjects{objects: map[string]files.ObjectInfo{}}, Times: files.DefaultTimes()}
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
@@ -87,8 +85,7 @@ func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *ht
 	}
 }
 
-// TestSpoolSharesPerSubject checks that the service accepts the small files of a subject even if
-// many other subjects use their whole share. With at most eight other subjects, it also accepts a
+// Other subjects that use their whole share do not block small files. Up to eight do not block a
 // file of the maximum size.
 func TestSpoolSharesPerSubject(t *testing.T) {
 	for _, subjects := range []int{1, 4, 8, 40} {
@@ -139,7 +136,6 @@ func TestSpoolSharesPerSubject(t *testing.T) {
 	}
 }
 
-// TestSpoolWithoutDisk checks the response of a service that cannot buffer a body.
 func TestSpoolWithoutDisk(t *testing.T) {
 	post := spoolAPI(t, filepath.Join(t.TempDir(), "none"))
 	if got := post("ann", strings.NewReader("x")); got.Code != http.StatusInsufficientStorage || got.Header().Get("Retry-After") == "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// storeFile uploads the request body to the bucket. It buffers the body on disk to compute its
-// SHA-256, which the upload must sign, so memory use does not depend on the size.
+// storeFile buffers the body on disk to compute the SHA-256 that the upload must sign. Memory use
+// therefore does not depend on the size.
 func (s *server) storeFile(q *request) (_ *answer, err error) {
 	entity, _, err := q.param("entity")
 	if err != nil {
@@ -61,7 +61,6 @@ func (s *server) storeFile(q *request) (_ *answer, err error) {
 	return &answer{http.StatusCreated, out}, err
 }
 
-// checkQuota rejects a body that exceeds the quota before the body is read.
 func (s *server) checkQuota(q *request, entity, key string) error {
 	ctx, cancel := context.WithTimeout(q.Context(), requestTimeout)
 	defer cancel()
@@ -83,7 +82,6 @@ func (q *request) fileType() (string, error) {
 	return contentType, checkType(contentType)
 }
 
-// receive writes the body to the spool, and returns its size and SHA-256.
 func (s *server) receive(q *request, spool io.WriteSeeker) (p files.Promise, err error) {
 	sum := sha256.New()
 	p.Size, err = io.Copy(io.MultiWriter(spool, sum), http.MaxBytesReader(q.w, q.Body, min(s.MaxSize, maxPut)))
