@@ -33,7 +33,6 @@ import (
 	"github.com/pawlhq/pawl/source/sourcetest"
 )
 
-// bin is the folder with the built programs.
 var bin string
 
 func TestMain(m *testing.M) {
@@ -55,7 +54,6 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// testEnv is an object store and a working folder.
 type testEnv struct {
 	*testing.T
 	dir, store string
@@ -73,14 +71,12 @@ func newTestEnv(t *testing.T, buckets ...string) *testEnv {
 	return w
 }
 
-// send sends a request and returns the status and the body of the response; the status is 0 if
-// there is no response.
+// The status is 0 if there is no response.
 func (w *testEnv) send(method, url, body string) (int, string) {
 	w.Helper()
 	return w.request(method, url, body, map[string]string{"Content-Type": "text/plain", "Authorization": "Bearer hush"})
 }
 
-// request is send with other headers.
 func (w *testEnv) request(method, url, body string, header map[string]string) (int, string) {
 	w.Helper()
 	req, err := http.NewRequestWithContext(w.Context(), method, url, strings.NewReader(body))
@@ -115,7 +111,7 @@ func (w *testEnv) program(name string, args ...string) *program {
 	return p
 }
 
-// start starts a program. end interrupts it and waits for its exit.
+// end interrupts the program and waits for its exit.
 func (w *testEnv) start(p *program, env ...string) (end func()) {
 	w.Helper()
 	p.Env = append(p.Env, env...)
@@ -159,7 +155,6 @@ func (w *testEnv) wantObject(path, want string) {
 	})
 }
 
-// copyOf copies a file of an example to the working folder.
 func (w *testEnv) copyOf(name string) {
 	w.Helper()
 	b, err := os.ReadFile(name)
@@ -176,7 +171,6 @@ func port() string { return strconv.Itoa(20_000 + rand.IntN(12_000)) }
 
 const upload = `{"account": "a", "action": "PutObject", "bucket": "BUCKET", "object": {"key": "KEY"}, "eventTime": "2026-01-02T03:04:05Z"}`
 
-// announce posts an upload to a webhook until the webhook accepts it.
 func (w *testEnv) announce(port, bucket, key string) {
 	w.Helper()
 	body := strings.NewReplacer("BUCKET", bucket, "KEY", key).Replace(upload)
@@ -213,7 +207,6 @@ func TestLambda(t *testing.T) {
 	w.wantObject("shouted/hello.txt", "HELLO, WORLD")
 }
 
-// Concurrent programs do not lose updates.
 func TestMutexAndUpdate(t *testing.T) {
 	w := newTestEnv(t, "state")
 	var all sync.WaitGroup
@@ -247,7 +240,6 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// A user uploads a file with a signed URL, and the index lists the file after the notification.
 func TestFiles(t *testing.T) {
 	const secret = "01234567890123456789012345678901"
 	srv := servertest.VersityGW(t, servertest.Options{})
@@ -298,8 +290,7 @@ func TestExec(t *testing.T) {
 	w.wantObject("counts/ode.txt.json", `{"key":"ode.txt","lines":2,"words":5}`)
 }
 
-// Two workers share a ledger. Both accept notifications, and each knows the other's completed
-// work.
+// Two workers share a ledger, and each knows the other's completed work.
 func TestWorkers(t *testing.T) {
 	w := newTestEnv(t, "photos", "photos-mirror")
 	w.copyOf("workers/pawl.yaml")
@@ -319,7 +310,6 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// loseFirstResponse returns a proxy that replaces the first response by a 502.
 func (w *testEnv) loseFirstResponse(to *url.URL) http.Handler {
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	lost := false

@@ -1,5 +1,4 @@
-// Command exec is the program of the pipeline in pawl.yaml: it counts the lines and words of its
-// standard input and prints them as JSON.
+// Command exec is the program of the pipeline in pawl.yaml: it counts lines and words.
 package main
 
 import (
@@ -22,7 +21,7 @@ func main() {
 		count.Words += len(strings.Fields(in.Text()))
 	}
 	if err := in.Err(); err != nil {
-		log.Fatal(err) // the program fails, so Pawl retries
+		log.Fatal(err) // Pawl retries after a failure
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(count); err != nil {
 		log.Fatal(err)

@@ -1,5 +1,5 @@
-// Command lambda is a function of AWS Lambda that keeps a copy of each s3://notes/*.txt in
-// capital letters in s3://shouted.
+// Command lambda is a function of AWS Lambda that copies s3://notes/*.txt in capital letters to
+// s3://shouted.
 package main
 
 import (
@@ -32,7 +32,6 @@ func main() {
 	}}}})
 }
 
-// shout writes a note in capital letters.
 func shout(ctx context.Context, t *pawl.Task) error {
 	note, err := t.Open(ctx)
 	if err != nil {

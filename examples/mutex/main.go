@@ -45,7 +45,7 @@ func run(ctx context.Context, name string) error {
 		return err
 	}
 	fmt.Println("token", held.Token())
-	if err := report(held.Context()); err != nil { // the context ends if the lock is lost
+	if err := report(held.Context()); err != nil { // ends if the lock is lost
 		return err
 	}
 	return held.Release(context.WithoutCancel(ctx))

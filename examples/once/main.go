@@ -1,6 +1,5 @@
-// Command once processes one message and exits, like a function in the cloud. It reads a
-// notification from standard input. Exit code 75 means that the queue must deliver the message
-// again:
+// Command once processes one notification from standard input, like a function in the cloud. Exit
+// code 75 asks the queue to deliver it again:
 //
 //	go run ./examples/once < examples/once/message.json
 package main
@@ -37,7 +36,6 @@ func main() {
 	fmt.Printf("news %d, duplicate %d, stale %d\n", outcome.Verdicts.Raised, outcome.Verdicts.Duplicate, outcome.Verdicts.Stale)
 }
 
-// handle processes a message and returns its outcome.
 func handle(ctx context.Context, body []byte) (_ source.Outcome, err error) {
 	rows, err := sqlite.Open(ctx, "once.db")
 	if err != nil {
@@ -59,13 +57,11 @@ func handle(ctx context.Context, body []byte) (_ source.Outcome, err error) {
 	return m.outcome, err
 }
 
-// load is the effect of the pipeline.
 func load(_ context.Context, t *pawl.Task) error {
 	fmt.Println("loading", t.Object, t.Kind)
 	return nil
 }
 
-// message is a source with one message.
 type message struct {
 	body    []byte
 	outcome source.Outcome

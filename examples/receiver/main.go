@@ -1,5 +1,5 @@
-// Command receiver is a web service for an http pipeline. It accepts only signed requests, does
-// nothing twice, and rejects workers that have outlived their lease.
+// Command receiver is a web service for an http pipeline. It does nothing twice, and rejects
+// workers that have outlived their lease.
 package main
 
 import (
@@ -27,8 +27,8 @@ func main() {
 	log.Fatal(http.ListenAndServe(cmp.Or(os.Getenv("LISTEN"), "127.0.0.1:9000"), r))
 }
 
-// receiver records the completed effects. A real receiver stores the record in its own database,
-// in one transaction with the effect.
+// A real receiver stores the completed effect in its own database, in one transaction with the
+// effect.
 type receiver struct {
 	verifier *standardwebhooks.Webhook
 

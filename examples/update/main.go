@@ -1,6 +1,5 @@
-// Command update counts the words of its command line in an object. It reads the object, changes
-// it, and writes it if no other process has written meanwhile. No word is lost or counted twice,
-// even with many concurrent processes:
+// Command update counts the words of its command line in an object. Concurrent processes lose no
+// word and count none twice:
 //
 //	go run ./examples/update BUCKET word word
 package main
@@ -15,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// tally is the JSON content of the object.
 type tally struct {
 	Words map[string]int `json:"words"`
 }
