@@ -73,14 +73,12 @@ func runAudit(ctx context.Context, a *app.App, o files.AuditOptions) error {
 	})
 }
 
-// tools holds what audit and rebuild need.
 type tools struct {
 	*app.Runtime
 	server *server.Server
 	bar    *app.Progress
 }
 
-// withServer opens the index and runs do. It creates a missing index only if create is set.
 func withServer(ctx context.Context, a *app.App, create bool, do func(context.Context, *tools) error) (err error) {
 	bar := a.NewProgress()
 	log, err := a.Logger(bar, bar.LogLevel())
@@ -111,7 +109,6 @@ func withServer(ctx context.Context, a *app.App, create bool, do func(context.Co
 	return do(ctx, &tools{m, s, bar})
 }
 
-// auditJSON is the report of an audit with --json.
 type auditJSON struct {
 	files.AuditReport
 	Complete bool    `json:"complete"`

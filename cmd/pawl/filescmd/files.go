@@ -1,5 +1,4 @@
-// Package filescmd contains the commands that serve, audit, sweep and rebuild files, issue
-// tokens, and run the demo of files.
+// Package filescmd contains the command files with its subcommands and its demo.
 package filescmd
 
 import (
@@ -92,7 +91,6 @@ func runServe(ctx context.Context, a *app.App) (err error) {
 	return explainForgeable(m.Config, s.Run(ctx))
 }
 
-// explainForgeable adds a remedy to an error about uploads with forged signatures.
 func explainForgeable(c *config.Config, err error) error {
 	if !errors.Is(err, s3objects.ErrForgeable) {
 		return err
@@ -105,7 +103,6 @@ func errNotConfigured(c *config.Config) error {
 	return c.At("files", errors.New("is missing: configure where files are stored (files: {to: s3://bucket/prefix/, secret: …})"))
 }
 
-// serverConfig returns the server's configuration, without index, tokens and sources.
 func serverConfig(m *app.Runtime) (server.Config, error) {
 	c := m.Config.Files
 	if c == nil {
@@ -121,7 +118,6 @@ func serverConfig(m *app.Runtime) (server.Config, error) {
 	}, nil
 }
 
-// resolvePath returns a path relative to the folder of the configuration.
 func resolvePath(m *app.Runtime, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -129,9 +125,8 @@ func resolvePath(m *app.Runtime, path string) string {
 	return filepath.Join(filepath.Dir(m.Config.Name()), path)
 }
 
-// openIndex opens the store of the index. It is a SQLite file, or PostgreSQL or DynamoDB if the
-// configuration names such a database or the ledger uses it. If create is set, openIndex
-// creates missing files and tables, except a DynamoDB table.
+// openIndex opens the index: a SQLite file, or the database of the configuration or of the ledger.
+// If create is set, it creates missing files and tables, except a DynamoDB table.
 func openIndex(ctx context.Context, m *app.Runtime, create bool) (store.Store, error) {
 	at := m.Config.Files.Index.Reveal()
 	if ledger, ok := m.Config.Ledger.Config.(parts.Postgres); ok && at == "" {
@@ -166,7 +161,6 @@ func openIndex(ctx context.Context, m *app.Runtime, create bool) (store.Store, e
 	return sqlite.Open(ctx, path)
 }
 
-// closeStore closes a store that the caller opened only to check that it exists.
 func closeStore[S store.Store](s S, err error) error {
 	if err == nil {
 		err = s.Close()
@@ -174,8 +168,7 @@ func closeStore[S store.Store](s S, err error) error {
 	return err
 }
 
-// spoolDir returns the folder in which POST /v1/files buffers bodies. It is the folder of the
-// index, because the system's temporary folder is often in memory.
+// spoolDir is the folder of the index, because the system's temporary folder is often in memory.
 func spoolDir(m *app.Runtime) string {
 	dir := resolvePath(m, ".")
 	if at := m.Config.Files.Index.Reveal(); at != "" && !strings.Contains(at, "://") {
@@ -192,7 +185,7 @@ func spoolDir(m *app.Runtime) string {
 	return dir
 }
 
-// newTokens returns the verifier of tokens. It refreshes a remote key set until ctx ends.
+// newTokens refreshes a remote key set until ctx ends.
 func newTokens(ctx context.Context, m *app.Runtime) (*filesapi.Tokens, error) {
 	c := m.Config.Files
 	claims := filesapi.Claims{Audience: c.Audience, Issuer: c.Issuer}

@@ -15,8 +15,6 @@ import (
 	"github.com/pawlhq/pawl/files/server"
 )
 
-// TestFileIndex checks the location of the index: as configured, in the database of the ledger,
-// or in a file beside the configuration.
 func TestFileIndex(t *testing.T) {
 	for _, test := range []struct{ text, file, want string }{
 		{"", "files.db", ""},
@@ -50,8 +48,6 @@ func TestFileIndex(t *testing.T) {
 	}
 }
 
-// TestFileConfiguration checks that longest_upload is used, and that a prefix with URL
-// characters is rejected.
 func TestFileConfiguration(t *testing.T) {
 	read := func(text string) (server.Config, error) {
 		t.Helper()
@@ -78,8 +74,6 @@ func isConfig(err error) bool {
 	return ok
 }
 
-// TestErrForgeable checks that the error about forged uploads names the setting that permits
-// them.
 func TestErrForgeable(t *testing.T) {
 	c := &config.Config{}
 	if err := explainForgeable(c, s3objects.ErrForgeable); !isConfig(err) || !strings.Contains(err.Error(), "accept_forgeable_uploads: true") {
