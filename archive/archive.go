@@ -19,25 +19,22 @@ import (
 
 // Config configures an archive. Name, Bucket, Stream, Store, Registers and Codec are required.
 type Config struct {
-	// Name identifies the archive in the ledger. [CheckName] checks whether a name is valid.
+	// Name identifies the archive in the ledger; see [CheckName].
 	Name string
-	// Bucket and Prefix are the bucket and the key prefix of the objects. A non-empty Prefix ends
-	// with a slash.
+	// A non-empty Prefix ends with a slash.
 	Bucket, Prefix string
-	// Format is the format of new objects. Default "ndjson.gz".
-	Format string
+	Format         string // of new objects; default "ndjson.gz"
 	// Origin is the earliest arrival time of records that a new archive stores. Zero means the
-	// oldest record in the stream. An existing claim file overrides Origin.
+	// oldest record in the stream. An existing claim file overrides it.
 	Origin time.Time
 	// Limits determine when an object is complete. Default 16 MiB and one minute.
 	Limits Limits
-	// Lease is the TTL of a shard's lease, 1 s to 24 h. Default 30 s. If a worker dies, other
-	// workers take over its shards after 1.05 to 1.15 times Lease.
+	// Lease is the TTL of a shard's lease, 1 s to 24 h. Default 30 s. Other workers take over from
+	// a dead worker after 1.05 to 1.15 times Lease.
 	Lease time.Duration
-	// ShutdownTimeout is the time limit for the release of all shards when a worker stops. Default
-	// 20 s.
+	// ShutdownTimeout is the time limit for the release of all shards. Default 20 s.
 	ShutdownTimeout time.Duration
-	// Owner names this worker in registers and log lines. Default host:pid.
+	// Owner names this worker in registers and logs. Default host:pid.
 	Owner string
 
 	Stream    Stream
@@ -45,20 +42,18 @@ type Config struct {
 	Registers ledger.Registers
 	Codec     Codec
 	Logger    *slog.Logger // default slog.Default()
-	// Observe is called after this worker stored an object. Optional.
+	// Observe is called after each stored object. Optional.
 	Observe func(shard string, o Planned)
 
 	Now   func() time.Time                                 // default time.Now
-	Sleep func(ctx context.Context, d time.Duration) error // default: a timer; returns an error if ctx ends first
+	Sleep func(ctx context.Context, d time.Duration) error // returns an error if ctx ends first; default: a timer
 	Nonce func() string                                    // default 128 random bits
 }
 
 // Codec encodes records as the content of an object, and decodes them.
 type Codec interface {
-	// Knows reports whether the codec supports a format.
 	Knows(format string) bool
-	// Encode returns the content of an object. Without records it returns a valid file of the
-	// format that has no records.
+	// Encode returns the content of an object. Without records it returns a valid, empty file.
 	Encode(format, shard string, records []Record) ([]byte, error)
 	Decode(format, shard string, body []byte) ([]Record, error)
 }
@@ -69,22 +64,22 @@ type Store interface {
 	bucket.Expirer
 }
 
-// Archive stores a stream in a bucket. [New] creates one. Its methods are safe for concurrent
-// use if Stream, Store, Registers and Codec are. A [Runner] stores records in it.
+// Archive stores a stream in a bucket. It is safe for concurrent use if Stream, Store, Registers
+// and Codec are.
 type Archive struct {
 	Config
 
-	oneByOne   bool     // send no requests in parallel; set by tests
-	emptySizes sync.Map // size of a file without records in bytes, by format
+	oneByOne   bool     // for tests: no requests in parallel
+	emptySizes sync.Map // bytes of a file without records, by format
 	health     health
 }
 
-// signatureValidity is the time from the signature of a PUT to its expiry. The worker signs a PUT
-// with the store's clock before it writes the register. Even if this machine's clock is wrong, the
-// store therefore accepts the PUT only within signatureValidity after the register write was sent.
+// signatureValidity is the time from the signature of a PUT to its expiry. The worker signs with
+// the store's clock before it writes the register. A wrong clock of this machine therefore cannot
+// prolong it.
 const signatureValidity = 5 * time.Minute
 
-// maxUploadTime is the time limit of one upload; see [bucket.Expirer].
+// maxUploadTime bounds one upload; see [bucket.Expirer].
 const maxUploadTime = signatureValidity
 
 func (a *Archive) register(parts ...string) cell.Cell {
@@ -97,8 +92,7 @@ func (a *Archive) registerName(parts ...string) string {
 
 func (a *Archive) object(key string) event.Object { return event.Object{Bucket: a.Bucket, Key: key} }
 
-// replace writes body to a cell if the cell still has the given version, and returns the new
-// version. It resolves ambiguous answers by the nonce in body, and resends body unchanged.
+// replace resolves ambiguous answers by the nonce in body.
 func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body []byte, nonce string) (next string, err error) {
 	w := cell.Replace(c, &version, body, func(b []byte) bool { return nonceOf(b) == nonce })
 	w.Pace = a.pace
@@ -116,8 +110,6 @@ func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body
 	}
 }
 
-// pace waits before a request is retried. It logs a warning for every eighth attempt, because
-// the archive stores nothing until the request succeeds.
 func (a *Archive) pace(ctx context.Context, try int, answer error) error {
 	if try%failedRequestsPerTry == 0 {
 		a.health.fail(a.Now(), a.Lease)
@@ -131,7 +123,7 @@ func (a *Archive) pace(ctx context.Context, try int, answer error) error {
 	return nil
 }
 
-// read reads a cell, and retries while the store is unavailable.
+// read retries while the store is unavailable.
 func (a *Archive) read(ctx context.Context, c cell.Cell) (cell.Value, error) {
 	for try := 1; ; try++ {
 		v, err := c.Read(ctx)

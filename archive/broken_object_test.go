@@ -13,14 +13,12 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// brokenObjectStore fails HEAD requests for one object, and cannot list it unless list is set.
 type brokenObjectStore struct {
 	archive.Store
 	key  string
 	list bool
 }
 
-// Head implements [bucket.Store].
 func (s brokenObjectStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if ref.Key == s.key {
 		return bucket.Info{}, fmt.Errorf("HEAD %s: %w", ref.Key, bucket.ErrUnavailable)
@@ -28,7 +26,6 @@ func (s brokenObjectStore) Head(ctx context.Context, ref event.Object) (bucket.I
 	return s.Store.Head(ctx, ref)
 }
 
-// List implements [bucket.Store].
 func (s brokenObjectStore) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		for info, err := range s.Store.List(ctx, name, prefix, after) {
@@ -42,9 +39,8 @@ func (s brokenObjectStore) List(ctx context.Context, name, prefix, after string)
 	}
 }
 
-// TestBrokenObjectStopsItsShardOnly checks an object that the store cannot list, or for which HEAD
-// fails. At a takeover, the object stops the shard in its key, because the register does not
-// contain the object. It stops no other shard.
+// A broken object stops the shard in its key at a takeover, because the register does not contain
+// the object.
 func TestBrokenObjectStopsItsShardOnly(t *testing.T) {
 	for name, list := range map[string]bool{"HEAD fails": true, "unlistable": false} {
 		t.Run(name, func(t *testing.T) {
@@ -81,8 +77,6 @@ func TestBrokenObjectStopsItsShardOnly(t *testing.T) {
 	}
 }
 
-// TestVerifyUnlistable checks that verify names an object that the store cannot list, and
-// continues.
 func TestVerifyUnlistable(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 2)

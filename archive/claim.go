@@ -15,38 +15,32 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// Claim is the content of the claim file, which assigns a prefix to one archive of one stream,
-// whose registers are in one ledger.
+// Claim is the content of the claim file. It assigns a prefix to one archive, stream and ledger.
 type Claim struct {
 	Format        string    `json:"format"`
 	Nonce         string    `json:"nonce"`
 	ID            string    `json:"archive"`
 	Stream        string    `json:"stream"`
 	StreamCreated time.Time `json:"stream_created"`
-	// Table is the ID of the ledger. The marker in the ledger contains the same ID.
-	Table string `json:"table"`
-	// Generation rises with every recovery.
-	Generation int64 `json:"generation"`
-	// Origin is the earliest arrival time of the archived records. Zero means the oldest record
-	// that the stream had.
+	// Table is the ID of the ledger, as in its marker.
+	Table      string `json:"table"`
+	Generation int64  `json:"generation"`
+	// Origin is the earliest arrival time of the records. Zero means the oldest record in the
+	// stream.
 	Origin time.Time `json:"origin,omitzero"`
-	// Since is the time when the claim file was created.
-	Since time.Time `json:"since"`
+	Since  time.Time `json:"since"`
 }
 
-// marker is the register that ties the ledger to a claim file.
 type marker struct {
 	Format     string `json:"format"`
 	Nonce      string `json:"nonce"`
 	ID         string `json:"archive"`
 	Table      string `json:"table"`
 	Generation int64  `json:"generation"`
-	// Claim is the nonce of the claim file, and Origin is the Origin in the claim file. Both are
-	// empty until a worker has read the claim file.
+	// Claim and Origin come from the claim file. They are empty until a worker has read it.
 	Claim  string    `json:"claim,omitempty"`
 	Origin time.Time `json:"origin,omitzero"`
-	// Highest is the highest shard ID that any worker has listed. It is empty if no worker has
-	// listed a shard yet.
+	// Highest is the highest shard ID that any worker has listed, or empty.
 	Highest string `json:"highest_shard,omitempty"`
 }
 
@@ -59,8 +53,8 @@ const (
 var (
 	// ErrClaimed is returned if the prefix belongs to another archive, stream or ledger.
 	ErrClaimed = errors.New("the prefix belongs to another archive")
-	// ErrLostRegisters is returned if the registers of this archive are missing in the ledger, or
-	// are of an earlier generation.
+	// ErrLostRegisters is returned if the ledger's registers are missing or of an earlier
+	// generation.
 	ErrLostRegisters = errors.New("the ledger does not have the registers of this archive")
 )
 
@@ -71,8 +65,7 @@ func (a *Archive) claimCell() cell.Cell {
 	return &bucket.Cell{Store: a.Store, Ref: a.object(ClaimKey(a.Prefix)), ContentType: "application/json", Max: maxClaim}
 }
 
-// Claim returns the claim of the prefix. If the prefix has no claim file, Claim creates it for
-// the stream.
+// Claim returns the claim of the prefix, and creates the claim file if there is none.
 func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 	id, _, err := a.Stream.Identify(ctx)
 	if err != nil {
@@ -93,9 +86,8 @@ func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 	return c, a.confirmMarker(ctx, c)
 }
 
-// claimFreshPrefix claims a prefix without a claim file, if the prefix is fresh. It reads the
-// claim file again first, because a worker that started at the same time may have created it
-// and stored objects.
+// claimFreshPrefix checks the prefix first. A worker that starts at the same time creates the file
+// before it stores objects.
 func (a *Archive) claimFreshPrefix(ctx context.Context, id StreamID) (Claim, error) {
 	fresh := a.checkFresh(ctx, id)
 	c, _, err := a.readClaim(ctx)
@@ -108,9 +100,8 @@ func (a *Archive) claimFreshPrefix(ctx context.Context, id StreamID) (Claim, err
 	return a.createClaim(ctx, id)
 }
 
-// checkFresh returns an error if the prefix or the ledger shows an earlier archive, because an
-// archive with a new claim would store the same records again. It reads the marker last: another
-// worker that starts at the same time writes the marker before any object.
+// checkFresh returns an error if the prefix or the ledger shows an earlier archive. It reads the
+// marker last, because another new worker writes it before any object.
 func (a *Archive) checkFresh(ctx context.Context, id StreamID) error {
 	own, err := a.anyObject(ctx)
 	if err != nil {
@@ -128,7 +119,6 @@ func (a *Archive) checkFresh(ctx context.Context, id StreamID) error {
 	return a.checkUnclaimed(ctx, m)
 }
 
-// anyObject returns the key of some archive object below the prefix, or "" if there is none.
 func (a *Archive) anyObject(ctx context.Context) (string, error) {
 	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, a.listAfter(time.Time{})) {
 		if err != nil {
@@ -141,7 +131,7 @@ func (a *Archive) anyObject(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// ExistingClaim returns the claim of the prefix, or [ErrClaimed] if the prefix has none.
+// ExistingClaim returns the claim of the prefix, or [ErrClaimed].
 func (a *Archive) ExistingClaim(ctx context.Context) (Claim, error) {
 	c, _, err := a.readClaim(ctx)
 	if err == nil && c.ID == "" {
@@ -150,7 +140,6 @@ func (a *Archive) ExistingClaim(ctx context.Context) (Claim, error) {
 	return c, err
 }
 
-// readClaim returns the claim and its version. If there is no claim file, both are zero.
 func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 	cl := a.claimCell()
 	v, err := a.read(ctx, cl)
@@ -164,8 +153,8 @@ func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 	return c, v.Version, nil
 }
 
-// createClaim creates the claim file. It writes the marker of the ledger first, because other
-// workers take a claim file without a marker as a sign that registers were lost.
+// createClaim writes the marker first. Other workers conclude from a claim file without a marker
+// that registers were lost.
 func (a *Archive) createClaim(ctx context.Context, id StreamID) (Claim, error) {
 	m, version, err := a.readMarker(ctx)
 	if err != nil {
@@ -197,8 +186,7 @@ func (a *Archive) newClaim(id StreamID) Claim {
 	}
 }
 
-// identity returns the archive ID of this prefix and stream. All workers compute the same ID,
-// so two workers that claim the prefix at the same time agree.
+// Workers that claim the prefix at the same time compute the same identity.
 func (a *Archive) identity(id StreamID) string {
 	sum := sha256.Sum256(encodeJSON([]string{a.Bucket, a.Prefix, id.ARN, id.Created.UTC().Format(time.RFC3339Nano)}))
 	return hex.EncodeToString(sum[:16])
@@ -218,14 +206,11 @@ func (a *Archive) readMarker(ctx context.Context) (marker, string, error) {
 	return m, v.Version, nil
 }
 
-// checkMarker returns an error unless the marker of the ledger matches the claim.
 func (a *Archive) checkMarker(ctx context.Context, c Claim) error {
 	_, _, err := a.currentMarker(ctx, c)
 	return err
 }
 
-// currentMarker returns the marker of the ledger and its version, or an error if the marker
-// does not match the claim.
 func (a *Archive) currentMarker(ctx context.Context, c Claim) (marker, string, error) {
 	m, version, err := a.readMarker(ctx)
 	if err == nil {
@@ -248,7 +233,6 @@ func (a *Archive) compareMarker(m marker, version string, c Claim) error {
 	return nil
 }
 
-// confirmClaim returns [ErrStale] if the claim file has changed since this worker started.
 func (a *Archive) confirmClaim(ctx context.Context, c Claim) error {
 	now, _, err := a.readClaim(ctx)
 	if err == nil && now.Nonce != c.Nonce {
@@ -257,9 +241,8 @@ func (a *Archive) confirmClaim(ctx context.Context, c Claim) error {
 	return err
 }
 
-// Recover binds the archive to this ledger after the registers or the claim file were lost.
-// When it returns, no PUT of the previous generation can start or continue. Workers then list
-// the stored objects.
+// Recover binds the archive to this ledger after the registers or the claim file were lost. When it
+// returns, no PUT of the previous generation can start or continue.
 func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 	c, version, err := a.readClaim(ctx)
 	if err != nil {
@@ -277,8 +260,7 @@ func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 	return a.raiseGeneration(ctx, c, version, id)
 }
 
-// raiseGeneration writes a claim file and a marker of a new generation. version is the version
-// of the claim file, or "" if there is none.
+// version is the version of the claim file, or "" if there is none.
 func (a *Archive) raiseGeneration(ctx context.Context, c Claim, version string, id StreamID) (Claim, error) {
 	if err := a.checkStream(c, id); err != nil {
 		return Claim{}, err
@@ -305,17 +287,15 @@ func (a *Archive) raiseGeneration(ctx context.Context, c Claim, version string, 
 	return c, err
 }
 
-// RecoveryWait is the time that Recover waits for earlier signatures to expire and for their
-// uploads to end.
+// RecoveryWait is the time until earlier signatures have expired and their uploads have ended.
 const RecoveryWait = signatureValidity + maxUploadTime + maxClockSkew
 
-// maxClockSkew is the maximum difference between a worker's clock and the store's clock.
 const maxClockSkew = 5 * time.Minute
 
 func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true)) // a host name may not be UTF-8
 	if err != nil {
-		panic(err) // all types that are encoded here can be represented as JSON
+		panic(err) // cannot happen with the types of this package
 	}
 	return b
 }

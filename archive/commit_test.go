@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// remove deletes an object, as an operator might.
 func (p *env) remove(key string) {
 	p.Helper()
 	if err := p.store.Delete(p.Context(), event.Object{Bucket: "b", Key: key}, bucket.Condition{}); err != nil {
@@ -17,9 +16,6 @@ func (p *env) remove(key string) {
 	}
 }
 
-// TestDeletedBeforeCommit checks that a worker does not commit an object that was deleted after
-// the upload: at shutdown, when a quiet shard is recorded, and at the end of a shard. The
-// object stays pending, and the next owner stores it again.
 func TestDeletedBeforeCommit(t *testing.T) {
 	for name, next := range map[string]func(p *env, stop func() error){
 		"shutdown": func(p *env, stop func() error) {

@@ -7,15 +7,14 @@ import (
 	"hash"
 )
 
-// digestVersion is the prefix of the hashed data. Change it if a digest covers different
-// fields.
+// digestVersion is a prefix of the hashed data. Change it if a digest covers other fields.
 const digestVersion = "pawl-archive-1"
 
 // malformedSub replaces the sub-sequence number in the digest of a malformed record.
 const malformedSub = -2
 
-// Digest computes a digest of records. It is independent of the encoding of an object, because
-// a compressor or a Parquet writer may produce different bytes in another version.
+// Digest computes a digest of records. It is independent of the encoding, which may change with the
+// version of a compressor.
 type Digest struct {
 	h   hash.Hash
 	buf []byte
@@ -28,9 +27,8 @@ func NewDigest(shard string) *Digest {
 	return d
 }
 
-// Add adds the next record. The digest covers number, Sub, both keys, arrival in milliseconds
-// and data of each user record. For a malformed record it covers number, key, arrival and Raw,
-// but not the error.
+// Add adds the next record. The digest covers number, Sub, both keys, arrival in milliseconds and
+// data of each user record. For a malformed record it covers number, key, arrival and Raw.
 func (d *Digest) Add(e Record) {
 	if e.Malformed != nil {
 		d.add(UserRecord{Number: e.Number, Sub: malformedSub, PartitionKey: e.PartitionKey, Arrival: e.Arrival, Data: e.Raw})
@@ -57,8 +55,7 @@ func (d *Digest) Sum() string {
 	return hex.EncodeToString(d.h.Sum(nil))
 }
 
-// appendBytes appends the length and the bytes of a field, so that different lists of fields
-// have different encodings.
+// appendBytes adds the length, so that different lists of fields have different encodings.
 func appendBytes[T ~string | ~[]byte](b []byte, field T) []byte {
 	return append(binary.BigEndian.AppendUint64(b, uint64(len(field))), field...)
 }

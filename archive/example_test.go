@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// This program stores a stream in a bucket, both in memory. Use kinesisstream, s3bucket, and
-// store/sqlite or store/postgres for a Kinesis stream.
+// Both the stream and the bucket are in memory. For Kinesis, use kinesisstream, s3bucket, and
+// store/sqlite or store/postgres.
 func ExampleRunner() {
 	ctx, stop := context.WithCancel(context.Background())
 	stream := archivetest.NewFake(1)

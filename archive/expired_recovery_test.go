@@ -8,8 +8,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// TestExpiredBeforeRecovery checks records that expire between the loss of the registers and
-// the recovery. Stored objects do not change, and a gap covers the expired records.
+// The records expire between the loss of the registers and the recovery.
 func TestExpiredBeforeRecovery(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -52,7 +51,6 @@ func TestExpiredBeforeRecovery(t *testing.T) {
 	})
 }
 
-// objects returns the ETags of all objects except those below _pawl/.
 func (p *env) objects() map[string]string {
 	p.Helper()
 	all := map[string]string{}

@@ -5,13 +5,13 @@ import "github.com/go-json-experiment/json"
 type gapKind string
 
 const (
-	// gapExpired means that at least one record of the range is known to have existed, because an
-	// intent lists it or a worker read it, and that it expired before it was stored.
+	// gapExpired means that a record of the range is known to have existed, but expired before it
+	// was stored.
 	gapExpired gapKind = "expired"
-	// gapPossible means that it is unknown whether the range had a record. Gap notes of earlier
-	// versions of Pawl have no kind and count as gapPossible.
+	// gapPossible means that the range may have had records. Gap notes of earlier versions have no
+	// kind and count as gapPossible.
 	gapPossible gapKind = "possibly expired"
-	// gapMalformed means that all records of the range are malformed, and are stored below
+	// gapMalformed means that all records of the range are malformed and stored below
 	// _pawl/malformed/.
 	gapMalformed gapKind = "malformed"
 )
@@ -44,7 +44,6 @@ func newGapNote(shard string, o *Planned) []byte {
 	return append(encodeJSON(gapNote{o.Range, shard, kind, gapReasons[kind]}), '\n')
 }
 
-// kindOfGap returns the kind in a gap note, or gapPossible if it has none.
 func kindOfGap(body []byte) gapKind {
 	var note gapNote
 	_ = json.Unmarshal(body, &note) // an invalid note has no kind

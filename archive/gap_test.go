@@ -23,8 +23,6 @@ func (p *env) expectGaps(all, expired, possibly int) {
 	}
 }
 
-// TestGapOfExpiredRecords checks that records count as known to be lost if they were listed in an
-// intent and expired before they were stored.
 func TestGapOfExpiredRecords(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.makeVoid("ndjson")
@@ -32,8 +30,6 @@ func TestGapOfExpiredRecords(t *testing.T) {
 	})
 }
 
-// TestGapOfPossiblyExpiredRecords checks that the gap is possibly expired if the last stored
-// record had expired when a worker resumed.
 func TestGapOfPossiblyExpiredRecords(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -48,7 +44,6 @@ func TestGapOfPossiblyExpiredRecords(t *testing.T) {
 	})
 }
 
-// TestGapOfMalformedRecords checks that a gap of malformed records counts no lost record.
 func TestGapOfMalformedRecords(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -58,15 +53,13 @@ func TestGapOfMalformedRecords(t *testing.T) {
 			}
 		}
 		p.runWorker(p.archive("ndjson"))
-		p.expectGaps(1, 0, 0) // 32 of 40 records: the other 8 records wait for a valid record or the end of the shard
+		p.expectGaps(1, 0, 0) // 32 of 40 records: the other 8 wait for a valid record or the end of the shard
 		p.put(shard, 1)
 		p.runWorker(p.archive("ndjson"))
 		p.expectVerified(p.archive("ndjson"), 1)
 	})
 }
 
-// TestGapBehindRecoveredGap checks that a gap after a gap that a recovery has skipped counts no
-// record as known to be lost.
 func TestGapBehindRecoveredGap(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]

@@ -6,12 +6,11 @@ import (
 )
 
 // health limits how many shards a worker may hold, according to its recent attempts to store
-// objects. It uses no clock and does no I/O. The zero health has no failed attempts. It is safe for
-// concurrent use.
+// objects. The zero health is healthy. It is safe for concurrent use.
 //
 // An attempt fails when a shard ends with an error, or when one request fails
-// [failedRequestsPerTry] times in a row. If a worker has nothing to store, that is neither a
-// failure nor a success.
+// [failedRequestsPerTry] times in a row. A worker without records to store neither fails nor
+// succeeds.
 type health struct {
 	mu     sync.Mutex
 	failed int // consecutive failed attempts
@@ -19,28 +18,24 @@ type health struct {
 	until  time.Time // end of the pause
 }
 
-// mode limits the shards of a worker while at least one other worker is in the mode sharing.
+// mode limits a worker's shards while another worker is in the mode sharing.
 type mode string
 
 const (
-	sharing mode = "sharing" // the worker holds its share of the shards
+	sharing mode = "sharing" // the worker holds its share
 	probing mode = "probing" // the worker holds one shard to test the store
-	resting mode = "resting" // the worker holds no shard
+	resting mode = "resting" // the worker holds none
 )
 
 const (
-	// unhealthyAfter is the number of consecutive failed attempts after which a worker leaves
-	// the mode sharing.
-	unhealthyAfter = 3
-	// failedRequestsPerTry is the number of failures of one request that count as one failed
-	// attempt.
+	// unhealthyAfter is the number of consecutive failures that end the mode sharing.
+	unhealthyAfter       = 3
 	failedRequestsPerTry = 8
-	// The shortest and the longest pause between two probes, in leases.
+	// Pauses between two probes, in leases.
 	minProbePause, maxProbePause = 2, 20
 )
 
-// fail records a failed attempt. After the third consecutive failure the worker pauses. Each failed
-// probe doubles the pause.
+// fail records a failed attempt. Each failed probe doubles the pause.
 func (h *health) fail(now time.Time, lease time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,15 +64,13 @@ func (h *health) mode(now time.Time) mode {
 	return probing
 }
 
-// peers counts the other workers with a recent heartbeat.
 type peers struct {
 	sharing, probing int
 }
 
-// share returns how many of the open shards a worker may hold. Workers in the mode sharing leave
-// one shard for each worker in the mode probing. If no other worker is sharing, an unhealthy worker
-// tries all shards. Without this rule, no worker would store any shard after an outage of the
-// store.
+// share returns how many open shards a worker may hold. Sharing workers leave one shard for each
+// probing worker. If no other worker is sharing, an unhealthy worker tries all shards. Otherwise no
+// worker would continue after an outage of the store.
 func (p peers) share(open int, own mode) int {
 	switch {
 	case own == sharing:

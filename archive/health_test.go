@@ -5,8 +5,6 @@ import (
 	"time"
 )
 
-// TestFailingWorkerPausesThenProbes checks that three consecutive failures end the sharing,
-// that a failed probe doubles the pause, and that a stored object resets the state.
 func TestFailingWorkerPausesThenProbes(t *testing.T) {
 	const lease = 30 * time.Second
 	var h health
@@ -24,7 +22,7 @@ func TestFailingWorkerPausesThenProbes(t *testing.T) {
 	h.fail(now, lease)
 	want(sharing)
 	for range 5 {
-		h.fail(now, lease) // attempts that started before the pause do not lengthen it
+		h.fail(now, lease) // they started before the pause
 	}
 	want(resting)
 	pause := 2 * lease
@@ -43,8 +41,6 @@ func TestFailingWorkerPausesThenProbes(t *testing.T) {
 	want(sharing)
 }
 
-// TestShares checks that workers in the mode sharing leave one shard to each prober and hold all
-// other shards. If no worker is in the mode sharing, an unhealthy worker tries all shards.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		peers peers

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// checkStream returns an error that names both streams unless id is the stream of the claim. A
-// stream that was deleted and created again has the same ARN and shard IDs, but is another
-// stream.
+// checkStream compares the creation times, because a stream that is created again has the same ARN
+// and shard IDs.
 func (a *Archive) checkStream(c Claim, id StreamID) error {
 	if c.Stream == id.ARN && c.StreamCreated.Equal(id.Created) {
 		return nil
@@ -17,7 +16,6 @@ func (a *Archive) checkStream(c Claim, id StreamID) error {
 		ErrClaimed, a.claimCell(), c.Stream, c.StreamCreated.Format(time.RFC3339Nano), id.ARN, id.Created.Format(time.RFC3339Nano))
 }
 
-// identify checks that the stream is still the stream of the claim, and returns its retention.
 func (a *Archive) identify(ctx context.Context, c Claim) (retention time.Duration, err error) {
 	id, retention, err := a.Stream.Identify(ctx)
 	if err != nil {
@@ -26,16 +24,14 @@ func (a *Archive) identify(ctx context.Context, c Claim) (retention time.Duratio
 	return retention, a.checkStream(c, id)
 }
 
-// claimedStream opens shards only if they belong to the stream of the claim. It checks the stream
-// after it opened the shard. If the check succeeds, the reader belongs to that stream, because an
-// iterator of a deleted stream is invalid in a new one.
+// claimedStream opens shards only of the claimed stream. It checks the stream after it opened a
+// shard, because an iterator of a deleted stream is invalid in a new one.
 type claimedStream struct {
 	Stream
 	archive *Archive
 	claim   Claim
 }
 
-// Open implements [Stream].
 func (s claimedStream) Open(ctx context.Context, shard string, from Position) (Reader, error) {
 	r, err := s.Stream.Open(ctx, shard, from)
 	if err != nil {

@@ -12,11 +12,10 @@ import (
 	"github.com/pawlhq/pawl/archive/archivetest"
 )
 
-// recreatableStream is a stream that can be deleted and created again with the same name. Readers
-// that were opened before the recreation return no more records.
+// recreatableStream returns no more records to readers from before the recreation.
 type recreatableStream struct {
 	now     atomic.Pointer[archivetest.Fake]
-	opening func() // called before a shard is opened; optional
+	opening func()
 }
 
 // Identify implements [archive.Stream]. The ARN does not change when the stream is created
@@ -27,12 +26,10 @@ func (s *recreatableStream) Identify(ctx context.Context) (archive.StreamID, tim
 	return id, retention, err
 }
 
-// Shards implements [archive.Stream].
 func (s *recreatableStream) Shards(ctx context.Context) ([]archive.Shard, error) {
 	return s.now.Load().Shards(ctx)
 }
 
-// Open implements [archive.Stream].
 func (s *recreatableStream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	if s.opening != nil {
 		s.opening()
@@ -40,7 +37,6 @@ func (s *recreatableStream) Open(ctx context.Context, shard string, from archive
 	return s.now.Load().Open(ctx, shard, from)
 }
 
-// recreate replaces the stream by a stream with the same shards and other records.
 func (p *env) recreate(s *recreatableStream) {
 	p.Helper()
 	time.Sleep(time.Second)
@@ -51,7 +47,6 @@ func (p *env) recreate(s *recreatableStream) {
 	s.now.Store(p.stream)
 }
 
-// expectBothNamed fails unless an error contains the creation times of both streams.
 func (p *env) expectBothNamed(err error, was, now *archivetest.Fake) {
 	p.Helper()
 	for _, f := range []*archivetest.Fake{was, now} {
@@ -62,8 +57,7 @@ func (p *env) expectBothNamed(err error, was, now *archivetest.Fake) {
 	}
 }
 
-// TestStreamIsRecreated checks that workers stop if their stream was deleted and created again.
-// The error names both streams, and no record of the new stream is stored.
+// The error must name both streams, and no record of the new stream may be stored.
 func TestStreamIsRecreated(t *testing.T) {
 	t.Run("rebalance", func(t *testing.T) {
 		withEnv(t, 1, func(p *env) {
@@ -115,8 +109,6 @@ func TestStreamIsRecreated(t *testing.T) {
 	}
 }
 
-// TestOtherPrefix checks that workers refuse a changed prefix, because the registers describe the
-// objects below the first prefix.
 func TestOtherPrefix(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)

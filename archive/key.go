@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// GapFormat is the format of a gap object, which covers a range without records.
+// GapFormat is the format of a gap object.
 const GapFormat = "gap"
 
 // Name contains the parts of an object's key:
@@ -14,18 +14,18 @@ const GapFormat = "gap"
 //	<prefix>/YYYY/MM/DD/HH/mm/<shard>-<sorter>-<start>-<end>.<format>
 //	<prefix>/YYYY/MM/DD/HH/mm/_<shard>-<sorter>-<start>-<end>.gap
 //
-// Because of the sorter, a listing shows the newest object of a shard and minute first. The name of
-// a gap begins with an underscore, because Hadoop, Spark and Athena ignore such files in a folder.
+// The sorter makes a listing show the newest object of a shard and minute first. The name of a gap
+// begins with an underscore, because Hadoop, Spark and Athena ignore such files.
 type Name struct {
 	Minute time.Time
 	Shard  string
 	Range
-	Format string // for example ndjson.gz, or GapFormat
+	Format string // like ndjson.gz
 }
 
 const (
 	minuteLayout = "2006/01/02/15/04"
-	reserved     = "_pawl/" // folder below the prefix for objects that are not archive objects
+	reserved     = "_pawl/" // folder of the objects that are not archive objects
 )
 
 // Key returns the key of the object. prefix is empty or ends with a slash.
@@ -35,7 +35,6 @@ func (n Name) key(prefix, mark string) string {
 	return prefix + n.Minute.UTC().Format(minuteLayout) + "/" + mark + n.Shard + "-" + n.End.sortKey() + "-" + n.Range.String() + "." + n.Format
 }
 
-// notePrefix returns the underscore that begins the name of a gap, or "".
 func (n Name) notePrefix() string {
 	if n.Format == GapFormat {
 		return "_"
@@ -43,8 +42,8 @@ func (n Name) notePrefix() string {
 	return ""
 }
 
-// sortKey returns a text that sorts lower as n increases. It consists of the nine's complement of
-// the number of digits, in three digits, and the nine's complement of each digit.
+// sortKey returns a text that sorts lower as n increases: the nine's complements of the number of
+// digits, in three digits, and of each digit.
 func (n Number) sortKey() string {
 	l := len(n)
 	d := append([]byte{'0' + byte(l/100), '0' + byte(l/10%10), '0' + byte(l%10)}, n...)
@@ -54,8 +53,8 @@ func (n Number) sortKey() string {
 	return string(d)
 }
 
-// ParseKey parses the key of an object below a prefix. It accepts exactly the keys that Key
-// returns, and names of gaps without the underscore, which earlier versions of Pawl wrote.
+// ParseKey parses a key that Key returned. It also accepts names of gaps without the underscore,
+// which earlier versions of Pawl wrote.
 func ParseKey(prefix, key string) (Name, error) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	if ok && len(rest) > len(minuteLayout)+1 {

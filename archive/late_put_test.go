@@ -21,7 +21,6 @@ type slowStore struct {
 	held func() error
 }
 
-// PutSigned implements [bucket.Expirer].
 func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	if isProbe(ref) {
 		return s.Store.PutSigned(ctx, ref, o, c, signed, valid)
@@ -43,11 +42,9 @@ func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Ob
 	return "", send()
 }
 
-// isProbe reports whether an object belongs to Prove.
+// Prove writes its own objects.
 func isProbe(ref event.Object) bool { return strings.Contains(ref.Key, "/.pawl-doctor/") }
 
-// TestLatePut checks that the key of an announced object is voided if its records expired before
-// the upload. The upload then cannot land later in addition to the gap.
 func TestLatePut(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -81,8 +78,6 @@ func TestLatePut(t *testing.T) {
 	})
 }
 
-// TestPartExpired checks an announced object of which only some records have expired. The remaining
-// records are stored under another key.
 func TestPartExpired(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -108,8 +103,6 @@ func TestPartExpired(t *testing.T) {
 	})
 }
 
-// TestLatePutAfterRecovery checks that a PUT that was signed before a recovery cannot land
-// afterwards.
 func TestLatePutAfterRecovery(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -139,8 +132,8 @@ func TestLatePutAfterRecovery(t *testing.T) {
 	})
 }
 
-// TestRemovedFromIntent checks an intent with two stored objects. The first object was deleted by
-// hand, and its records have expired. The gap must end at the start of the second object.
+// An operator deletes the first of two stored objects of an intent, and its records have expired.
+// The gap must end where the second object begins.
 func TestRemovedFromIntent(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -179,7 +172,6 @@ type countingStore struct {
 	dead   bool
 }
 
-// PutSigned implements [bucket.Expirer].
 func (s *countingStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	etag, err := s.Store.PutSigned(ctx, ref, o, c, signed, valid)
 	if isProbe(ref) {
@@ -193,7 +185,6 @@ func (s *countingStore) PutSigned(ctx context.Context, ref event.Object, o bucke
 	return "", bucket.ErrUnclear
 }
 
-// Head implements [bucket.Store].
 func (s *countingStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if s.dead {
 		return bucket.Info{}, bucket.ErrDenied
@@ -206,15 +197,12 @@ type hookedStream struct {
 	meanwhile func()
 }
 
-// Shards implements [archive.Stream].
 func (s *hookedStream) Shards(ctx context.Context) ([]archive.Shard, error) {
 	all, err := s.Stream.Shards(ctx)
 	s.meanwhile()
 	return all, err
 }
 
-// TestShardCreatedDuringListing checks that a shard which another worker registers during the
-// listing does not count as unlisted.
 func TestShardCreatedDuringListing(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		work := func() {

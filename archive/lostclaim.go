@@ -8,12 +8,10 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// ErrLostClaim is returned if the ledger has registers of the archive, but the bucket does not
-// have their claim file. Either the bucket was emptied, or it is another store.
+// ErrLostClaim is returned if the ledger has registers of the archive, but the bucket has no claim
+// file. Either the bucket was emptied, or it is another store.
 var ErrLostClaim = errors.New("the bucket does not have the claim file of this archive")
 
-// newestGeneration returns the highest generation of all shard registers, or 0 if there are
-// none.
 func (a *Archive) newestGeneration(ctx context.Context) (newest int64, err error) {
 	for r, err := range a.Registers.ListRegisters(ctx, a.registerName("shard", "")) {
 		if err != nil {
@@ -28,8 +26,8 @@ func (a *Archive) newestGeneration(ctx context.Context) (newest int64, err error
 	return newest, nil
 }
 
-// checkUnclaimed returns an error if the ledger shows that the prefix had a claim file. A
-// marker without a claim is not an error: a worker was killed between the two writes.
+// checkUnclaimed returns an error if the ledger shows that the prefix had a claim file. A marker
+// without a claim is no error: the worker was killed between the two writes.
 func (a *Archive) checkUnclaimed(ctx context.Context, m marker) error {
 	newest, err := a.newestGeneration(ctx)
 	if err == nil && (m.Claim != "" || newest > 0) {
@@ -39,8 +37,8 @@ func (a *Archive) checkUnclaimed(ctx context.Context, m marker) error {
 	return err
 }
 
-// confirmMarker checks the marker of the ledger against the claim. If the marker has no claim yet,
-// confirmMarker adds the claim's nonce. Workers then reject every other claim file.
+// confirmMarker adds the claim's nonce to a marker that has none. Workers then reject every other
+// claim file.
 func (a *Archive) confirmMarker(ctx context.Context, c Claim) error {
 	for {
 		m, version, err := a.readMarker(ctx)
@@ -57,8 +55,8 @@ func (a *Archive) confirmMarker(ctx context.Context, c Claim) error {
 	}
 }
 
-// claimForRecovery returns the claim that a recovery starts with if there is no claim file. It
-// returns an error unless an object or a register shows that the archive existed.
+// claimForRecovery returns the claim for a recovery without a claim file. It fails unless an object
+// or a register shows that the archive existed.
 func (a *Archive) claimForRecovery(ctx context.Context, id StreamID) (Claim, error) {
 	own, err := a.anyObject(ctx)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// runWorker runs a worker for two minutes.
 func (p *env) runWorker(a *archive.Archive) {
 	p.Helper()
 	stop := p.run(a)
@@ -25,7 +24,6 @@ func (p *env) runWorker(a *archive.Archive) {
 	}
 }
 
-// expectLostClaim fails unless a worker ends with ErrLostClaim and stores nothing.
 func (p *env) expectLostClaim(a *archive.Archive) {
 	p.Helper()
 	ctx, stop := context.WithTimeout(p.Context(), time.Minute)
@@ -52,9 +50,6 @@ func (p *env) claimText() string {
 	return string(text)
 }
 
-// TestEmptiedBucket checks that a worker refuses a bucket without a claim file if the ledger has
-// registers of the archive. A recovery stores the records that the stream still has, and gaps cover
-// the other records.
 func TestEmptiedBucket(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -81,8 +76,6 @@ func TestEmptiedBucket(t *testing.T) {
 	})
 }
 
-// TestMarkerWithoutClaimFile checks that a worker which was killed before it created the claim
-// file causes no error.
 func TestMarkerWithoutClaimFile(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)
@@ -102,7 +95,6 @@ type beforePut struct {
 	do func()
 }
 
-// Put implements [bucket.Store].
 func (s *beforePut) Put(context.Context, event.Object, bucket.Object, bucket.Condition) (string, error) {
 	s.do()
 	return "", bucket.ErrUnclear
@@ -119,8 +111,8 @@ func (p *env) keys(prefix string) (keys []string) {
 	return keys
 }
 
-// TestClaimOfAnotherStore checks two workers that start with different stores behind the
-// bucket's name. Both may create a claim file, but the marker accepts only one.
+// Two workers start with different stores behind the bucket's name. Both may create a claim file,
+// but the marker accepts only one.
 func TestClaimOfAnotherStore(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
@@ -160,7 +152,6 @@ type beforeList struct {
 	do     func()
 }
 
-// List implements [bucket.Store].
 func (s *beforeList) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	if do := s.do; do != nil && prefix == s.prefix {
 		s.do = nil
@@ -169,8 +160,6 @@ func (s *beforeList) List(ctx context.Context, name, prefix, startAfter string) 
 	return s.Store.List(ctx, name, prefix, startAfter)
 }
 
-// TestClaimRaceAtStart checks a worker that finds registers, objects and the claim file of a
-// worker that started at the same time.
 func TestClaimRaceAtStart(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// Defaults of a Config.
 const (
 	defaultFormat          = "ndjson.gz"
 	defaultFlushBytes      = 16 << 20
@@ -22,8 +21,7 @@ const (
 	defaultShutdownTimeout = 20 * time.Second
 )
 
-// New validates a configuration and returns its archive. It fills in the defaults and sends no
-// request.
+// New validates a configuration and fills in the defaults. It sends no request.
 func New(c Config) (*Archive, error) {
 	c.Format = cmp.Or(c.Format, defaultFormat)
 	c.Limits.FlushBytes = cmp.Or(c.Limits.FlushBytes, defaultFlushBytes)
@@ -63,8 +61,7 @@ func (c *Config) check() error {
 
 var validName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
 
-// CheckName returns an error if a name is not valid for an archive. The name is part of the
-// names of registers.
+// CheckName returns an error if a name is not valid for an archive.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
 		return errors.New(`want at most 64 characters of a-z, 0-9, "-", "_" and "."`)

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// begin is less than every sequence number of a shard.
 const begin Number = "0"
 
-// maxDigits is the maximum length of a number in digits. Numbers of Kinesis have 56 digits.
+// maxDigits bounds the length of a number. Numbers of Kinesis have 56 digits.
 const maxDigits = 200
 
 // ParseNumber parses decimal digits without a leading zero.

@@ -21,29 +21,28 @@ type heartbeat struct {
 type peerHeartbeat struct {
 	version string
 	mode    mode
-	since   time.Time // time of the first poll that returned the heartbeat
-	changed time.Time // like since, but zero for the first heartbeat that was seen of a worker, because it may be old
+	since   time.Time // first poll that returned the heartbeat
+	changed time.Time // like since, but zero for a worker's first heartbeat, which may be old
 }
 
-// removeAfterLeases is the number of leases without a new heartbeat after which the register of
-// a worker is removed. A worker that is still running writes it again.
+// removeAfterLeases is the number of leases without a heartbeat before a worker's register is
+// removed. A running worker writes it again.
 const removeAfterLeases = 20
 
 type pollResult struct {
-	version    string // version of this worker's own heartbeat
+	version    string // of this worker's own heartbeat
 	peers      peers
-	freeShards []string      // shards whose lease can be acquired
-	next       time.Duration // time until the next lease expires
+	freeShards []string
+	next       time.Duration // until the next lease expires
 }
 
-// sameAs reports whether two results result in the same shares.
 func (v *pollResult) sameAs(w *pollResult) bool {
 	return v.peers == w.peers && slices.Equal(v.freeShards, w.freeShards)
 }
 
-// poll reads all heartbeats and leases. A worker can acquire a lease only after it has observed the
-// lease unchanged for longer than its TTL. It therefore observes all leases continuously. If it
-// started to observe them only when its share rises, it would have to wait for another TTL.
+// poll reads all heartbeats and leases. A worker can acquire a lease only after it has observed it
+// unchanged for longer than its TTL. It therefore observes all leases continuously, so that it can
+// acquire one as soon as its share rises.
 func (w *worker) poll(ctx context.Context) (pollResult, error) {
 	v := pollResult{next: w.Lease}
 	prefix := "archive/" + w.Name + "/worker/"
@@ -89,7 +88,7 @@ func (w *worker) poll(ctx context.Context) (pollResult, error) {
 		}
 		m, err := w.mutex(id)
 		if err != nil {
-			continue // the acquisition of this lease fails and logs the error
+			continue // acquire logs the error
 		}
 		switch left, err := m.Observe(r); {
 		case err != nil:
@@ -102,9 +101,8 @@ func (w *worker) poll(ctx context.Context) (pollResult, error) {
 	return v, nil
 }
 
-// heartbeatTimeout is the time without a new heartbeat after which a worker does not count for the
-// shares. It is shorter than a lease, so that the shares of other workers have risen before the
-// leases of a dead worker expire.
+// heartbeatTimeout is the time after which a silent worker does not count. It is below a lease, so
+// that shares have risen before a dead worker's leases expire.
 func (w *worker) heartbeatTimeout() time.Duration { return w.Lease * 3 / 4 }
 
 func (w *worker) mutex(id string) (*lock.Mutex, error) {
@@ -120,8 +118,8 @@ func (w *worker) mutex(id string) (*lock.Mutex, error) {
 	return m, nil
 }
 
-// writeHeartbeat writes this worker's heartbeat. A resting worker does not renew it: its last
-// heartbeat has the mode resting, and the other workers raise their shares when they read it.
+// writeHeartbeat does not renew the heartbeat of a resting worker. The other workers do not count
+// it.
 func (w *worker) writeHeartbeat(ctx context.Context, version string, own mode) error {
 	if own == resting && w.heartbeatMode == resting {
 		return nil

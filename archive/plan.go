@@ -2,42 +2,39 @@ package archive
 
 import "time"
 
-// Limits determine when an object is complete. An object is also complete at the end of its
-// minute.
+// Limits determine when an object is complete. It also ends with its minute.
 type Limits struct {
 	FlushBytes    int           // size of the records before encoding
 	FlushInterval time.Duration // time since its first record was read
 }
 
-// maxMalformed is the maximum number of malformed records in the range of one object. The intent
-// lists the numbers of these records, and the register must not exceed its size limit.
+// maxMalformed bounds the malformed records of one object, because the register lists them.
 const maxMalformed = 32
 
-// run is a contiguous range of a shard that becomes one object. The object has records or is a gap.
+// run is a contiguous range of a shard that becomes one object: records, or a gap.
 type run struct {
 	Range
 	records     []Record
 	bytes       int
 	userRecords int
 	malformed   []Number
-	arrival     time.Time // latest arrival of all records up to the last one
-	startedAt   time.Time // when the first record was read
+	arrival     time.Time // latest up to End
+	startedAt   time.Time
 	gap         bool
-	expired     bool         // for a gap: a record in it is known to have expired
+	expired     bool         // for a gap: a record of it is known to have expired
 	anchor      Number       // for a gap: the record at which reading resumes
-	stored      *StoredRange // an already stored range; the worker skips it
+	stored      *StoredRange // an already stored range, which the worker skips
 }
 
 type planner struct {
 	limits   Limits
-	end      Number        // end of the last run; empty before the first run
-	arrival  time.Time     // latest arrival so far
-	covered  []StoredRange // stored ranges that the planner has not skipped yet, in order
+	end      Number // empty before the first run
+	arrival  time.Time
+	covered  []StoredRange
 	open     run
 	complete []run
 }
 
-// add adds the next record, unless it is stored already.
 func (p *planner) add(e Record, now time.Time) {
 	p.skipUpTo(e.Number.before(), now)
 	if !p.end.less(e.Number) {
@@ -76,8 +73,7 @@ func (p *planner) start(at Number) {
 	p.end = at
 }
 
-// skipUpTo skips all stored ranges up to a number that reading has reached. The open run ends
-// at the start of a stored range.
+// skipUpTo skips the stored ranges up to a number. The open run ends where a stored range starts.
 func (p *planner) skipUpTo(to Number, now time.Time) {
 	if p.end == "" {
 		p.start(to)
@@ -93,8 +89,8 @@ func (p *planner) skipUpTo(to Number, now time.Time) {
 	}
 }
 
-// addLost adds a gap up to a number. anchor is the record at which reading resumes. missed is the
-// number of a record in the gap that is known to be lost, or empty.
+// addLost adds a gap up to the number to. Reading resumes at anchor. missed is a record that is
+// known to be lost, or empty.
 func (p *planner) addLost(to, anchor, missed Number, now time.Time) {
 	if p.end == "" {
 		p.end = begin
@@ -119,7 +115,6 @@ func (p *planner) addGap(to, anchor, missed Number, now time.Time) {
 	p.end = to
 }
 
-// skipAdjacent skips the stored ranges that begin at or before the end of the last run.
 func (p *planner) skipAdjacent() {
 	for len(p.covered) > 0 && !p.end.less(p.covered[0].Start) {
 		next := p.covered[0]
@@ -133,15 +128,14 @@ func (p *planner) skipAdjacent() {
 	}
 }
 
-// closeRun ends the open run if it has a record. A run without user records continues, because
-// an object is never empty.
+// closeRun continues a run without user records, because an object is never empty.
 func (p *planner) closeRun() {
 	if p.open.userRecords > 0 {
 		p.flush()
 	}
 }
 
-// flush ends the open run. If all of its records were malformed, it becomes a gap.
+// flush ends the open run. A run without user records becomes a gap.
 func (p *planner) flush() {
 	if p.open.Empty() {
 		return
@@ -153,13 +147,11 @@ func (p *planner) flush() {
 	p.open = run{}
 }
 
-// deadline returns the time when the open run is complete because of its age.
 func (p *planner) deadline() (time.Time, bool) {
 	return p.open.startedAt.Add(p.limits.FlushInterval), p.open.userRecords > 0
 }
 
-// nextRuns returns the complete runs that become one intent: the runs before the next stored
-// range, or one stored range.
+// nextRuns returns the runs of one intent, or one stored range.
 func (p *planner) nextRuns(now time.Time) []run {
 	if at, ok := p.deadline(); ok && !now.Before(at) {
 		p.closeRun()

@@ -13,94 +13,76 @@ type State string
 
 // The states of a shard.
 const (
-	// Reading means that the shard is being stored.
 	Reading State = "reading"
-	// Recovering means that the register was lost, and the owner has not yet skipped all stored
-	// objects.
+	// Recovering means that the register was lost, and the owner skips the stored objects.
 	Recovering State = "recovering"
-	// Finished means that the shard is closed and completely stored.
-	Finished State = "finished"
+	Finished   State = "finished"
 )
 
-// Progress is the register of a shard: it contains the stored range and the intent. Its transitions
-// are functions without a clock and without I/O.
+// Progress is the register of a shard. Its transitions use no clock and do no I/O.
 type Progress struct {
 	Format string `json:"format"`
-	// Nonce is new in every write. A worker recognizes its own write by it.
-	Nonce string `json:"nonce"`
-	// Generation is the generation of the archive. Workers treat a register of another
-	// generation as absent.
+	Nonce  string `json:"nonce"`
+	// Workers treat a register of another generation as absent.
 	Generation int64 `json:"generation"`
-	// Owner is the worker that stores the shard, and Fence is the token of its lease.
-	Owner string `json:"owner"`
-	Fence int64  `json:"fence"`
-	State State  `json:"state"`
-	// Start and Committed are the bounds of the stored range. Both are empty if no range is stored.
+	// Owner stores the shard. Fence is the token of its lease.
+	Owner     string `json:"owner"`
+	Fence     int64  `json:"fence"`
+	State     State  `json:"state"`
 	Start     Number `json:"start,omitempty"`
 	Committed Number `json:"committed,omitempty"`
-	// Anchor is the record at which reading must resume. It usually equals Committed, so this
-	// record is stored. It is empty if there is no such record yet.
+	// Anchor is the record at which reading must resume, usually Committed; empty if there is none.
 	Anchor Number `json:"anchor,omitempty"`
-	// Guessed is set if a recovery has skipped a gap, and Anchor is the end of that gap. Then
-	// Anchor may not be the number of a record.
+	// Guessed is set after a recovery skipped a gap. Anchor then may not be the number of a record.
 	Guessed bool `json:"guessed,omitempty"`
-	// Arrival is the latest arrival of all records up to Committed. The key of the next object
-	// cannot have an earlier minute.
+	// Arrival is the latest arrival up to Committed. The next object's minute cannot be earlier.
 	Arrival time.Time `json:"arrival,omitzero"`
-	// No record after Committed arrived before the time SeenEmpty. The owner of a quiet shard
-	// updates it about once an hour. It is five minutes earlier than the read that proved it,
-	// because clocks differ. A zero SeenEmpty means that no such time is known.
+	// No record after Committed arrived before SeenEmpty; zero means unknown. Because clocks
+	// differ, it is five minutes before the read that proved it.
 	SeenEmpty time.Time `json:"seen_empty,omitzero"`
-	// Malformed is the number of malformed records up to Committed that workers have counted in
-	// this register.
+	// Malformed is the number of malformed records up to Committed.
 	Malformed int `json:"malformed,omitempty"`
-	// Intent lists the objects that are being stored. A worker that takes over the shard must
-	// store exactly these objects.
+	// Intent lists the objects that are being stored. The next owner must store exactly these.
 	Intent *Intent `json:"intent,omitempty"`
 }
 
-// Intent lists the objects that are stored next, in order.
+// Intent lists the next objects.
 type Intent struct {
 	Objects []Planned `json:"objects"`
 }
 
-// Planned is an object of an intent. It contains the records of one contiguous range of a shard, or
-// is a gap for that range.
+// Planned is an object of an intent. It has the records of a range, or is a gap.
 type Planned struct {
 	Key string `json:"key"`
 	Range
-	// Format is the format in Key. It may differ from the configuration of the current owner.
+	// Format may differ from the owner's configuration.
 	Format string `json:"format"`
-	// Count is the number of records in the object, and First is the number of the first record.
-	// Digest covers the records and not their encoding.
+	// First is the first record. Digest is independent of the encoding.
 	Count  int    `json:"count,omitempty"`
 	First  Number `json:"first,omitempty"`
 	Digest string `json:"digest"`
-	// Arrival is the latest arrival of all records up to the last one of this object.
+	// Arrival is the latest arrival of all records of the shard up to End.
 	Arrival time.Time `json:"arrival"`
-	// Anchor is the record at which reading resumes after a gap.
+	// Anchor is the record after a gap.
 	Anchor Number `json:"anchor,omitempty"`
-	// Malformed lists the numbers of the malformed records in the range. Each of them is stored
-	// below _pawl/malformed/.
+	// The malformed records are stored below _pawl/malformed/.
 	Malformed []Number `json:"malformed,omitempty"`
-	// Expired is set for a gap if a record in it is known to have expired.
-	Expired bool `json:"expired,omitempty"`
+	Expired   bool     `json:"expired,omitempty"`
 }
 
 func (o *Planned) isGap() bool { return o.Format == GapFormat }
 
 const (
 	progressFormat = "pawl-archive-shard/1"
-	// maxObjects is the maximum number of objects in an intent. It keeps the register below its
-	// size limit.
+	// maxObjects keeps the register below its size limit.
 	maxObjects = 16
 )
 
 var (
 	// ErrStale is returned if another worker has taken over the shard.
 	ErrStale = errors.New("another worker has taken over the shard")
-	// ErrBroken is returned if the registers or the stored objects are not as Pawl wrote them.
-	// An operator must decide how to continue.
+	// ErrBroken is returned if registers or objects are not as Pawl wrote them. An operator must
+	// repair them.
 	ErrBroken = errors.New("the archive is inconsistent")
 )
 
@@ -112,8 +94,6 @@ func decodeProgress(b []byte) (Progress, error) {
 	return p, nil
 }
 
-// newProgress returns the register of a shard without an owner. After a recovery, the first
-// owner must list the stored objects.
 func newProgress(generation int64) Progress {
 	p := Progress{Format: progressFormat, Generation: generation, State: Reading}
 	if generation > 1 {
@@ -123,9 +103,8 @@ func newProgress(generation int64) Progress {
 }
 
 // TakeOwnership makes a worker the owner. It returns [ErrStale] if the register has a higher
-// generation, or the same generation and an equal or higher fence. A register of an older
-// generation counts as absent. If recovering is set and the register has no stored range, the owner
-// must list the stored objects first.
+// generation, or the same generation and an equal or higher fence. If recovering is set and the
+// register is empty, the owner must list the stored objects first.
 func (p Progress) TakeOwnership(owner string, fence, generation int64, recovering bool) (Progress, error) {
 	switch {
 	case p.Generation > generation:
@@ -142,7 +121,7 @@ func (p Progress) TakeOwnership(owner string, fence, generation int64, recoverin
 	return p, nil
 }
 
-// Commit records that all objects of the intent are stored.
+// Commit drops the intent after all of its objects were stored.
 func (p Progress) Commit() Progress {
 	if p.Intent == nil {
 		return p
@@ -166,15 +145,15 @@ func (p Progress) stored(o *Planned) Progress {
 	return p
 }
 
-// RecordQuiet commits the intent, and records that no later record arrived before the given time.
+// RecordQuiet commits the intent. No unread record arrived before the given time.
 func (p Progress) RecordQuiet(before time.Time) Progress {
 	p = p.Commit()
 	p.SeenEmpty = latest(p.SeenEmpty, before)
 	return p
 }
 
-// Announce commits the previous intent, and sets the next one. The owner writes the result
-// before it uploads any object of the intent.
+// Announce commits the previous intent and sets the next one. The owner must write the result
+// before any upload.
 func (p Progress) Announce(i Intent) (Progress, error) {
 	p = p.Commit()
 	at := p.Committed
@@ -191,10 +170,9 @@ func (p Progress) Announce(i Intent) (Progress, error) {
 	return p, nil
 }
 
-// Abandon commits the first n objects of the intent, and drops the others. The key of object n has
-// a void. behind reports that later objects may be stored. Then the owner skips the stored ones as
-// in a recovery. Reading resumes at the first record of object n. If that record is missing, the
-// missing range becomes a gap.
+// Abandon commits the first n objects of the intent and drops the others, because the key of object
+// n has a void. If behind is set, later objects may be stored, and the owner skips them as in a
+// recovery.
 func (p Progress) Abandon(n int, behind bool) Progress {
 	first := p.Intent.Objects[n].First
 	if behind {
@@ -206,7 +184,7 @@ func (p Progress) Abandon(n int, behind bool) Progress {
 	return p
 }
 
-// SkipStored adds a range of already stored objects to the committed range.
+// SkipStored commits a range of objects that are already stored.
 func (p Progress) SkipStored(s StoredRange) Progress {
 	p = p.Commit().stored(&Planned{Range: s.Range, Arrival: s.Minute, Format: s.Format, Anchor: s.End.after()})
 	p.Guessed = s.Format == GapFormat
@@ -216,18 +194,18 @@ func (p Progress) SkipStored(s StoredRange) Progress {
 // StoredRange is a range of adjacent objects in a listing.
 type StoredRange struct {
 	Range
-	Minute time.Time // latest minute of the objects
-	Format string    // format of the last object
+	Minute time.Time // latest
+	Format string    // of the last object
 }
 
-// Finish marks a closed shard as completely stored.
+// Finish marks a closed shard as Finished.
 func (p Progress) Finish() Progress {
 	p = p.Commit()
 	p.State = Finished
 	return p
 }
 
-// EndRecovery ends a recovery after all stored objects were skipped.
+// EndRecovery changes Recovering to Reading.
 func (p Progress) EndRecovery() Progress {
 	if p.State == Recovering {
 		p.State = Reading

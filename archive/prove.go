@@ -8,12 +8,11 @@ import (
 	"github.com/pawlhq/pawl/doctor"
 )
 
-// Prove returns an error if the store ignores preconditions, accepts a request with an expired
-// signature, or does not list an object that was just written. If the worker is killed during
-// Prove, an object remains below _pawl/.
+// Prove returns an error if the store ignores preconditions, accepts an expired signature, or does
+// not list an object that was just written. If the process is killed, an object remains below
+// _pawl/.
 func (a *Archive) Prove(ctx context.Context) error {
 	err := doctor.Prove(ctx, a.Store, a.Bucket, a.Prefix+reserved, doctor.Archives)
-	// MinIO denies a write if Prove of another worker removes the parent folder at the same time.
 	if errors.Is(err, bucket.ErrDenied) && a.pace(ctx, 1, err) == nil {
 		err = doctor.Prove(ctx, a.Store, a.Bucket, a.Prefix+reserved, doctor.Archives)
 	}

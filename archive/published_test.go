@@ -15,10 +15,8 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// TestPublishedDeduplicationLosesRecords runs a published algorithm for deduplication in the
-// simulated worlds. The algorithm groups records by minute, drops records that a listing of the
-// minute shows, and writes the others under a key of the first and last number. It loses some
-// records and duplicates others. The archive does neither in these worlds.
+// The published algorithm groups records by minute and drops those that a listing of the minute
+// shows. It writes the others under a key of the first and last number.
 func TestPublishedDeduplicationLosesRecords(t *testing.T) {
 	pool := newPool()
 	defer pool.Close()
@@ -41,7 +39,7 @@ func TestPublishedDeduplicationLosesRecords(t *testing.T) {
 		}
 		l, d := 0, 0
 		for _, s := range w.stream.shards {
-			done := begin // its checkpoint: records up to here count as stored
+			done := begin // records up to this checkpoint count as stored
 			if reg := w.table.registers[s.ID]; reg != nil {
 				done = Number(reg.value)
 			}

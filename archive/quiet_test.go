@@ -22,9 +22,7 @@ func (p *env) progress(shard string) archive.Progress {
 	return found
 }
 
-// TestQuietShardIsRecordedHourly checks that the register of a quiet shard contains the time
-// when the shard was last seen empty, and no intent. A worker that takes over the shard after
-// its last record expired needs no gap.
+// A worker that takes over a quiet shard after its last record expired needs no gap.
 func TestQuietShardIsRecordedHourly(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -52,8 +50,6 @@ func TestQuietShardIsRecordedHourly(t *testing.T) {
 	})
 }
 
-// TestClockAheadHidesNoExpiry checks that a worker whose clock is ahead does not write a future
-// time to the register.
 func TestClockAheadHidesNoExpiry(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.slowArchive(5 * time.Second)
@@ -76,14 +72,12 @@ type openingStream struct {
 	opened *int
 }
 
-// Open implements [archive.Stream].
 func (s openingStream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	*s.opened++
 	return s.Stream.Open(ctx, shard, from)
 }
 
-// TestQuietShardKeepsItsReader checks that a worker keeps one iterator for a quiet shard whose
-// last record is about to expire.
+// The last record is about to expire.
 func TestQuietShardKeepsItsReader(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		stop := p.run(p.slowArchive(5 * time.Second))

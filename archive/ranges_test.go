@@ -19,8 +19,6 @@ func TestParseRangeRefuses(t *testing.T) {
 
 const long = archive.Number("49680483974585253461964781506959551571518065662012424194")
 
-// TestKeys checks that ParseKey parses what Key returns, and that keys sort the newest object
-// of a minute first, for numbers of any length.
 func TestKeys(t *testing.T) {
 	minute := time.Date(2026, 2, 3, 4, 5, 0, 0, time.UTC)
 	numbers := []archive.Number{"0", "9", "10", "99", "100", "12345", long, long + "0"}
@@ -39,8 +37,6 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestNoteKeys checks that the names of gap objects begin with an underscore, and that ParseKey
-// accepts the names of earlier versions of Pawl.
 func TestNoteKeys(t *testing.T) {
 	n := archive.Name{Minute: time.Unix(0, 0).UTC(), Shard: "s-1", Range: archive.Range{Start: "1", End: "12"}, Format: archive.GapFormat}
 	key := n.Key("p/")

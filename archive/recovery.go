@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// recoveryRequests is the number of HEAD requests that a recovering shard sends in parallel.
+// recoveryRequests is the number of parallel HEAD requests of a recovering shard.
 const recoveryRequests = 16
 
-// listStored lists the stored objects of the shard, and checks that they belong to this archive. If
-// an object is older than the oldest record in the stream, its records cannot be stored twice. Of
-// these objects, listStored checks only those that may be voids.
+// listStored lists the stored objects of the shard, and checks that they belong to this archive.
+// Objects older than the oldest record in the stream need no check, except for possible voids:
+// their records cannot be stored twice.
 func (s *shard) listStored(ctx context.Context) ([]StoredRange, error) {
 	var all []StoredRange
 	var unchecked []listedObject
@@ -45,7 +45,6 @@ func (s *shard) listStored(ctx context.Context) ([]StoredRange, error) {
 	return mergeAdjacent(all), err
 }
 
-// trimHorizon returns a time before the arrival of the oldest record in the stream.
 func (a *Archive) trimHorizon(retention time.Duration) time.Time {
 	return a.Store.StoreTime(a.Now()).Add(-retention - time.Hour)
 }
@@ -55,7 +54,6 @@ type listedObject struct {
 	key string
 }
 
-// checkObjects sends HEAD requests for objects, and appends those that are not voids to all.
 func (s *shard) checkObjects(ctx context.Context, all []StoredRange, objects []listedObject) ([]StoredRange, error) {
 	voids, errs := make([]bool, len(objects)), make([]error, len(objects))
 	var requests sync.WaitGroup
@@ -76,8 +74,7 @@ func (s *shard) checkObjects(ctx context.Context, all []StoredRange, objects []l
 	return all, errors.Join(errs...)
 }
 
-// checkOwned returns an error if another program wrote the object. If not, it reports whether the
-// object is a void.
+// checkOwned returns an error if another program wrote the object.
 func (s *shard) checkOwned(ctx context.Context, key string) (void bool, err error) {
 	info, err := s.head(ctx, key)
 	if err == nil && info.Metadata[metaArchive] != s.claim.ID {
@@ -86,7 +83,6 @@ func (s *shard) checkOwned(ctx context.Context, key string) (void bool, err erro
 	return voided(info), err
 }
 
-// mergeAdjacent sorts ranges and merges those without a hole between them.
 func mergeAdjacent(all []StoredRange) (merged []StoredRange) {
 	slices.SortFunc(all, func(a, b StoredRange) int { return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End)) })
 	for _, s := range all {
@@ -104,8 +100,7 @@ func mergeAdjacent(all []StoredRange) (merged []StoredRange) {
 	return merged
 }
 
-// loadParents sets the shard's parents and the time since which its records must exist. It returns
-// [ErrParent] if a parent is not finished.
+// loadParents returns [ErrParent] if a parent is not finished.
 func (s *shard) loadParents(ctx context.Context, all []Shard, id string) error {
 	i := slices.IndexFunc(all, func(one Shard) bool { return one.ID == id })
 	if i < 0 {
@@ -113,7 +108,7 @@ func (s *shard) loadParents(ctx context.Context, all []Shard, id string) error {
 	}
 	s.Shard = all[i]
 	s.since, s.fromBeginning = s.claim.Since, s.claim.Origin.IsZero()
-	if s.claim.Generation > 1 { // the lost register may have covered all records that were in the stream when the prefix was claimed
+	if s.claim.Generation > 1 { // the lost register may have covered records from before Since
 		s.since = latest(s.since.Add(-s.retention), s.claim.Origin)
 	}
 	var last time.Time
@@ -137,8 +132,8 @@ func (s *shard) loadParents(ctx context.Context, all []Shard, id string) error {
 // ErrParent is returned for a shard whose parent is not finished.
 var ErrParent = errors.New("the shard's parent is not finished")
 
-// Progress returns the register of a shard. known is false if the shard has no register of the
-// claim's generation.
+// Progress returns the register of a shard. known is false if it has none of the claim's
+// generation.
 func (a *Archive) Progress(ctx context.Context, c Claim, shard string) (p Progress, known bool, err error) {
 	v, err := a.read(ctx, a.register("shard", shard))
 	if err != nil || v.Version == "" {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// replay stores the intent of the previous owner. It stores the same objects with the same keys and
-// in the same format, even if this worker has another configuration.
+// replay stores the previous owner's intent with the same keys and formats, even if the
+// configuration differs.
 func (s *shard) replay(ctx context.Context) error {
 	objects := s.progress.Intent.Objects
 	for i := range objects {
@@ -28,8 +28,8 @@ func (s *shard) replay(ctx context.Context) error {
 	return s.write(ctx, s.progress.Commit())
 }
 
-// abandonFrom drops object from of the intent, whose key has a void, and all later objects. A later
-// object may already be stored if an operator deleted the stored object from.
+// abandonFrom drops the objects from index from on, whose key has a void. A later object may be
+// stored if an operator deleted an earlier one.
 func (s *shard) abandonFrom(ctx context.Context, from int) error {
 	behind := false
 	for _, o := range s.progress.Intent.Objects[from+1:] {
@@ -42,8 +42,8 @@ func (s *shard) abandonFrom(ctx context.Context, from int) error {
 	return s.write(ctx, s.progress.Abandon(from, behind))
 }
 
-// replayObject stores object i of the intent again. If its records have expired, replayObject
-// voids the key and returns false.
+// replayObject returns false if the key has a void, or if the records have expired and it wrote a
+// void.
 func (s *shard) replayObject(ctx context.Context, i int) (bool, error) {
 	o := s.progress.Intent.Objects[i]
 	stored, err := s.isStored(ctx, &o)
@@ -78,9 +78,8 @@ func (s *shard) replayObject(ctx context.Context, i int) (bool, error) {
 	return err == nil, err
 }
 
-// rereadRecords reads the records of object i of the intent again, and reports whether all of these
-// records still exist. It reads until it has all of them, or the stream returns a record after the
-// object or ends, because empty pages do not prove that records are missing.
+// rereadRecords reports whether all records of object i still exist. It reads until it has them
+// all, or a later record, or the end, because an empty page proves nothing.
 func (s *shard) rereadRecords(ctx context.Context, i int) (records []Record, whole bool, err error) {
 	o := &s.progress.Intent.Objects[i]
 	if o.isGap() {

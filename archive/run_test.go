@@ -24,7 +24,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// env has a stream, a bucket and a ledger in memory.
 type env struct {
 	*testing.T
 	stream *archivetest.Fake
@@ -33,13 +32,12 @@ type env struct {
 	nonces atomic.Int64
 	log    bytes.Buffer
 	logger *slog.Logger
-	ctx    context.Context // context of the synctest bubble
-	stops  []func() error  // functions that stop workers
+	ctx    context.Context // of the synctest bubble
+	stops  []func() error
 }
 
 func (p *env) Context() context.Context { return p.ctx }
 
-// withEnv runs a test in a synctest bubble.
 func withEnv(t *testing.T, shards int, test func(p *env)) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &env{T: t, stream: newStream(shards), store: membucket.New(time.Now, []string{"b"}), ledger: ledger.NewRows(memory.New())}
@@ -51,7 +49,6 @@ func withEnv(t *testing.T, shards int, test func(p *env)) {
 	})
 }
 
-// newStream returns a stream whose reads take 200 ms.
 func newStream(shards int) *archivetest.Fake {
 	f := archivetest.NewFake(shards)
 	f.Delay = 200 * time.Millisecond
@@ -76,7 +73,6 @@ func run(ctx context.Context, a *archive.Archive) error {
 	return r.Run(ctx)
 }
 
-// run starts workers. stop stops them and returns their errors.
 func (p *env) run(all ...*archive.Archive) (stop func() error) {
 	ctx, cancel := context.WithCancel(p.Context())
 	var workers sync.WaitGroup
@@ -140,9 +136,6 @@ func (p *env) expectVerified(a *archive.Archive, records int) *archive.Report {
 	return r
 }
 
-// TestRemovedClaimEndsWorker checks that a worker whose claim file was deleted returns an
-// error. Verify fails with another ledger. If the registers are lost as well, no record is
-// stored twice, and a recovery finds the stored objects.
 func TestRemovedClaimEndsWorker(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a, ended := p.archive("ndjson"), make(chan error, 1)
@@ -178,8 +171,7 @@ func TestRemovedClaimEndsWorker(t *testing.T) {
 	})
 }
 
-// TestRun runs workers with three configurations on four shards. One shard is split and merged
-// again.
+// One of the shards is split and merged again.
 func TestRun(t *testing.T) {
 	withEnv(t, 4, func(p *env) {
 		stop := p.run(p.archive("ndjson.gz"), p.archive("zst.parquet"), p.archive("ndjson"))
@@ -213,7 +205,6 @@ func TestRun(t *testing.T) {
 
 type malformingStream struct{ archive.Stream }
 
-// Open implements [archive.Stream].
 func (s malformingStream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	r, err := s.Stream.Open(ctx, shard, from)
 	return malformingReader{r}, err
@@ -221,7 +212,6 @@ func (s malformingStream) Open(ctx context.Context, shard string, from archive.P
 
 type malformingReader struct{ archive.Reader }
 
-// Next implements [archive.Reader].
 func (r malformingReader) Next(ctx context.Context) (archive.Page, error) {
 	page, err := r.Reader.Next(ctx)
 	for i := range page.Records {
@@ -232,8 +222,6 @@ func (r malformingReader) Next(ctx context.Context) (archive.Page, error) {
 	return page, err
 }
 
-// TestMalformed checks that a malformed aggregate, and a record that no format can represent,
-// are stored unchanged and do not block their shard.
 func TestMalformed(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
@@ -268,9 +256,6 @@ func TestMalformed(t *testing.T) {
 	})
 }
 
-// TestForeignObject checks that a foreign object with the key of an announced object stops the
-// shard and is not overwritten. An object without metadata counts as stored if its content is
-// equal.
 func TestForeignObject(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
@@ -333,8 +318,6 @@ func (p *env) putObject(key, body string) {
 	}
 }
 
-// TestClaims checks that a prefix belongs to one stream and one ledger until an operator
-// recovers it.
 func TestClaims(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// Runner stores records in archives, with one worker for each. Several runners in any number of
-// processes may share the same registers, and divide the shards among themselves.
+// Runner stores records in archives, with one worker for each. Runners that share registers divide
+// the shards among themselves.
 type Runner struct {
 	Archives []*Archive
 }
 
-// Run checks the stores of the archives, claims their prefixes, and stores all shards until ctx
-// ends. Then it releases its shards within ShutdownTimeout. Run logs the failure of a shard and
-// retries. If an archive fails completely, Run continues with the others, and returns the error
-// when they have ended.
+// Run checks the stores, claims the prefixes, and stores all shards until ctx ends. It logs the
+// failure of a shard and retries. If an archive fails, the others continue, and Run returns the
+// error when they have ended.
 func (r *Runner) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	errs := make([]error, len(r.Archives))
@@ -36,8 +35,6 @@ func (r *Runner) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// run checks the store and runs a worker. On a store that ignores preconditions, records would be
-// lost.
 func (a *Archive) run(ctx context.Context) error {
 	if err := a.Prove(ctx); err != nil {
 		return err
@@ -47,7 +44,7 @@ func (a *Archive) run(ctx context.Context) error {
 }
 
 func (a *Archive) logStored(shard string, o *Planned) {
-	behind := "unknown" // a gap at the beginning of a shard has no arrival time
+	behind := "unknown" // a gap at the beginning of a shard
 	if !o.Arrival.IsZero() {
 		behind = a.Now().Sub(o.Arrival).Round(time.Millisecond).String()
 	}

@@ -13,24 +13,20 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// Names of object metadata.
 const (
 	metaArchive = "pawl-archive"
 	metaDigest  = "pawl-digest"
-	// metaMalformed is the number of malformed records in the range of an object. The object itself
-	// does not contain these records. The metadata is absent if there are none, or if an earlier
-	// version of Pawl wrote the object.
+	// metaMalformed is the number of malformed records in the object's range; absent if zero.
+	// Earlier versions of Pawl did not write it.
 	metaMalformed = "pawl-malformed"
 )
 
-// encodedObject is an object that is ready for upload, or a void for the key of that object.
 type encodedObject struct {
 	Planned
 	body   []byte
 	isVoid bool
 }
 
-// store uploads runs. It writes the intent to the register first.
 func (s *shard) store(ctx context.Context, runs []run) error {
 	objects := make([]encodedObject, len(runs))
 	intent := Intent{Objects: make([]Planned, len(runs))}
@@ -61,9 +57,8 @@ func (s *shard) store(ctx context.Context, runs []run) error {
 	return nil
 }
 
-// sendAll uploads objects sequentially with one signature. After the signature has expired, sendAll
-// signs each further object separately. Some stores reject an upload that ends after its signature
-// has expired, so two slow uploads cannot share a signature.
+// sendAll uploads objects with one signature until that has expired, and then signs each upload
+// separately. Some stores reject an upload that ends after its signature has expired.
 func (s *shard) sendAll(ctx context.Context, objects []encodedObject, signed time.Time) (err error) {
 	alone := false
 	for i := range objects {
@@ -102,7 +97,6 @@ func (s *shard) planObject(r *run) Planned {
 	return o
 }
 
-// digest returns the digest of an object's content, which does not depend on its encoding.
 func (s *shard) digest(o *Planned, records []Record) string { return digestOf(s.ID, o, records) }
 
 func digestOf(shard string, o *Planned, records []Record) string {
@@ -132,9 +126,8 @@ func (s *shard) encodeObject(o *Planned, records []Record) ([]byte, error) {
 	return body, nil
 }
 
-// send uploads an object. If a request does not succeed, send checks the key, because another
-// worker may have stored the same object or a void there. Every retry has a new signature. expired
-// is set if at least one signature expired.
+// send uploads an object with a new signature for each retry. If a request fails, send checks the
+// key, because another worker may have stored the same object or a void there.
 func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (outcome cell.Outcome, expired bool, err error) {
 	w := cell.Write{Shared: true}
 	w.Send = func(ctx context.Context) error {
@@ -176,9 +169,8 @@ func (s *shard) reportStored(o Planned) {
 	}
 }
 
-// renewSignature returns the time for a new signature. It reads the clock first, and then the
-// register and the claim file. If both are unchanged, a recovery can begin only after that time,
-// and its wait covers this signature.
+// renewSignature reads the clock before the register and the claim file. If both are unchanged, a
+// recovery begins only after that time, and its wait covers this signature.
 func (s *shard) renewSignature(ctx context.Context) (signed time.Time, err error) {
 	signed = s.Store.StoreTime(s.Now())
 	v, err := s.read(ctx, s.cell)
@@ -208,8 +200,7 @@ func (s *shard) put(ctx context.Context, p *encodedObject, signed time.Time) err
 	return err
 }
 
-// isStored reports whether an object is stored. It compares the metadata, or the content of an
-// object without metadata. It returns an error if another object is stored at the key.
+// isStored returns an error if another object is stored at the key.
 func (s *shard) isStored(ctx context.Context, o *Planned) (stored bool, err error) {
 	info, err := s.head(ctx, o.Key)
 	switch {
@@ -235,7 +226,6 @@ func (s *shard) foreignObjectError(o *Planned) error {
 		ErrBroken, s.object(o.Key), s.ID)
 }
 
-// compareContent decodes and compares an object without metadata.
 func (s *shard) compareContent(ctx context.Context, o *Planned) (bool, error) {
 	_, body, err := s.Store.Get(ctx, s.object(o.Key))
 	if err != nil {
@@ -262,8 +252,7 @@ type malformedRecord struct {
 	Raw          []byte    `json:"raw"`
 }
 
-// saveMalformed stores a malformed record in its own object below _pawl/malformed/. The worker does
-// so before it writes the intent for the range that contains the record.
+// saveMalformed must run before the worker writes the intent for the record's range.
 func (s *shard) saveMalformed(ctx context.Context, e *Record) error {
 	b := encodeJSON(malformedRecord{s.ID, e.Number, e.Arrival, e.PartitionKey, e.Malformed.Error(), e.Raw})
 	ref := s.object(s.malformedPrefix() + s.ID + "-" + string(e.Number) + ".json")

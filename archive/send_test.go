@@ -15,16 +15,15 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// slowUploads is a store with slow uploads. It checks the signature at the start of an upload,
-// and, like some stores, also at its end.
+// slowUploads checks the signature at the start of an upload and, if ends is set, also at its end,
+// like some stores.
 type slowUploads struct {
 	archive.Store
 	takes time.Duration
 	ends  bool
-	late  int // uploads with an expired signature
+	late  int // with an expired signature
 }
 
-// PutSigned implements [bucket.Expirer].
 func (s *slowUploads) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	if isProbe(ref) {
 		return s.Store.PutSigned(ctx, ref, o, c, signed, valid)
@@ -47,8 +46,6 @@ func (s *slowUploads) PutSigned(ctx context.Context, ref event.Object, o bucket.
 	return s.Store.Put(ctx, ref, o, c)
 }
 
-// TestBatchLongerThanSignature checks that a batch whose uploads exceed the validity of a
-// signature is stored without an error, with at most one rejected upload.
 func TestBatchLongerThanSignature(t *testing.T) {
 	for _, c := range []slowUploads{{takes: 2 * time.Minute}, {takes: 4 * time.Minute, ends: true}} {
 		t.Run(fmt.Sprintf("%v,ends=%v", c.takes, c.ends), func(t *testing.T) {
@@ -70,13 +67,11 @@ func TestBatchLongerThanSignature(t *testing.T) {
 	}
 }
 
-// deniedOnce stores one object but returns ErrDenied.
 type deniedOnce struct {
 	archive.Store
 	denied bool
 }
 
-// PutSigned implements [bucket.Expirer].
 func (s *deniedOnce) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	etag, err := s.Store.PutSigned(ctx, ref, o, c, signed, valid)
 	if err != nil || s.denied || strings.Contains(ref.Key, "/_pawl/") {
@@ -86,8 +81,6 @@ func (s *deniedOnce) PutSigned(ctx context.Context, ref event.Object, o bucket.O
 	return "", bucket.ErrDenied
 }
 
-// TestStoredThoughDenied checks that an object counts as stored if it exists, even if its
-// upload was denied.
 func TestStoredThoughDenied(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 3)
@@ -102,8 +95,7 @@ func TestStoredThoughDenied(t *testing.T) {
 	})
 }
 
-// TestWrongClock checks that a worker with a wrong clock stores its records, and that none of
-// its PUTs starts later than 5 minutes after the intent by the store's clock.
+// No PUT may start later than 5 minutes after its intent, by the store's clock.
 func TestWrongClock(t *testing.T) {
 	for _, off := range []time.Duration{-2 * time.Hour, -10 * time.Minute, 10 * time.Minute, 2 * time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {

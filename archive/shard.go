@@ -9,18 +9,16 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// shard stores one shard as its owner. It is not safe for concurrent use.
 type shard struct {
 	*Archive
 	Shard
 	claim         Claim
 	retention     time.Duration
-	since         time.Time // records that arrived at since or later must exist in the stream
-	fromBeginning bool      // the archive covers the shard from its first record
-	// parentsEnd is the latest time at which a parent was known to be open. Zero means that no such
-	// time is known.
+	since         time.Time // later records must exist in the stream
+	fromBeginning bool
+	// parentsEnd is the latest time at which a parent was open; zero if unknown.
 	parentsEnd    time.Time
-	unknownObject error // error for an object in the bucket that the register does not contain, or may not contain
+	unknownObject error // see compareWithListing
 
 	cell     cell.Cell
 	version  string
@@ -29,12 +27,11 @@ type shard struct {
 	tail     tail
 	planner  planner
 	allRead  bool
-	sent     bool   // all objects of the intent are uploaded
+	sent     bool
 	onStored func() // called after each stored object
 }
 
-// run stores a shard until it is finished. Before, the worker must take over the shard and compare
-// it with a listing.
+// run may be called only after the comparison with a listing.
 func (s *shard) run(ctx context.Context) error {
 	if s.unknownObject != nil {
 		return s.unknownObject
@@ -51,8 +48,7 @@ func (s *shard) run(ctx context.Context) error {
 	return err
 }
 
-// commitStored commits the intent if all of its objects are stored, so that the next owner need
-// not replay it.
+// commitStored commits the intent, so that the next owner need not replay it.
 func (s *shard) commitStored(ctx context.Context) error {
 	if s.progress.Intent == nil {
 		return nil
@@ -60,9 +56,8 @@ func (s *shard) commitStored(ctx context.Context) error {
 	return s.writeChecked(ctx, s.progress.Commit())
 }
 
-// writeChecked writes a register that commits the intent. It first sends a HEAD request for each
-// object, because the uploads may have happened hours ago. If an object was deleted since then,
-// writeChecked does not commit it, and the next owner can store it again.
+// writeChecked commits the intent only if its objects still exist: their upload may be hours ago.
+// The next owner stores deleted objects again.
 func (s *shard) writeChecked(ctx context.Context, next Progress) error {
 	if s.progress.Intent != nil {
 		for _, o := range s.progress.Intent.Objects {
@@ -78,7 +73,6 @@ func (s *shard) writeChecked(ctx context.Context, next Progress) error {
 	return s.write(ctx, next)
 }
 
-// takeOwnership makes this worker the owner. Afterwards no other worker can write the register.
 func (s *shard) takeOwnership(ctx context.Context, token int64) error {
 	v, err := s.read(ctx, s.cell)
 	if err != nil {
@@ -95,7 +89,7 @@ func (s *shard) takeOwnership(ctx context.Context, token int64) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.cell, err)
 	}
-	if s.progress.Fence == 0 { // the shard has had no owner, so no record of it is older than parentsEnd
+	if s.progress.Fence == 0 { // no record is older than parentsEnd, because the shard has had no owner
 		next.SeenEmpty = latest(next.SeenEmpty, s.parentsEnd)
 	}
 	if err := s.write(ctx, next); err != nil {
@@ -117,7 +111,6 @@ func (s *shard) write(ctx context.Context, next Progress) error {
 	return nil
 }
 
-// runOnce performs the next step: it replays an intent, or reads and stores the next runs.
 func (s *shard) runOnce(ctx context.Context) error {
 	if s.progress.Intent != nil && !s.sent {
 		return s.replay(ctx)
@@ -139,7 +132,6 @@ func (s *shard) runOnce(ctx context.Context) error {
 	return s.store(ctx, runs)
 }
 
-// endRecoveryIfDone ends the recovery when the last stored range was skipped.
 func (s *shard) endRecoveryIfDone(p Progress) Progress {
 	for i := range s.planner.complete {
 		if s.planner.complete[i].stored != nil {
@@ -171,14 +163,13 @@ func (s *shard) startReading(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, r := range s.planner.complete { // reading then starts after the last stored record
+	for _, r := range s.planner.complete { // reading starts after the last stored record
 		p = p.SkipStored(*r.stored)
 	}
 	s.tail = s.tailAt(p)
 	return nil
 }
 
-// tailAt returns a tail that reads the shard after the committed range of p.
 func (s *shard) tailAt(p Progress) tail {
 	t := tail{
 		stream: claimedStream{s.Stream, s.Archive, s.claim}, shard: s.ID, retention: s.retention, now: s.Now,
@@ -193,7 +184,7 @@ func (s *shard) tailAt(p Progress) tail {
 	return t
 }
 
-// gatherRuns reads until some runs are complete. At the end of the shard it returns no runs.
+// gatherRuns returns none at the end of the shard.
 func (s *shard) gatherRuns(ctx context.Context) ([]run, error) {
 	for try := 4; ; try++ {
 		now := s.Now()
@@ -223,13 +214,11 @@ func (s *shard) gatherRuns(ctx context.Context) ([]run, error) {
 	}
 }
 
-// quietInterval is the interval between two updates of SeenEmpty.
 const quietInterval = time.Hour
 
-// recordQuiet writes to the register that a read found no record after the stored ones. Later
-// objects cannot have an earlier minute, so the next owner need not list earlier minutes.
-// recordQuiet uses the earlier of the worker's and the store's time. Otherwise a worker whose clock
-// is ahead would hide expired records.
+// recordQuiet notes a time before which no unread record arrived, so the next owner lists fewer
+// minutes. It uses the earlier of the worker's and the store's time: a fast clock would hide
+// expired records.
 func (s *shard) recordQuiet(ctx context.Context, empty time.Time) error {
 	seen := empty.Add(-maxClockSkew)
 	if store := s.Store.StoreTime(s.Now()).Add(-maxClockSkew); store.Before(seen) {

@@ -10,17 +10,15 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Shards returns all shards that must be stored: the shards of the stream, and the unfinished
-// shards that the stream no longer lists. Shards assumes that an unlisted shard ends before the
-// youngest shard begins.
+// Shards returns all shards that must be stored: the listed shards, and unfinished shards that the
+// stream no longer lists. It assumes that an unlisted shard ends before the youngest shard begins.
 //
-// Shards creates the registers of new shards, and then raises the highest listed shard in the
-// marker. If a shard has no register and its ID is not above the highest listed ID, the shard was
-// therefore finished, and a worker removed its register. If a parent has no register and its ID is
-// above the highest listed ID, the parent was created and closed while no worker ran.
+// Shards creates missing registers before it raises Highest in the marker. A shard up to Highest
+// without a register is therefore finished. A parent above Highest without a register was created
+// and closed while no worker ran.
 //
-// Shards reads the registers before the stream, because a new shard may appear in both between the
-// two requests.
+// Shards reads the registers before the stream, because a shard may appear in both between the two
+// requests.
 func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 	known, err := a.registered(ctx)
 	if err != nil {
@@ -42,7 +40,7 @@ func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 	all := f.addUnlisted(listed)
 	if created, err := f.createMissing(ctx, all); err != nil {
 		return nil, err
-	} else if created { // list the shards again, because the process may have paused
+	} else if created { // list again, because the process may have paused
 		return a.Shards(ctx, c)
 	}
 	if err := f.raiseHighest(ctx, version); err != nil {
@@ -75,14 +73,13 @@ type registeredShard struct {
 	version string
 }
 
-// shardSet compares the shards of a stream with the registers.
 type shardSet struct {
 	*Archive
 	claim    Claim
 	marker   marker
 	known    map[string]registeredShard
 	listed   map[string]Shard
-	youngest Number // start of the youngest shard
+	youngest Number
 }
 
 func (f *shardSet) addUnlisted(listed []Shard) []Shard {
@@ -105,7 +102,6 @@ func (f *shardSet) addUnlisted(listed []Shard) []Shard {
 	return all
 }
 
-// createMissing creates the registers of shards without a register of this generation.
 func (f *shardSet) createMissing(ctx context.Context, all []Shard) (created bool, err error) {
 	for _, s := range all {
 		old := f.known[s.ID]
@@ -115,7 +111,7 @@ func (f *shardSet) createMissing(ctx context.Context, all []Shard) (created bool
 		p := newProgress(f.claim.Generation)
 		p.Nonce = f.Nonce()
 		_, err := f.replace(ctx, f.register("shard", s.ID), old.version, encodeJSON(p), p.Nonce)
-		if err != nil && !errors.Is(err, ErrStale) { // ErrStale: another worker created it
+		if err != nil && !errors.Is(err, ErrStale) { // another worker created it
 			return false, err
 		}
 		created = true
@@ -127,8 +123,7 @@ func (f *shardSet) unlistedShard(id string) Shard {
 	return Shard{ID: id, Last: f.youngest.before(), unlisted: true}
 }
 
-// raiseHighest updates the highest listed shard in the marker, which has the given version. The
-// caller has created the registers of all shards.
+// raiseHighest must run after the registers of all shards were created.
 func (f *shardSet) raiseHighest(ctx context.Context, version string) error {
 	m := f.marker
 	for id := range f.listed {
@@ -147,9 +142,8 @@ func (f *shardSet) raiseHighest(ctx context.Context, version string) error {
 	return err
 }
 
-// removeFinished removes the registers of finished shards that no worker needs any more. That is
-// the case if the stream no longer lists the shard, and all of its listed children have had an
-// owner.
+// removeFinished removes the registers of finished shards. A register is needed until the stream no
+// longer lists the shard and all of its listed children have had an owner.
 func (f *shardSet) removeFinished(ctx context.Context) error {
 	needed := map[string]bool{}
 	for _, s := range f.listed {
@@ -178,7 +172,7 @@ func (f *shardSet) removeFinished(ctx context.Context) error {
 	return nil
 }
 
-// removeRegister removes a register. If the register has changed, removeRegister does nothing.
+// removeRegister ignores a register that has changed.
 func (a *Archive) removeRegister(ctx context.Context, r ledger.Register) error {
 	err := a.Registers.RemoveRegister(ctx, r.Name, r.Version)
 	if errors.Is(err, ledger.ErrRegisterChanged) {
@@ -187,5 +181,5 @@ func (a *Archive) removeRegister(ctx context.Context, r ledger.Register) error {
 	return err
 }
 
-// compareIDs orders shard IDs by age. They end in an increasing number.
+// compareIDs orders shard IDs by age: they end in an increasing number.
 func compareIDs(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) }

@@ -20,7 +20,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// killableLedger is the ledger of a process that can die. After its death no request arrives.
 type killableLedger struct {
 	*ledger.Rows
 	dead atomic.Bool
@@ -28,7 +27,6 @@ type killableLedger struct {
 
 var errDied = errors.New("the process has died")
 
-// ReadRegister implements [ledger.Registers].
 func (m *killableLedger) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
 	if m.dead.Load() {
 		return ledger.Register{}, errDied
@@ -36,7 +34,6 @@ func (m *killableLedger) ReadRegister(ctx context.Context, name string) (ledger.
 	return m.Rows.ReadRegister(ctx, name)
 }
 
-// WriteRegister implements [ledger.Registers].
 func (m *killableLedger) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
 	if m.dead.Load() {
 		return "", errDied
@@ -44,7 +41,6 @@ func (m *killableLedger) WriteRegister(ctx context.Context, name, version string
 	return m.Rows.WriteRegister(ctx, name, version, value)
 }
 
-// RemoveRegister implements [ledger.Registers].
 func (m *killableLedger) RemoveRegister(ctx context.Context, name, version string) error {
 	if m.dead.Load() {
 		return errDied
@@ -52,7 +48,6 @@ func (m *killableLedger) RemoveRegister(ctx context.Context, name, version strin
 	return m.Rows.RemoveRegister(ctx, name, version)
 }
 
-// ListRegisters implements [ledger.Registers].
 func (m *killableLedger) ListRegisters(ctx context.Context, prefix string) iter.Seq2[ledger.Register, error] {
 	if m.dead.Load() {
 		return func(yield func(ledger.Register, error) bool) { yield(ledger.Register{}, errDied) }
@@ -60,7 +55,6 @@ func (m *killableLedger) ListRegisters(ctx context.Context, prefix string) iter.
 	return m.Rows.ListRegisters(ctx, prefix)
 }
 
-// owners returns the number of shards that each worker owns, according to the registers.
 func (p *env) owners() map[string]int {
 	p.Helper()
 	a := p.archive("ndjson")
@@ -78,7 +72,7 @@ func (p *env) owners() map[string]int {
 	return n
 }
 
-// awaitOwners waits for these numbers of owned shards, and returns the time that it took.
+// awaitOwners waits for these numbers of owned shards.
 func (p *env) awaitOwners(limit time.Duration, want map[string]int) time.Duration {
 	p.Helper()
 	began := time.Now()
@@ -91,7 +85,6 @@ func (p *env) awaitOwners(limit time.Duration, want map[string]int) time.Duratio
 	return time.Since(began)
 }
 
-// worker starts a worker with this owner name. It stops at the end of the test.
 func (p *env) worker(name string, change func(*archive.Archive)) {
 	a := p.archive("ndjson")
 	a.Owner = name
@@ -109,8 +102,6 @@ func (p *env) stopWorkers() {
 	}
 }
 
-// TestTakeoverTime checks that if a worker dies at any time, its shards have another owner within
-// 35 seconds. The leases have a TTL of 30 seconds.
 func TestTakeoverTime(t *testing.T) {
 	var slowest time.Duration
 	for range 20 {
@@ -142,7 +133,6 @@ func (s *failingStore) err() error {
 	return nil
 }
 
-// PutSigned implements [bucket.Expirer].
 func (s *failingStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	if err := s.err(); err != nil {
 		return "", err
@@ -150,14 +140,12 @@ func (s *failingStore) PutSigned(ctx context.Context, ref event.Object, o bucket
 	return s.Store.PutSigned(ctx, ref, o, c, signed, valid)
 }
 
-// TestFailingWorkerLosesItsShards checks a worker that cannot store, because the store denies its
-// objects or is unreachable. Its shards move to another worker. When the worker can store again, it
-// gets its share back.
+// The shards of a failing worker move to another worker, and return after the failure.
 func TestFailingWorkerLosesItsShards(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		err   error
-		limit time.Duration // time until the healthy worker owns all shards
+		limit time.Duration // until the healthy worker owns all shards
 	}{
 		{"denied", bucket.ErrDenied, 45 * time.Second},
 		{"unreachable", bucket.ErrUnclear, 3 * time.Minute},
@@ -186,8 +174,6 @@ func TestFailingWorkerLosesItsShards(t *testing.T) {
 	}
 }
 
-// TestAllWorkersFail checks that if no worker can store, no worker waits for another worker. All
-// shards are stored as soon as one worker can store.
 func TestAllWorkersFail(t *testing.T) {
 	withEnv(t, 8, func(p *env) {
 		stores := []*failingStore{{Store: p.store}, {Store: p.store}}
@@ -217,7 +203,7 @@ func TestAllWorkersFail(t *testing.T) {
 	})
 }
 
-// producer puts one record per second into the shards in turn, until stop is called.
+// producer puts one record per second into the shards in turn.
 type producer struct {
 	n    int
 	stop func()
@@ -260,7 +246,7 @@ func (p *env) storeTimes() map[string]time.Time {
 	return all
 }
 
-// longestDelay returns the longest time from the minute in an object's key to its upload.
+// longestDelay measures from the minute in an object's key to its upload.
 func (p *env) longestDelay() (d time.Duration) {
 	for key, at := range p.storeTimes() {
 		if n, err := archive.ParseKey("p/", key); err == nil {
@@ -270,8 +256,6 @@ func (p *env) longestDelay() (d time.Duration) {
 	return d
 }
 
-// TestStoredObjectResetsPause checks that a stored object resets the pause after failures to
-// one second.
 func TestStoredObjectResetsPause(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		store := &failingStore{Store: p.store}
@@ -298,8 +282,6 @@ func TestStoredObjectResetsPause(t *testing.T) {
 	})
 }
 
-// TestShutdownWithoutLedger checks that a worker stops within ShutdownTimeout if the ledger does
-// not respond.
 func TestShutdownWithoutLedger(t *testing.T) {
 	withEnv(t, 4, func(p *env) {
 		registers := &killableLedger{Rows: p.ledger}

@@ -12,41 +12,40 @@ import (
 // tail reads a shard after the end of its stored objects, and detects missing records.
 //
 // A stream silently skips expired records. A tail therefore starts at a known record, the anchor,
-// and requires that record to come first. If the records at its read position may expire, the tail
-// starts again at the anchor. A page that begins with the anchor must also contain the next record.
-// If no page does so, the anchor eventually expires, and the range after it becomes a gap.
+// and the anchor must come first. If records at its position may soon expire, it starts again at the
+// anchor. A page that begins with the anchor must also contain the next record. If no page does,
+// the anchor expires, and the range after it becomes a gap.
 type tail struct {
 	stream    Stream
 	shard     string
 	retention time.Duration
 	now       func() time.Time
 
-	// at is the number up to which the tail has read the shard. It is empty if the tail has read
-	// nothing.
+	// The tail has read the shard up to at; empty if it has read nothing.
 	at Number
-	// anchor is the record that must come first. It is the record at, or a record after it. If it
-	// is empty, there is no anchor, and every record that arrived at since or later must exist.
+	// anchor is the record that must come first: the record at, or a later one. If it is empty,
+	// every record that arrived at since or later must exist.
 	anchor       Number
 	guessed      bool // it is unknown whether a record has the number anchor
 	since        time.Time
 	seenEmpty    time.Time // no record after at arrived before seenEmpty
-	start        Position  // where to start without an anchor
+	start        Position  // used without an anchor
 	unlisted     bool      // the stream no longer lists the shard
 	positionTime time.Time
 
 	reader         Reader
-	awaitingAnchor bool // the reader has not returned the anchor yet
-	shardGone      bool // the stream no longer knows the shard, so unread records are lost
+	awaitingAnchor bool
+	shardGone      bool // the stream no longer has the shard, so unread records are lost
 }
 
 type readResult struct {
-	lostUpTo  Number // records after at and up to this number may have expired
+	lostUpTo  Number // records after at, up to this number, may have expired
 	hasLost   bool
-	knownLost Number // the number of a record that is known to be lost; empty if there is none
+	knownLost Number // a record that is known to be lost, or empty
 	records   []Record
-	end       bool // the shard is closed, and the tail has read all of it
-	// emptyAt is the time of a read that found no new record. It is zero if the read found records,
-	// or if records may have expired.
+	end       bool // the shard is closed and completely read
+	// emptyAt is the time of a read that found no new record, if no record can have expired; else
+	// zero.
 	emptyAt time.Time
 }
 
@@ -63,7 +62,7 @@ func (t *tail) next(ctx context.Context) (readResult, error) {
 		return t.handleError(err)
 	}
 	if !t.awaitingAnchor && t.nearExpiry(t.positionTime) {
-		t.reader = nil // the process paused for so long that this page may have skipped records
+		t.reader = nil // this page may have skipped records, because the process paused
 		return readResult{}, nil
 	}
 	f := readResult{end: page.End}
@@ -90,7 +89,7 @@ func (t *tail) next(ctx context.Context) (readResult, error) {
 	return f, nil
 }
 
-// open opens the shard at the anchor, or at the oldest record if the anchor has expired.
+// open starts at the oldest record if the anchor has expired.
 func (t *tail) open(ctx context.Context) (err error) {
 	from := t.start
 	if t.anchor != "" {
@@ -104,7 +103,6 @@ func (t *tail) open(ctx context.Context) (err error) {
 	return err
 }
 
-// handleError ends the tail if the stream no longer knows the shard.
 func (t *tail) handleError(err error) (readResult, error) {
 	switch {
 	case errors.Is(err, ErrNoStream) && t.unlisted:
@@ -117,11 +115,9 @@ func (t *tail) handleError(err error) (readResult, error) {
 	return readResult{}, fmt.Errorf("reading shard %s: %w", t.shard, err)
 }
 
-// mayHaveLost reports whether records before the next one may have expired.
 func (t *tail) mayHaveLost() bool { return t.shardGone || t.awaitingAnchor && t.mayHaveExpired() }
 
-// knownLost returns the number of the anchor if the anchor is known to be a record and the tail has
-// not read it.
+// knownLost returns the anchor if it is known to be a record that the tail has not read.
 func (t *tail) knownLost() Number {
 	if t.guessed || !t.at.less(t.anchor) {
 		return ""
@@ -129,8 +125,8 @@ func (t *tail) knownLost() Number {
 	return t.anchor
 }
 
-// mayHaveExpired reports whether records may have expired between the read position and the
-// oldest record.
+// mayHaveExpired reports whether records between the read position and the oldest record may have
+// expired.
 func (t *tail) mayHaveExpired() bool {
 	if t.anchor != "" {
 		return t.nearExpiry(t.seenEmpty)
@@ -138,14 +134,12 @@ func (t *tail) mayHaveExpired() bool {
 	return t.nearExpiry(latest(t.seenEmpty, t.since))
 }
 
-// nearExpiry reports whether a record that arrived at the time then has expired, or is about to
-// expire.
+// nearExpiry reports whether a record that arrived at then has expired, or soon will.
 func (t *tail) nearExpiry(then time.Time) bool {
 	return !t.now().Before(then.Add(t.retention - t.retention/8))
 }
 
-// rejectMalformed marks a record as malformed if no format can represent it. Otherwise this record
-// would block its shard.
+// rejectMalformed marks a record that no format can represent. It would otherwise block its shard.
 func rejectMalformed(e Record) Record {
 	if e.Malformed != nil {
 		return e

@@ -10,13 +10,10 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// A ledger can return to an earlier state, because an operator restores a backup, or because a
-// standby that lagged takes over. A register can also be lost. In both cases, the next owner of the
-// shard would store some records twice. Therefore each owner writes its ownership to the register,
-// and then compares the register with a listing. Later owners need not list objects from before
-// that write, because after it only this owner stores objects of the shard.
+// A ledger may be restored from a backup, or lose a register. Each owner therefore writes its
+// ownership, and then compares the register with a listing, so that it stores no record twice.
+// After that write only this owner stores objects.
 
-// listMargin is subtracted from the earliest time that the listing must cover.
 const listMargin = 5 * time.Minute
 
 func (a *Archive) ownShard(ctx context.Context, c Claim, all []Shard, id string, token int64, saved func()) (*shard, error) {
@@ -31,9 +28,8 @@ func (a *Archive) ownShard(ctx context.Context, c Claim, all []Shard, id string,
 	return s, s.takeOwnership(ctx, token)
 }
 
-// compareWithListing lists the bucket once for all shards that the worker takes over together. It
-// sets unknownObject of a shard if the bucket has, or may have, an object of the shard that its
-// register does not contain. The worker must not store such a shard.
+// compareWithListing lists the bucket once for all shards. It sets unknownObject of a shard whose
+// register may lack a stored object.
 func (a *Archive) compareWithListing(ctx context.Context, taken []*shard) error {
 	waiting, after := map[string]*shard{}, ""
 	for _, s := range taken {
@@ -52,7 +48,7 @@ func (a *Archive) compareWithListing(ctx context.Context, taken []*shard) error 
 		if err != nil && !info.Unlistable(err) {
 			return err
 		}
-		if info.Key > a.Prefix+":" { // the key sorts after the keys of all minutes
+		if info.Key > a.Prefix+":" { // sorts after the keys of all minutes
 			return nil
 		}
 		n, keyErr := ParseKey(a.Prefix, info.Key)
@@ -73,9 +69,7 @@ func (a *Archive) compareWithListing(ctx context.Context, taken []*shard) error 
 	return nil
 }
 
-// listFrom returns the key after which the listing starts. The listing then shows every object that
-// the register may not contain, because such objects never have an earlier minute than the objects
-// in the register.
+// Objects that are missing in the register never have an earlier minute than those in it.
 func (s *shard) listFrom() string {
 	at := latest(s.progress.Arrival, s.progress.SeenEmpty)
 	if !at.IsZero() {
@@ -84,8 +78,7 @@ func (s *shard) listFrom() string {
 	return s.listAfter(at)
 }
 
-// listAfter returns the key after which a listing starts that shows the objects of the minute of at
-// and of later minutes. A zero at means all minutes.
+// A zero at means all minutes.
 func (a *Archive) listAfter(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -98,9 +91,8 @@ func (s *shard) accountsFor(n Name, key string) bool {
 		slices.ContainsFunc(s.progress.Intent.Objects, func(o Planned) bool { return o.Key == key })
 }
 
-// unknownObjectError returns an error for an object that the register does not contain, unless
-// the object is a void or belongs to another program. It does not retry the HEAD request,
-// because other shards wait for the result.
+// unknownObjectError ignores voids and objects of other programs. It does not retry, because other
+// shards wait for the result.
 func (s *shard) unknownObjectError(ctx context.Context, key string) error {
 	info, err := s.Store.Head(ctx, s.object(key))
 	switch {

@@ -63,8 +63,8 @@ func (p *env) runFor(a *archive.Archive, d time.Duration) {
 	}
 }
 
-// expectRefused runs a worker, which must refuse the first shard and store the second one. It
-// then recovers, and expects each record once.
+// expectRefused runs a worker, which must refuse the first shard and store the second one, and then
+// recovers.
 func (p *env) expectRefused(records int) {
 	p.Helper()
 	ids := p.shards()
@@ -88,8 +88,6 @@ func (p *env) expectRefused(records int) {
 	}
 }
 
-// TestRestoredLedgerIsRefused checks that a worker with a restored ledger does not store records
-// twice that were stored after the backup. After a recovery each record is stored once.
 func TestRestoredLedgerIsRefused(t *testing.T) {
 	withEnv(t, 2, func(p *env) {
 		a := p.archive("ndjson")
@@ -108,8 +106,6 @@ func TestRestoredLedgerIsRefused(t *testing.T) {
 	})
 }
 
-// TestLostRegisterIsRefused checks that a worker does not store a shard from its beginning if
-// the register was lost.
 func TestLostRegisterIsRefused(t *testing.T) {
 	withEnv(t, 2, func(p *env) {
 		p.put(p.shards()[0], 10)
@@ -120,13 +116,12 @@ func TestLostRegisterIsRefused(t *testing.T) {
 	})
 }
 
-// slowStream is a stream with slow reads, so that a week of virtual time needs few of them.
+// A week of virtual time needs few slow reads.
 type slowStream struct {
 	archive.Stream
 	read time.Duration
 }
 
-// Open implements [archive.Stream].
 func (s slowStream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	r, err := s.Stream.Open(ctx, shard, from)
 	return slowReader{r, s.read}, err
@@ -137,7 +132,6 @@ type slowReader struct {
 	read time.Duration
 }
 
-// Next implements [archive.Reader].
 func (r slowReader) Next(ctx context.Context) (archive.Page, error) {
 	select {
 	case <-time.After(r.read):
@@ -146,8 +140,7 @@ func (r slowReader) Next(ctx context.Context) (archive.Page, error) {
 	return r.Reader.Next(ctx)
 }
 
-// slowArchive returns an archive that sends few requests per day: each read takes the given time,
-// and the leases are long.
+// slowArchive returns an archive that sends few requests per day.
 func (p *env) slowArchive(read time.Duration) *archive.Archive {
 	p.Helper()
 	a := p.archive("ndjson")
@@ -161,7 +154,6 @@ type pagingStore struct {
 	lists, pages int
 }
 
-// List implements [bucket.Store].
 func (s *pagingStore) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
 	if strings.Contains(prefix, "/_pawl/") {
 		return s.Store.List(ctx, name, prefix, after)
@@ -182,9 +174,8 @@ func (s *pagingStore) List(ctx context.Context, name, prefix, after string) iter
 	}
 }
 
-// TestTakeoverListsOnce checks that a worker lists the bucket once when it takes over 3 shards. For
-// a shard that was quiet for a week, it lists only the last hour, and not the whole week, in which
-// 2 busy shards stored 4,032 objects.
+// For a shard that was quiet for a week, the worker lists only the last hour. In that week, two
+// busy shards stored 4,032 objects.
 func TestTakeoverListsOnce(t *testing.T) {
 	withEnv(t, 3, func(p *env) {
 		ids := p.shards()
@@ -225,13 +216,11 @@ type partialStream struct {
 	gone map[string]bool
 }
 
-// Shards implements [archive.Stream].
 func (s partialStream) Shards(ctx context.Context) ([]archive.Shard, error) {
 	all, err := s.Stream.Shards(ctx)
 	return slices.DeleteFunc(all, func(one archive.Shard) bool { return s.gone[one.ID] }), err
 }
 
-// Open implements [archive.Stream].
 func (s partialStream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	if s.gone[shard] {
 		return nil, fmt.Errorf("shard %s: %w", shard, archive.ErrNoStream)
@@ -239,8 +228,7 @@ func (s partialStream) Open(ctx context.Context, shard string, from archive.Posi
 	return s.Stream.Open(ctx, shard, from)
 }
 
-// TestUnseenShardIsAGap checks a shard that was created and closed while no worker ran for longer
-// than the retention. The shard must become a gap under its own ID.
+// The shard was created and closed while no worker ran for longer than the retention.
 func TestUnseenShardIsAGap(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		first := p.shards()[0]
@@ -279,8 +267,6 @@ func TestUnseenShardIsAGap(t *testing.T) {
 	})
 }
 
-// TestFinishedRegistersAreRemoved checks that the registers of a finished shard are removed
-// only after the stream no longer lists the shard and its children have owners.
 func TestFinishedRegistersAreRemoved(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		first := p.shards()[0]
@@ -322,8 +308,6 @@ func TestFinishedRegistersAreRemoved(t *testing.T) {
 	})
 }
 
-// TestRegistersOfDeadWorkersAreRemoved checks that the register of a worker is removed 20
-// leases after its last heartbeat. A running worker writes its register again.
 func TestRegistersOfDeadWorkersAreRemoved(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		for range 3 {
@@ -355,7 +339,6 @@ type slowHeads struct {
 	heads *atomic.Int64
 }
 
-// Head implements [bucket.Store].
 func (s slowHeads) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if strings.HasPrefix(ref.Key, "p/20") {
 		time.Sleep(time.Second)
@@ -364,8 +347,6 @@ func (s slowHeads) Head(ctx context.Context, ref event.Object) (bucket.Info, err
 	return s.Store.Head(ctx, ref)
 }
 
-// TestRecoveryChecksInParallel checks that a recovering shard checks 16 objects at a time, and
-// only those whose records the stream may still have.
 func TestRecoveryChecksInParallel(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -404,13 +385,10 @@ func TestRecoveryChecksInParallel(t *testing.T) {
 
 type forgetfulStore struct{ archive.Store }
 
-// List implements [bucket.Store].
 func (forgetfulStore) List(context.Context, string, string, string) iter.Seq2[bucket.Info, error] {
 	return func(func(bucket.Info, error) bool) {}
 }
 
-// TestInconsistentListingsAreRefused checks that an archive refuses a store whose listings do
-// not show new objects, and that no object remains.
 func TestInconsistentListingsAreRefused(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
@@ -429,13 +407,10 @@ func TestInconsistentListingsAreRefused(t *testing.T) {
 
 type noExpiryStore struct{ archive.Store }
 
-// PutSigned implements [bucket.Expirer].
 func (s noExpiryStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, _ time.Time, _ time.Duration) (string, error) {
 	return s.Put(ctx, ref, o, c)
 }
 
-// TestExpiredSignaturesAreRefused checks that a runner refuses a store that accepts expired
-// signatures before it claims the prefix.
 func TestExpiredSignaturesAreRefused(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")

@@ -10,11 +10,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestTranscripts records the transitions of a shard's register. After a change, run
+// After a change, review the differences:
 //
 //	go test ./archive -run TestTranscripts -rewrite
-//
-// and review the differences.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -72,8 +70,7 @@ func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, err
 	return p, nil
 }
 
-// intentOf parses one object from each line: start, end, first record or "gap", and minutes
-// after midnight.
+// intentOf parses lines of start, end, first record or "gap", and minutes after midnight.
 func intentOf(t *testing.T, text string) (i Intent) {
 	t.Helper()
 	for line := range strings.Lines(text) {

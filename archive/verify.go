@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// Finding is a fault of an archive, or a note, which is not a fault.
+// Finding is a fault of an archive, or a note.
 type Finding struct {
 	Kind  string   `json:"kind"`
 	Shard string   `json:"shard,omitempty"`
@@ -23,51 +23,47 @@ type Finding struct {
 
 // Kinds of findings.
 const (
-	Missing    = "missing"    // a range that no object covers, or a malformed record that is not stored
-	Overlap    = "overlap"    // a range that two objects cover
-	Foreign    = "foreign"    // an object that does not belong to the archive
-	Damaged    = "damaged"    // an object whose content does not match its digest or key
+	Missing    = "missing"    // a range without an object, or a malformed record that is not stored
+	Overlap    = "overlap"    // a range of two objects
+	Foreign    = "foreign"    // an object of another program
+	Damaged    = "damaged"    // an object that does not match its digest or key
 	Unreadable = "unreadable" // an object that the store cannot return or list
 )
 
 // Kinds of notes.
 const (
-	Pending = "pending" // an object of an intent that is not stored yet; its records are not lost
-	Expired = "expired" // a range in which at least one record expired before it was stored
+	Pending = "pending" // an announced object that is not stored yet
+	Expired = "expired" // a range in which a record expired before it was stored
 )
 
 // Report is the result of Verify.
 type Report struct {
-	From            time.Time `json:"from,omitzero"` // start of the window; zero means no limit
+	From            time.Time `json:"from,omitzero"` // zero means no limit
 	To              time.Time `json:"to,omitzero"`
 	Objects         int       `json:"objects"`
-	Gaps            int       `json:"gaps"`             // gap objects
-	Expired         int       `json:"expired"`          // gaps that are known to have lost a record
+	Gaps            int       `json:"gaps"`
+	Expired         int       `json:"expired"`          // gaps that have lost a record
 	PossiblyExpired int       `json:"possibly_expired"` // gaps that may have lost a record
-	Voids           int       `json:"voids"`            // keys that are blocked by a void
-	Malformed       int       `json:"malformed"`        // records below _pawl/malformed/
+	Voids           int       `json:"voids"`
+	Malformed       int       `json:"malformed"` // records below _pawl/malformed/
 	Shards          int       `json:"shards"`
-	Records         int       `json:"entries,omitempty"` // records that a deep Verify has read
+	Records         int       `json:"entries,omitempty"` // only if Deep
 	Findings        []Finding `json:"findings"`
-	// Notes are not faults of the archive: pending objects and expired ranges.
-	Notes []Finding `json:"notes"`
+	Notes           []Finding `json:"notes"`
 }
 
 // VerifyOptions are the options of Verify.
 type VerifyOptions struct {
-	// Deep reads every object.
 	Deep bool
 	// From and To limit Verify to objects whose minute ends after From and begins before To. Zero
 	// means no limit.
 	From, To time.Time
-	// OnKey is called with the key of each object. It may be nil.
+	// OnKey is called with the key of each object. Optional.
 	OnKey func(key string)
 }
 
-// before reports whether a minute is before the end of the window.
 func (o *VerifyOptions) before(at time.Time) bool { return o.To.IsZero() || minute(at).Before(o.To) }
 
-// after reports whether a minute is at or after the start of the window.
 func (o *VerifyOptions) after(at time.Time) bool { return !minute(at).Before(minute(o.From)) }
 
 type coveredRange struct {
@@ -81,20 +77,18 @@ type verifier struct {
 	claim     Claim
 	report    *Report
 	shards    map[string][]coveredRange
-	known     map[string]Progress        // by shard, read before the listing
-	pending   map[string]announcedObject // objects of intents that the listing has not shown yet, by key
-	malformed map[string][]Number        // numbers of the stored malformed records, by shard
+	known     map[string]Progress        // read before the listing
+	pending   map[string]announcedObject // by key; not listed yet
+	malformed map[string][]Number        // by shard
 	counted   []malformedCount
 }
 
-// Verify checks that the objects of the archive cover every number of every shard exactly once, and
-// reports the faults. It lists all objects, or the objects of a window, and reads the gap notes. A
-// deep Verify reads every object.
+// Verify checks that the objects of the archive cover every number of every shard exactly once. It
+// lists the objects and reads the gap notes.
 //
-// The minutes of a shard rise with its numbers, so the objects of a window are a contiguous range
-// of each shard. Verify checks the range between the first and the last of these objects. It does
-// not check the range before the first object. It checks the range after the last object only if
-// the register shows that all stored objects are before To.
+// The objects of a window are contiguous, because the minutes of a shard rise with its numbers.
+// Verify skips the range before the first one. It checks the range after the last one only if all
+// stored objects are before To.
 func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) {
 	c, err := a.ExistingClaim(ctx)
 	if err == nil {
@@ -109,8 +103,7 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) 
 		shards: map[string][]coveredRange{}, known: map[string]Progress{}, pending: map[string]announcedObject{},
 		malformed: map[string][]Number{},
 	}
-	// Workers continue during Verify. The listing may not show objects that they commit after this
-	// point.
+	// Read the registers before the listing, because workers may commit more objects meanwhile.
 	for p, err := range v.AllProgress(ctx, v.claim) {
 		if err != nil {
 			return nil, err
@@ -188,7 +181,6 @@ func (v *verifier) checkListed(ctx context.Context, info bucket.Info) error {
 
 func (v *verifier) addFinding(f Finding) { v.report.Findings = append(v.report.Findings, f) }
 
-// addCovered adds the range of an object, and reports an overlap.
 func (v *verifier) addCovered(n Name, key string) {
 	all := v.shards[n.Shard]
 	i, _ := slices.BinarySearchFunc(all, n.Start, func(s coveredRange, n Number) int { return s.End.Compare(n) })
@@ -211,7 +203,6 @@ func (v *verifier) addCovered(n Name, key string) {
 	v.shards[n.Shard] = slices.Replace(all, i, j, s)
 }
 
-// checkCoverage reports holes, and compares the coverage with the registers.
 func (v *verifier) checkCoverage() {
 	for shard := range v.known {
 		if _, ok := v.shards[shard]; !ok {
@@ -224,9 +215,7 @@ func (v *verifier) checkCoverage() {
 	}
 }
 
-// findHoles reports ranges that no object covers, up to the committed number that Verify read
-// before the listing. If there is a window, it compares the register only with objects that must be
-// in the window.
+// In a window, findHoles uses the register only if its newest object must be in the window.
 func (v *verifier) findHoles(shard string, all []coveredRange) {
 	p, known := v.known[shard]
 	at, key := p.Start, ""
@@ -266,7 +255,7 @@ type ShardProgress struct {
 	Progress
 }
 
-// AllProgress yields the registers of all shards that have the claim's generation.
+// AllProgress yields the registers of the claim's generation.
 func (a *Archive) AllProgress(ctx context.Context, c Claim) iter.Seq2[ShardProgress, error] {
 	prefix := "archive/" + a.Name + "/shard/"
 	return func(yield func(ShardProgress, error) bool) {

@@ -25,8 +25,7 @@ func (p *env) report(a *archive.Archive, o archive.VerifyOptions) *archive.Repor
 	return r
 }
 
-// expectFinding fails unless verify has exactly one finding, with this kind and key. With an
-// empty kind it expects no finding.
+// expectFinding expects no finding if kind is empty.
 func (p *env) expectFinding(a *archive.Archive, o archive.VerifyOptions, kind, key string) *archive.Report {
 	p.Helper()
 	r := p.report(a, o)
@@ -37,8 +36,6 @@ func (p *env) expectFinding(a *archive.Archive, o archive.VerifyOptions, kind, k
 	return r
 }
 
-// TestVerifyPending checks that verify reports announced objects that are not stored yet as
-// notes.
 func TestVerifyPending(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		p.holdPut("ndjson")
@@ -55,8 +52,7 @@ func TestVerifyPending(t *testing.T) {
 	})
 }
 
-// TestVerifyMalformed checks that verify reports a missing malformed record, according to the
-// registers. If the registers were lost, verify uses the metadata of objects.
+// Without registers, verify uses the metadata of the objects.
 func TestVerifyMalformed(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		a, shard := p.archive("ndjson"), p.shards()[0]
@@ -89,8 +85,6 @@ func TestVerifyMalformed(t *testing.T) {
 	})
 }
 
-// TestVerifyPendingMalformed checks that verify reports a missing malformed record of an
-// announced object.
 func TestVerifyPendingMalformed(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
@@ -111,7 +105,6 @@ type unreadableStore struct {
 	err error
 }
 
-// Get implements [bucket.Store].
 func (s unreadableStore) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	if ref.Key == s.key {
 		return bucket.Info{}, nil, s.err
@@ -119,8 +112,6 @@ func (s unreadableStore) Get(ctx context.Context, ref event.Object) (bucket.Info
 	return s.Store.Get(ctx, ref)
 }
 
-// TestVerifyUnreadable checks that verify reports objects that the store does not return, and
-// reads the others.
 func TestVerifyUnreadable(t *testing.T) {
 	for name, err := range map[string]error{"denied": bucket.ErrDenied, "unavailable": bucket.ErrUnavailable} {
 		t.Run(name, func(t *testing.T) {
@@ -139,12 +130,10 @@ func TestVerifyUnreadable(t *testing.T) {
 	}
 }
 
-// TestVerifyWindow checks that verify with a window lists only the objects of its minutes, and
-// checks the range between these objects and up to the newest object of a shard.
 func TestVerifyWindow(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		began, stop := time.Now(), p.run(p.archive("ndjson"))
-		for range 6 { // an object in each of the minutes 0, 10, … 50
+		for range 6 { // in each of the minutes 0, 10, … 50
 			p.put(p.shards()[0], 1)
 			time.Sleep(10 * time.Minute)
 		}
@@ -177,7 +166,7 @@ func TestVerifyWindow(t *testing.T) {
 	})
 }
 
-// without deletes an object, calls do, and restores the object.
+// without restores the deleted object after do.
 func (p *env) without(key string, do func()) {
 	p.Helper()
 	ref := event.Object{Bucket: "b", Key: key}

@@ -11,10 +11,8 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// readTries is the maximum number of attempts to read an object.
 const readTries = 3
 
-// checkContent reads an object, and compares it with its metadata and its key.
 func (v *verifier) checkContent(ctx context.Context, n Name, key string) error {
 	info, body, err := v.fetch(ctx, key)
 	if err != nil {
@@ -67,8 +65,7 @@ func (a *Archive) get(ctx context.Context, key string) (bucket.Info, []byte, err
 	return info, body, err
 }
 
-// unreadable reports an object that the store cannot return, and returns nil, so that Verify
-// continues.
+// unreadable adds a finding, and returns nil so that Verify continues.
 func (v *verifier) unreadable(ctx context.Context, shard, key string, err error) error {
 	if ctx.Err() != nil {
 		return err

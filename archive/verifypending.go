@@ -16,7 +16,6 @@ type announcedObject struct {
 	Range
 }
 
-// malformedCount is the number of malformed records that a range must contain.
 type malformedCount struct {
 	shard string
 	Range
@@ -24,12 +23,9 @@ type malformedCount struct {
 	key   string
 }
 
-// malformedPrefix returns the prefix of the malformed records, whose names are
-// <shard>-<number>.json.
+// The names below malformedPrefix are <shard>-<number>.json.
 func (a *Archive) malformedPrefix() string { return a.Prefix + reserved + "malformed/" }
 
-// addIntent collects the objects in the intent of a register, and the register's counts of
-// malformed records.
 func (v *verifier) addIntent(p ShardProgress) {
 	if p.Malformed > 0 {
 		v.counted = append(v.counted, malformedCount{p.Shard, Range{begin, p.Committed}, p.Malformed, ""})
@@ -45,9 +41,8 @@ func (v *verifier) addIntent(p ShardProgress) {
 	}
 }
 
-// checkPending checks the objects of intents that the listing did not show. It reads the register
-// first. If the intent no longer contains an object, a worker has committed the object, or has
-// abandoned it and written a void to its key.
+// checkPending reads the register first. If the intent no longer contains an object, a worker has
+// committed it, or has voided its key.
 func (v *verifier) checkPending(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(v.pending)) {
 		o := v.pending[key]
@@ -62,7 +57,7 @@ func (v *verifier) checkPending(ctx context.Context) error {
 		case err != nil && !errors.Is(err, bucket.ErrNotFound):
 			err = v.unreadable(ctx, o.shard, key, err)
 		case err == nil && (!announced || !voided(info)):
-			err = nil // the object is stored, or a worker abandoned it
+			err = nil // stored or abandoned
 		case announced:
 			f.Kind, f.What = Pending, "the object is announced but not stored yet: the owner of the shard stores it, or a gap if its records have expired"
 			v.addNote(f)
@@ -79,9 +74,8 @@ func (v *verifier) checkPending(ctx context.Context) error {
 	return nil
 }
 
-// checkMalformed compares the stored malformed records with the counts in registers and objects. It
-// runs after the listing of the objects, because a worker stores a malformed record before it
-// writes the intent with the record's number.
+// checkMalformed must run after the listing: a worker stores a malformed record before it writes
+// the intent with its number.
 func (v *verifier) checkMalformed(ctx context.Context) error {
 	for info, err := range v.Store.List(ctx, v.Bucket, v.malformedPrefix(), "") {
 		if info.Unlistable(err) {

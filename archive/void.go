@@ -8,17 +8,15 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// A void is an empty object of its format that blocks a key, so that no late PUT can land
-// there. The range in its key does not count as stored. Voids of earlier versions of Pawl have no bytes and no metadata.
+// A void is an empty object of its format that blocks a key against late PUTs. The range in its key
+// does not count as stored. Voids of earlier versions have no bytes and no metadata.
 
 const metaVoid = "pawl-void"
 
-// errVoid is returned for a key that has a void, at which no object can be stored.
 var errVoid = errors.New("the object's key is voided")
 
-// isVoid reports whether a listed object is a void. It sends a HEAD request only for an object
-// that is small enough to be one. It returns ErrNotFound for an object that was deleted after
-// the listing.
+// isVoid sends a HEAD request only if the object is small. It returns ErrNotFound if the object was
+// deleted since the listing.
 func (a *Archive) isVoid(ctx context.Context, info bucket.Info, format string) (bool, error) {
 	if info.Size == 0 || info.Size > a.voidLimit(format) {
 		return info.Size == 0, nil
@@ -27,16 +25,15 @@ func (a *Archive) isVoid(ctx context.Context, info bucket.Info, format string) (
 	return voided(info), err
 }
 
-// voided reports whether the response to a HEAD or GET request shows a void.
+// voided interprets the response to a HEAD or GET request.
 func voided(info bucket.Info) bool { return info.Size == 0 || info.Metadata[metaVoid] != "" }
 
-// voidLimit returns the maximum size of a void in bytes. The limit exceeds the size of an empty
-// file, because another version of the encoder may have written the void. Every object with a
-// record exceeds this limit.
+// voidLimit returns the maximum size of a void in bytes. It exceeds the size of an empty file,
+// because another encoder version may have written the void. Every object with a record is larger.
 func (a *Archive) voidLimit(format string) int64 {
 	const slack = 64
 	if format == GapFormat {
-		return 0 // a worker never voids the key of a gap, because it can store a gap without reading records
+		return 0 // a gap can be stored without reading, so it is never voided
 	}
 	if n, ok := a.emptySizes.Load(format); ok {
 		return 2*n.(int64) + slack
@@ -49,7 +46,7 @@ func (a *Archive) voidLimit(format string) int64 {
 	return a.voidLimit(format)
 }
 
-// head sends a HEAD request, and retries until the store responds.
+// head retries until the store responds.
 func (a *Archive) head(ctx context.Context, key string) (bucket.Info, error) {
 	for try := 1; ; try++ {
 		info, err := a.Store.Head(ctx, a.object(key))
@@ -62,8 +59,7 @@ func (a *Archive) head(ctx context.Context, key string) (bucket.Info, error) {
 	}
 }
 
-// void writes a void to the key of an object that cannot be stored any more. It reports whether
-// the object had landed in the meantime.
+// void reports whether the object had landed in the meantime.
 func (s *shard) void(ctx context.Context, o *Planned) (stored bool, err error) {
 	body, err := s.Codec.Encode(o.Format, s.ID, nil)
 	if err != nil {

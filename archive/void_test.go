@@ -20,8 +20,8 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// holdPut announces three records, and stops their worker before the PUT arrives. send lets the PUT
-// arrive.
+// holdPut announces three records and stops the worker before the PUT arrives. send completes the
+// PUT.
 func (p *env) holdPut(format string) (send func() error) {
 	p.Helper()
 	p.put(p.shards()[0], 3)
@@ -36,9 +36,8 @@ func (p *env) holdPut(format string) (send func() error) {
 	return slow.held
 }
 
-// makeVoid announces three records and holds back their PUT until they have expired, so that the
-// worker voids its key. It stores five more records, sends the late PUT, and returns the void's
-// key.
+// makeVoid announces three records, holds back their PUT until they have expired, and then stores
+// five more records.
 func (p *env) makeVoid(format string) (key string) {
 	p.Helper()
 	send, shard := p.holdPut(format), p.shards()[0]
@@ -69,8 +68,7 @@ func (p *env) makeVoid(format string) (key string) {
 	return ""
 }
 
-// TestVoidIsEmptyFile checks that a program which reads all files of a folder finds no records
-// in a void, and that verify does not count the void as coverage.
+// A program that reads all files of a folder finds no records in a void.
 func TestVoidIsEmptyFile(t *testing.T) {
 	for _, format := range encode.Formats {
 		t.Run(string(format), func(t *testing.T) {
@@ -101,7 +99,7 @@ func TestVoidIsEmptyFile(t *testing.T) {
 	}
 }
 
-// countRecords reads an object as another program does, and returns the number of records.
+// countRecords reads an object as another program does.
 func (p *env) countRecords(key string, format encode.Format) int {
 	p.Helper()
 	_, r, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: key})
@@ -131,14 +129,11 @@ type headCounter struct {
 	heads int
 }
 
-// Head implements [bucket.Store].
 func (s *headCounter) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	s.heads++
 	return s.Store.Head(ctx, ref)
 }
 
-// TestSmallestObjectNeedsNoHead checks that verify distinguishes an object with one tiny record
-// from a void by its size.
 func TestSmallestObjectNeedsNoHead(t *testing.T) {
 	for _, format := range encode.Formats {
 		t.Run(string(format), func(t *testing.T) {
@@ -167,7 +162,6 @@ type voidingStore struct {
 	before, after func() error
 }
 
-// PutSigned implements [bucket.Expirer].
 func (s *voidingStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	void := o.Metadata["pawl-void"] != ""
 	if void && s.before != nil {
@@ -182,8 +176,6 @@ func (s *voidingStore) PutSigned(ctx context.Context, ref event.Object, o bucket
 	return etag, err
 }
 
-// TestLandsBeforeVoid checks that an object that lands just before its void counts as stored,
-// and that no gap covers its records.
 func TestLandsBeforeVoid(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		send, shard := p.holdPut("gz.parquet"), p.shards()[0]
@@ -202,8 +194,7 @@ func TestLandsBeforeVoid(t *testing.T) {
 	})
 }
 
-// TestRecoveryReadsPastVoid checks that a recovery stores the records in the range of a void
-// that no gap covers yet.
+// A recovery stores the records in a void's range if no gap covers them.
 func TestRecoveryReadsPastVoid(t *testing.T) {
 	withEnv(t, 1, func(p *env) {
 		_, shard := p.holdPut("gz.parquet"), p.shards()[0]

@@ -15,20 +15,14 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// Timing of a worker. Most intervals are fractions of a lease.
 const (
-	// shareParts is the average number of times per lease that a worker writes its heartbeat and
-	// computes its share. It does so immediately when leases become free, or when other workers
-	// start or stop.
+	// shareParts is the average number of heartbeats per lease.
 	shareParts = 6
-	// pollParts is the number of times per lease that a worker reads all heartbeats and leases.
-	// The lease of a dead worker can be acquired 1.05 TTL plus one such interval after its last
-	// renewal.
+	// pollParts is the number of polls per lease. A dead worker's shard is free 1.05 TTL plus one
+	// poll interval after the last renewal.
 	pollParts = 20
-	// shareTime is the time limit of the requests of one computation. If the lease is longer, the
-	// lease is the limit.
-	shareTime = 10 * time.Second
-	// maxRetryPause is the longest pause of a shard after repeated failures.
+	// shareTime bounds the requests of one rebalancing, unless the lease is longer.
+	shareTime     = 10 * time.Second
 	maxRetryPause = time.Minute
 )
 
@@ -37,11 +31,11 @@ type worker struct {
 	id            string
 	claim         Claim
 	mutexes       map[string]*lock.Mutex
-	seen          map[string]peerHeartbeat // latest heartbeats of other workers, by register
-	last          pollResult               // the poll of the last rebalancing
-	mode          mode                     // the mode of the last rebalancing
-	heartbeatMode mode                     // the mode in the last heartbeat
-	due           time.Time                // time of the next rebalancing
+	seen          map[string]peerHeartbeat // by register
+	last          pollResult
+	mode          mode
+	heartbeatMode mode
+	due           time.Time // next rebalancing
 	succeeded     bool
 
 	mu     sync.Mutex
@@ -57,8 +51,6 @@ type retryPause struct {
 
 var errRebalanced = errors.New("other workers have fewer shards")
 
-// work stores the shards of the archive together with other workers, until ctx ends. It returns an
-// error if no worker can store the archive.
 func (a *Archive) work(ctx context.Context) error {
 	c, err := a.Claim(ctx)
 	if err != nil {
@@ -76,7 +68,7 @@ func (a *Archive) work(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrDenied) && w.succeeded: // the credentials may have expired and may be renewed
+		case errors.Is(err, ErrDenied) && w.succeeded: // renewed credentials may be accepted
 			a.Logger.Warn("cannot rebalance the shards: access denied", "archive", a.Name, "error", err)
 		case errors.Is(err, ErrLostRegisters), errors.Is(err, ErrLostClaim), errors.Is(err, ErrClaimed), errors.Is(err, ErrDenied), errors.Is(err, ErrNoStream):
 			return err
@@ -89,8 +81,6 @@ func (a *Archive) work(ctx context.Context) error {
 	}
 }
 
-// pollAndBalance polls the registers. It rebalances the shards if something has changed, or if
-// rebalancing is due. It returns the time until the next call.
 func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	bounded, stop := context.WithTimeout(ctx, max(w.Lease, shareTime))
 	defer stop()
@@ -99,7 +89,7 @@ func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	own := w.health.mode(w.Now())
 	due := !w.Now().Before(w.due)
 	if !due && (err != nil || v.sameAs(&w.last) && own == w.mode) {
-		return next, nil // the next balance reports the error
+		return next, nil // the next rebalancing reports the error
 	}
 	every := w.Lease / shareParts
 	w.due = w.Now().Add(every/2 + rand.N(every))
@@ -114,12 +104,10 @@ func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	return next, err
 }
 
-// releaseTimeout is the time limit of each of the two steps of a release, which are the write of
-// the register and the release of the lease. Both steps together end within ShutdownTimeout.
+// releaseTimeout bounds each of the two steps of a release, the register write and the release of
+// the lease.
 func (a *Archive) releaseTimeout() time.Duration { return a.ShutdownTimeout * 3 / 8 }
 
-// checkClaim returns an error if the archive was recovered or has lost its claim file. This
-// worker then cannot store any more.
 func (w *worker) checkClaim(ctx context.Context) error {
 	c, err := w.ExistingClaim(ctx)
 	if err != nil {
@@ -137,7 +125,7 @@ func (w *worker) checkClaim(ctx context.Context) error {
 
 // balance releases the shards above this worker's share, and acquires free shards up to it. The
 // leases end with ctx, and the requests with bounded. An unhealthy worker releases its shards
-// before it sends a request to the store, because the store may not respond.
+// first, because the store may not respond.
 func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) error {
 	if own != sharing && v.peers.sharing > 0 {
 		w.releaseSurplus(v.peers.share(0, own))
@@ -149,8 +137,7 @@ func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) e
 	if err != nil {
 		return err
 	}
-	// This check must follow the listing. If it succeeds, the listed shards belong to the stream of
-	// the claim.
+	// Only after the listing, this check proves that the shards belong to the claimed stream.
 	if _, err := w.identify(bounded, w.claim); err != nil {
 		return err
 	}
@@ -175,8 +162,7 @@ func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) e
 	return nil
 }
 
-// releaseSurplus releases the shards above a share, and returns all shards that the worker held
-// before.
+// releaseSurplus returns all shards that the worker held before.
 func (w *worker) releaseSurplus(share int) (mine []string) {
 	mine = w.heldShards()
 	rand.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
@@ -186,8 +172,6 @@ func (w *worker) releaseSurplus(share int) (mine []string) {
 	return mine
 }
 
-// unfinished returns the shards that can be stored now: unfinished shards whose parents are
-// finished.
 func (w *worker) unfinished(ctx context.Context, all []Shard) (open []string, err error) {
 	done := map[string]bool{}
 	for p, err := range w.AllProgress(ctx, w.claim) {
@@ -219,7 +203,6 @@ func (w *worker) isHeld(id string) bool {
 	return w.held[id] != nil
 }
 
-// release ends the work on a shard. This worker acquires the shard again only after a pause.
 func (w *worker) release(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -268,8 +251,7 @@ func (w *worker) acquire(ctx context.Context, id string) *leasedShard {
 	return l
 }
 
-// takeOver makes this worker the owner of shards, compares all of them with one listing, and then
-// stores each of them.
+// takeOver compares all shards with a single listing.
 func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leasedShard) {
 	var writes sync.WaitGroup
 	for _, l := range leases {
@@ -311,8 +293,6 @@ func (w *worker) noteStored(id string) {
 	delete(w.pauses, id)
 }
 
-// noteEnded records the end of the work on a shard. err is the error of the shard, and cause the
-// reason why its context ended, if any.
 func (w *worker) noteEnded(id string, err, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -327,7 +307,7 @@ func (w *worker) noteEnded(id string, err, cause error) {
 	case cause != nil || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
 		return
 	}
-	if !errors.Is(err, ErrLostRegisters) && !errors.Is(err, bucket.ErrUnlistable) { // no worker can store the shard after these errors
+	if !errors.Is(err, ErrLostRegisters) && !errors.Is(err, bucket.ErrUnlistable) { // no worker can store the shard
 		w.health.fail(w.Now(), w.Lease)
 	}
 	r := w.pauses[id]

@@ -10,12 +10,11 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// restoreRegisters copies the registers. Some time later all processes die, and the ledger returns
-// to the copy. Fencing tokens go back as well. An operator notices it later, and recovers.
+// restoreRegisters copies the registers. Later all processes die, and registers and fencing tokens
+// return to the copy. An operator eventually recovers.
 //
-// If an intent was written before the restore and its PUT has not landed, the simulation never
-// lands the PUT, because no owner can know of it. For this reason, the documentation tells
-// operators to recover after a restore.
+// A PUT of an intent from between the copy and the restore never lands, because no owner can know
+// of it. Operators must therefore recover after a restore.
 func (w *world) restoreRegisters(in time.Duration) {
 	table, registers, tokens := w.table, maps.Clone(w.table.registers), maps.Clone(w.tokens)
 	w.After(simkit.Pick(w.Tape, time.Second, time.Minute, in), func() {
@@ -32,7 +31,6 @@ func (w *world) restoreRegisters(in time.Duration) {
 	})
 }
 
-// loseRegister loses the register of one shard. An operator notices it later, and recovers.
 func (w *world) loseRegister() {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(w.table.registers)), func(name string) bool {
 		return !strings.HasPrefix(name, "archive/x/shard/")
@@ -47,15 +45,13 @@ func (w *world) loseRegister() {
 	w.scheduleRecovery(w.table, w.Tape.UpTo(2*time.Hour))
 }
 
-// noteLoss records that the registers differ from the registers that workers wrote.
 func (w *world) noteLoss() {
 	w.losses++
 	clear(w.mustFind)
 }
 
-// noteListed records which shards a process must find. If a parent is neither listed nor known, and
-// is above the highest shard that was listed before, it was created and closed without being
-// listed. Its range must become a gap.
+// noteListed records which shards a process must find. A parent above the highest listed shard
+// without a register was never listed, and must become a gap.
 func (t *thread) noteListed(all []Shard) {
 	highest := t.highestShard()
 	if highest == "" || t.table != t.claimedLedger() {
@@ -63,7 +59,7 @@ func (t *thread) noteListed(all []Shard) {
 	}
 	for id := range t.mustFind {
 		if t.table.registers["archive/x/shard/"+id] == nil && !t.retired[id] {
-			delete(t.mustFind, id) // unless it is still a parent, because nothing else names it
+			delete(t.mustFind, id) // unless it is still a parent: nothing else names it
 		}
 	}
 	for _, s := range all {
@@ -77,7 +73,6 @@ func (t *thread) noteListed(all []Shard) {
 	}
 }
 
-// highestShard returns the highest shard in the marker of the thread's ledger.
 func (t *thread) highestShard() string {
 	var m marker
 	if r := t.table.registers["archive/x/table"]; r != nil {

@@ -20,13 +20,13 @@ import (
 
 type stream struct {
 	shards []*simShard
-	next   int // next number
+	next   int
 }
 
 type simShard struct {
 	Shard
 	records []simRecord
-	closed  time.Duration // time when it was closed; 0 while it is open
+	closed  time.Duration // 0 while it is open
 }
 
 type simRecord struct {
@@ -49,7 +49,7 @@ func (s *stream) find(id string) *simShard {
 	return s.shards[i]
 }
 
-// number draws the next number. The numbers grow in length during a world.
+// The numbers grow in length during a world.
 func (w *world) number() Number {
 	w.stream.next += 1 + w.Tape.Choose(7)
 	return Number(strconv.Itoa(w.stream.next))
@@ -118,7 +118,6 @@ func (w *world) reshard() {
 	w.shard(open[i].ID)
 }
 
-// streamOf is the stream as one process accesses it.
 type streamOf struct{ *thread }
 
 func (s streamOf) unavailable(err error) error {
@@ -128,12 +127,10 @@ func (s streamOf) unavailable(err error) error {
 	return err
 }
 
-// Identify implements [Stream].
 func (s streamOf) Identify(context.Context) (StreamID, time.Duration, error) {
 	return StreamID{"arn", epoch}, s.plan.retention, nil
 }
 
-// Shards implements [Stream].
 func (s streamOf) Shards(context.Context) (all []Shard, err error) {
 	err = s.call(func(now time.Duration) error {
 		all = nil
@@ -173,7 +170,6 @@ func (s streamOf) Open(_ context.Context, shard string, from Position) (Reader, 
 	return r, s.unavailable(err)
 }
 
-// Next implements [Reader].
 func (r *reader) Next(ctx context.Context) (page Page, err error) {
 	if ctx.Err() != nil {
 		return page, ctx.Err()
@@ -201,7 +197,6 @@ func (r *reader) Next(ctx context.Context) (page Page, err error) {
 	return page, streamOf{r.thread}.unavailable(err)
 }
 
-// table is a ledger: registers, and leases of shards.
 type table struct {
 	registers map[string]*register
 	leases    map[string]*thread
@@ -215,10 +210,8 @@ type register struct {
 	progress *Progress // decoded on first use
 }
 
-// registersOf is the ledger as one process accesses it.
 type registersOf struct{ *thread }
 
-// ReadRegister implements [ledger.Registers].
 func (r registersOf) ReadRegister(_ context.Context, name string) (reg ledger.Register, err error) {
 	table := r.table.registers
 	err = r.call(func(time.Duration) error {
@@ -232,7 +225,6 @@ func (r registersOf) ReadRegister(_ context.Context, name string) (reg ledger.Re
 	return reg, err
 }
 
-// WriteRegister implements [ledger.Registers].
 func (r registersOf) WriteRegister(_ context.Context, name, version string, value []byte) (next string, err error) {
 	table := r.table.registers // a late request does not reach a restored ledger
 	err = r.call(func(time.Duration) error {
@@ -251,7 +243,6 @@ func (r registersOf) WriteRegister(_ context.Context, name, version string, valu
 	return next, err
 }
 
-// RemoveRegister implements [ledger.Registers].
 func (r registersOf) RemoveRegister(_ context.Context, name, version string) error {
 	table := r.table.registers
 	return r.call(func(time.Duration) error {
@@ -266,7 +257,6 @@ func (r registersOf) RemoveRegister(_ context.Context, name, version string) err
 	}, true)
 }
 
-// ListRegisters implements [ledger.Registers].
 func (r registersOf) ListRegisters(_ context.Context, prefix string) iter.Seq2[ledger.Register, error] {
 	return func(yield func(ledger.Register, error) bool) {
 		table := r.table.registers
@@ -281,7 +271,7 @@ func (r registersOf) ListRegisters(_ context.Context, prefix string) iter.Seq2[l
 type object struct {
 	bucket.Info
 	body []byte
-	name Name // parsed key
+	name Name
 	data bool // it has records, or is a gap
 }
 
@@ -293,7 +283,6 @@ func newObject(key, etag string, body []byte, meta map[string]string) *object {
 	return o
 }
 
-// storeOf is the bucket as one process accesses it.
 type storeOf struct{ *thread }
 
 func (s storeOf) failed(err error, kind error) error {
@@ -303,7 +292,7 @@ func (s storeOf) failed(err error, kind error) error {
 	return err
 }
 
-// ask is call, and records the date of the response.
+// ask records the date of the response.
 func (s storeOf) ask(do func(now time.Duration) error, writes bool) error {
 	var date time.Duration
 	err := s.call(func(now time.Duration) error {
@@ -316,7 +305,6 @@ func (s storeOf) ask(do func(now time.Duration) error, writes bool) error {
 	return err
 }
 
-// StoreTime implements [bucket.Expirer].
 func (s storeOf) StoreTime(now time.Time) time.Time {
 	if s.dated == 0 {
 		return now
@@ -324,7 +312,6 @@ func (s storeOf) StoreTime(now time.Time) time.Time {
 	return epoch.Add(s.date + s.Now - s.dated)
 }
 
-// Head implements [bucket.Store].
 func (s storeOf) Head(_ context.Context, ref event.Object) (info bucket.Info, err error) {
 	err = s.ask(func(time.Duration) error {
 		o := s.objects[ref.Key]
@@ -337,7 +324,6 @@ func (s storeOf) Head(_ context.Context, ref event.Object) (info bucket.Info, er
 	return info, s.failed(err, bucket.ErrUnavailable)
 }
 
-// Get implements [bucket.Store].
 func (s storeOf) Get(_ context.Context, ref event.Object) (info bucket.Info, body io.ReadCloser, err error) {
 	err = s.ask(func(time.Duration) error {
 		o := s.objects[ref.Key]
@@ -350,12 +336,10 @@ func (s storeOf) Get(_ context.Context, ref event.Object) (info bucket.Info, bod
 	return info, body, s.failed(err, bucket.ErrUnavailable)
 }
 
-// Put implements [bucket.Store].
 func (s storeOf) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	return s.PutSigned(ctx, ref, o, c, epoch, 1000*time.Hour)
 }
 
-// PutSigned implements [bucket.Expirer]. An upload takes some time.
 func (s storeOf) PutSigned(_ context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (etag string, err error) {
 	var body []byte
 	if o.Body != nil {
@@ -395,12 +379,10 @@ func (s storeOf) land(key string, body []byte, meta map[string]string, c bucket.
 	return o.ETag, nil
 }
 
-// Delete implements [bucket.Store].
 func (storeOf) Delete(context.Context, event.Object, bucket.Condition) error {
 	panic("an archive deletes nothing")
 }
 
-// List implements [bucket.Store] with pages of 3 keys.
 func (s storeOf) List(_ context.Context, _, prefix, after string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		for {

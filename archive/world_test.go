@@ -14,29 +14,29 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// world simulates a stream, a bucket and a ledger. Its processes have wrong clocks and faulty
-// networks, and may die. All random choices come from one tape. Threads run one at a time.
+// world simulates a stream, a bucket and a ledger for processes with wrong clocks and faulty
+// networks. All random choices come from one tape. Threads run one at a time.
 type world struct {
 	*simkit.World
 	pool *pool
 	plan plan
-	calm bool          // no more faults
+	calm bool
 	work func(*thread) // replaces the work of the archive, if set
 
 	stream   stream
 	objects  map[string]*object
-	table    *table           // the ledger that processes are configured with
-	tables   []*table         // all ledgers
+	table    *table // the ledger that processes are configured with
+	tables   []*table
 	tokens   map[string]int64 // tokens of the shards' leases
-	count    int              // nonces and versions so far
+	count    int
 	threads  []*thread
 	deleted  string          // shard of an object that was deleted by hand
-	losses   int             // number of times that registers were lost or went back
-	mustFind map[string]bool // shards that a process must find although it cannot list them
-	retired  map[string]bool // finished shards whose registers were removed
+	losses   int             // times that registers were lost or went back
+	mustFind map[string]bool // shards that a process must find but cannot list
+	retired  map[string]bool // finished shards without registers
 	crashes  int
-	first    map[string]time.Duration // by object key or shard ID: when the first object was stored
-	claimed  *object                  // the object that claim was parsed from
+	first    map[string]time.Duration // time of the first object, by object key or shard ID
+	claimed  *object                  // claim was parsed from it
 	claim    Claim
 }
 
@@ -44,7 +44,7 @@ type pool = simkit.Threads[*simkit.Thread]
 
 func newPool() *pool { return &pool{New: func() *simkit.Thread { return &simkit.Thread{} }} }
 
-// plan is the kind of a world. Chances are per mille of the requests.
+// plan is the kind of a world. Chances are per mille.
 type plan struct {
 	retention time.Duration
 	procs     int
@@ -53,17 +53,17 @@ type plan struct {
 	freezes   int
 	crashes   int
 	skewed    bool
-	shuffled  bool // arrivals are not in order
+	shuffled  bool
 	aggregates,
 	malformed bool
-	outage   bool // an outage longer than the retention
+	outage   bool // longer than the retention
 	reshards int
-	loses    bool // the registers are lost
+	loses    bool
 	restores bool // registers go back in time
 	misses   bool // the register of one shard is lost
-	unseen   bool // shards are created and closed during the outage
-	second   bool // some processes are configured with another ledger
-	steals   int  // chance of acquiring a lease that another process holds
+	unseen   bool // shards live only during the outage
+	second   bool // some processes use another ledger
+	steals   int  // chance of acquiring a held lease
 	fromTime bool // the archive begins at a time
 	mixed    bool // processes have different configurations
 }
@@ -112,36 +112,34 @@ type proc struct {
 	table  *table
 	id     int
 	dead   bool
-	frozen time.Duration // paused until then
+	frozen time.Duration
 	offset time.Duration
 	date   time.Duration // the bucket's clock in its latest response, in whole seconds
-	dated  time.Duration // time of that response; 0 if there was none
+	dated  time.Duration // 0 if there was no response
 	format string
-	knows  string // supported formats, one letter each
-	codec  int    // version of the encoder
+	knows  string // one letter each
+	codec  int
 	limits Limits
 }
 
-// thread is the code of a process, as a coroutine.
 type thread struct {
 	*proc
 	code    *simkit.Thread
 	stopped bool // its context has ended
-	losses  int  // losses of the world when the thread last reached the ledger
-	idle    int  // number of consecutive reads without records
-	turns   int  // number of shards that it has stored in the calm
+	losses  int  // of the world, when the thread last reached the ledger
+	idle    int  // consecutive reads without records
+	turns   int  // shards that it has stored in the calm
 }
 
 var errDead = errors.New("the process is dead")
 
-// spawn starts a thread, which runs until it first waits.
+// The thread runs until it first waits.
 func (p *proc) spawn(job func(*thread)) {
 	t := &thread{proc: p, code: p.pool.Get()}
 	p.threads = append(p.threads, t)
 	p.pool.Start(t.code, func() { job(t) })
 }
 
-// wait advances time, by more if the process is frozen.
 func (t *thread) wait(d time.Duration) bool {
 	if t.dead {
 		return false
@@ -164,7 +162,6 @@ type threadContext struct {
 	*thread
 }
 
-// Err implements [context.Context].
 func (s threadContext) Err() error {
 	if s.stopped || s.dead {
 		return context.Canceled
@@ -172,10 +169,9 @@ func (s threadContext) Err() error {
 	return nil
 }
 
-// errSilent is the error of a request without a response.
 var errSilent = errors.New("no answer")
 
-// call performs a request with faults. The request may take effect later, or twice.
+// call adds faults. The request may take effect later, or twice.
 func (t *thread) call(do func(now time.Duration) error, writes bool) error {
 	if t.dead {
 		return errDead
@@ -246,7 +242,6 @@ func (t *thread) crash() {
 	w.After(w.Tape.UpTo(5*time.Minute), func() { w.worker(w.table) })
 }
 
-// worker starts a process that stores shards.
 func (w *world) worker(over *table) {
 	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc", limits: Limits{FlushBytes: 700, FlushInterval: 2 * time.Minute}}
 	if w.plan.skewed {
@@ -311,7 +306,6 @@ func (t *thread) storeAll() {
 	}
 }
 
-// errNothing is returned if all shards are finished or stored by other processes.
 var errNothing = errors.New("there is no shard to be stored")
 
 func (t *thread) storeOne() error {
@@ -334,7 +328,7 @@ func (t *thread) storeOne() error {
 		return errNothing
 	}
 	id := open[t.Tape.Choose(len(open))].ID
-	if t.calm { // without faults, the process stores each shard in turn
+	if t.calm { // each shard in turn
 		id = open[t.turns%len(open)].ID
 		t.turns++
 	}

@@ -43,7 +43,7 @@ func playWorld(pool *pool, kernel *simkit.World) {
 	if len(w.Violations) == 0 {
 		until := w.Now + 31*time.Hour // until paused processes wake up
 		w.run(func() bool { return w.Now > until })
-		w.run(func() bool { return w.finished() }) // one of them may have started to store a shard that is gone
+		w.run(func() bool { return w.finished() }) // one of them may have started a shard that is gone
 		w.check()
 	}
 }
@@ -89,7 +89,6 @@ func newWorld(pool *pool, kernel *simkit.World) *world {
 	return w
 }
 
-// startOutage kills all processes for longer than the retention.
 func (w *world) startOutage() {
 	w.Tracef("all processes die")
 	n := 0
@@ -110,7 +109,6 @@ func (w *world) startOutage() {
 	})
 }
 
-// loseRegisters loses all registers. An operator notices it later.
 func (w *world) loseRegisters() {
 	w.Tracef("the registers are lost")
 	w.table.registers = map[string]*register{}
@@ -125,7 +123,6 @@ func (w *world) loseRegisters() {
 	w.scheduleRecovery(w.table, simkit.Pick(w.Tape, w.Tape.UpTo(time.Hour), w.Tape.UpTo(time.Minute)))
 }
 
-// addLedger configures one process with another ledger. Later, all processes may use it.
 func (w *world) addLedger() {
 	w.Tracef("there is another ledger")
 	t := newTable()
@@ -136,7 +133,6 @@ func (w *world) addLedger() {
 	}
 }
 
-// scheduleRecovery schedules an operator who binds the archive to a ledger.
 func (w *world) scheduleRecovery(over *table, in time.Duration) {
 	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc"}
 	w.After(in, func() {
@@ -162,7 +158,7 @@ func (t *thread) recover() {
 		t.dead = false // the operator tries again
 		t.wait(10 * time.Minute)
 		if errors.Is(err, ErrClaimed) && t.claimedLedger() == t.table {
-			return // workers have claimed the prefix in the meantime
+			return // workers have claimed the prefix
 		}
 	}
 }
@@ -209,7 +205,6 @@ func (w *world) progress(shard string) (Progress, bool) {
 	return *r.progress, r.progress.Format != "" && r.progress.Generation == w.claim.Generation
 }
 
-// claimedLedger returns the ledger that the claim file names.
 func (w *world) claimedLedger() *table {
 	if o := w.objects[ClaimKey("p/")]; o != w.claimed {
 		w.claimed, w.claim = o, Claim{}
@@ -263,8 +258,8 @@ func (w *world) landed(key string, o, old *object) {
 	}
 }
 
-// mustBeStored reports whether a record must be stored. That is the case if the record arrived
-// after the claim, or if it could still be read when the first object of its shard was stored.
+// A record must be stored if it arrived after the claim, or could be read when its shard's first
+// object was stored.
 func (w *world) mustBeStored(s *simShard, e simRecord) bool {
 	claimed, ok := w.first["p/"+reserved+"archive"]
 	stored, any := w.first[s.ID]
@@ -339,7 +334,6 @@ func (w *world) checkRecord(s *simShard, e simRecord, stored map[string][]string
 	}
 }
 
-// stored returns the keys of all objects with records, and of all gaps.
 func (w *world) stored() (keys []string) {
 	for key, o := range w.objects {
 		if o.data {
@@ -371,8 +365,6 @@ func (w *world) verify(over *table) *Report {
 	return r
 }
 
-// checkVerify checks the report of Verify, and that Verify detects a missing and an extra
-// object.
 func (w *world) checkVerify() {
 	over := w.claimedLedger()
 	if w.claimed == nil {
@@ -400,7 +392,7 @@ func (w *world) checkVerify() {
 	o := w.objects[key]
 	delete(w.objects, key)
 	r := w.verify(over)
-	if _, known := w.progress(o.name.Shard); known && (len(r.Findings) != 1 || r.Findings[0].Kind != Missing) { // a worker may remove the register in the meantime
+	if _, known := w.progress(o.name.Shard); known && (len(r.Findings) != 1 || r.Findings[0].Kind != Missing) { // a worker may have removed the register
 		w.Violatef("A4", "%s is missing, and Verify says %+v", key, r)
 	}
 	w.objects[key] = o
@@ -413,8 +405,6 @@ func (w *world) checkVerify() {
 	}
 }
 
-// TestWorlds simulates worlds in which processes die, pause and resume, and requests and responses
-// are lost, late and repeated. Records expire, shards are split and merged, and registers are lost.
 func TestWorlds(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	simtest.Worlds(t, "./archive", worldCount, worlds)

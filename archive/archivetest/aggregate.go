@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// Aggregate returns the records in the format of the Kinesis Producer Library.
+// Aggregate encodes records like the Kinesis Producer Library.
 func Aggregate(records ...archive.UserRecord) []byte {
 	var message, parts []byte
 	var keys, hashKeys []string
@@ -31,7 +31,7 @@ func Aggregate(records ...archive.UserRecord) []byte {
 	return WrapAggregate(append(message, parts...))
 }
 
-// WrapAggregate adds the magic bytes and the checksum of an aggregate to any message.
+// WrapAggregate adds the magic bytes and the checksum to a message.
 func WrapAggregate(message []byte) []byte {
 	sum := md5.Sum(message)
 	return slices.Concat([]byte("\xf3\x89\x9a\xc2"), message, sum[:])

@@ -1,5 +1,5 @@
 // Package archivetest contains the conformance suite for an [archive.Stream], and a stream in
-// memory for tests that inject faults.
+// memory.
 package archivetest
 
 import (
@@ -15,31 +15,28 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// Producer puts records into a stream, and injects faults. Its methods are safe for concurrent
-// use.
+// Producer puts records into a stream, and injects faults. It is safe for concurrent use.
 type Producer interface {
 	Stream() archive.Stream
 	// Missing returns a stream that does not exist.
 	Missing() archive.Stream
-	// Put puts one record, or several as an aggregate, and returns its number.
+	// Put puts one record, or several as an aggregate.
 	Put(ctx context.Context, shard, key string, data ...[]byte) (archive.Number, error)
 	Split(ctx context.Context, shard string) error
 	Merge(ctx context.Context, shard, neighbour string) error
-	// Trim makes the records of a shard up to a number expire.
 	Trim(shard string, upTo archive.Number)
-	// Throttle makes the next n reads fail.
 	Throttle(n int)
-	// Expire makes the read positions of all readers expire, each at its next read.
+	// Expire makes the read positions of all readers expire.
 	Expire()
 }
 
 // InexactEnds is a Producer whose server does not report the exact end of a closed shard.
 type InexactEnds interface{ HasInexactEnds() bool }
 
-// Harness creates a new stream with this number of open shards.
+// Harness creates a stream with this number of open shards.
 type Harness func(t *testing.T, shards int) Producer
 
-// Run checks that a stream satisfies the contract of [archive.Stream].
+// Run checks the contract of [archive.Stream].
 func Run(t *testing.T, h Harness) {
 	for _, tc := range []struct {
 		name string
@@ -93,7 +90,6 @@ func (s *suite) open() (ids []string) {
 	return ids
 }
 
-// fill puts n records into a shard. Every third record is an aggregate.
 func (s *suite) fill(shard string, n int) (numbers []archive.Number) {
 	s.Helper()
 	for i := range n {
@@ -115,7 +111,7 @@ func (s *suite) reader(shard string, from archive.Position) archive.Reader {
 	return r
 }
 
-// read reads n records, or all if n is negative. It retries if the stream is unavailable.
+// read reads n records, or all if n is negative.
 func (s *suite) read(r archive.Reader, n int) (records []archive.Record) {
 	s.Helper()
 	for {
@@ -168,7 +164,6 @@ func (s *suite) shards() {
 	}
 }
 
-// content checks that a shard returns its own records, in order and unchanged.
 func (s *suite) content() {
 	ids := s.open()
 	numbers, others := s.fill(ids[0], 10), s.fill(ids[1], 1)
@@ -224,7 +219,6 @@ func (s *suite) throttled() {
 	s.same("in spite of throttling", numbers, numbersOf(s.read(r, 2)))
 }
 
-// expired checks that a reader continues after its read position has expired.
 func (s *suite) expired() {
 	shard := s.open()[0]
 	r := s.reader(shard, archive.Position{})
@@ -265,7 +259,6 @@ func (s *suite) goneWhileReading() {
 	s.checkGone(r)
 }
 
-// goneInClosedShard checks the same as goneWhileReading in a shard without remaining records.
 func (s *suite) goneInClosedShard() {
 	shard := s.open()[0]
 	r := s.reader(shard, archive.Position{})
@@ -278,7 +271,6 @@ func (s *suite) goneInClosedShard() {
 	s.checkGone(r)
 }
 
-// checkGone checks that a reader reports ErrGone repeatedly. Empty pages may come first.
 func (s *suite) checkGone(r archive.Reader) {
 	s.Helper()
 	for range 2 {
@@ -309,8 +301,6 @@ func (s *suite) merge() {
 	s.checkReshard(parents, 1, before)
 }
 
-// checkReshard checks shards after a split or a merge. The first parent contains the records from
-// before the split or merge.
 func (s *suite) checkReshard(parents []string, children int, before []archive.Number) {
 	all, err := s.s.Shards(s.Context())
 	s.must(err)

@@ -7,7 +7,6 @@ import (
 	"github.com/pawlhq/pawl/archive/archivetest"
 )
 
-// TestFake runs the conformance suite with the fake.
 func TestFake(t *testing.T) {
 	for name, f := range map[string]func(*archivetest.Fake){
 		"as it is":       func(*archivetest.Fake) {},

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// Fake is a stream in memory, and its Producer. The zero Fake has no shards. Its retention is a
-// day.
+// Fake is a stream in memory with a retention of a day, and its Producer. The zero Fake has no
+// shards.
 type Fake struct {
 	// Delay is the duration of each request. PageSize is the maximum number of records in a page;
 	// zero means 100. Set both before the first request.
@@ -24,9 +24,9 @@ type Fake struct {
 	mu        sync.Mutex
 	shards    []*fakeShard
 	created   time.Time
-	number    int // number of the newest record
+	number    int
 	places    int // read positions below this one have expired
-	throttled int // number of further requests that are throttled
+	throttled int
 	deleted   bool
 }
 
@@ -48,7 +48,6 @@ func NewFake(shards int) *Fake {
 
 var errFake = errors.New("injected fault")
 
-// next returns the next number, with as many digits as a number of Kinesis.
 func (f *Fake) next() archive.Number {
 	f.number++
 	return archive.Number("4" + fmt.Sprintf("%055d", f.number))
@@ -60,7 +59,7 @@ func (f *Fake) add(parents ...string) {
 	}})
 }
 
-// begin starts a request. It returns a locked mutex, which the caller must unlock.
+// begin returns a locked mutex, which the caller must unlock.
 func (f *Fake) begin(ctx context.Context) (*sync.Mutex, error) {
 	if f.Delay > 0 {
 		t := time.NewTimer(f.Delay)
@@ -218,7 +217,6 @@ func (s *fakeShard) holds(n archive.Number) error {
 	return fmt.Errorf("fake: record %s of %s: %w", n, s.ID, archive.ErrGone)
 }
 
-// Next implements [archive.Reader].
 func (r *fakeReader) Next(ctx context.Context) (page archive.Page, err error) {
 	mu, err := r.f.begin(ctx)
 	defer mu.Unlock()

@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// A Parquet file has a checksum in the key-value metadata of its footer, because the library
-// may allocate all memory when it reads a damaged file.
+// The footer of a Parquet file contains a checksum, because the library may allocate all memory
+// when it reads a damaged file.
 
 const checksumKey = "pawl-sha256"
 
-// zeroChecksum is the placeholder of the checksum while it is computed.
 var zeroChecksum = strings.Repeat("0", 2*sha256.Size)
 
-// checksumWriter writes a Parquet file. It buffers the footer, which contains the checksum.
+// checksumWriter buffers the footer, which contains the checksum.
 type checksumWriter struct {
 	w      io.Writer
 	h      hash.Hash
@@ -45,8 +44,7 @@ func (s *checksumWriter) finish() error {
 	return err
 }
 
-// verifyChecksum reports whether the checksum in a file is correct. It overwrites the checksum
-// with the placeholder.
+// verifyChecksum overwrites the checksum in file with the placeholder.
 func verifyChecksum(file []byte) bool {
 	place := findChecksum(file)
 	if place == nil {

@@ -17,8 +17,7 @@ import (
 var ErrDamaged = errors.New("damaged object")
 
 // Encode writes records of a shard. It returns an error for a record that [Decode] would not return
-// unchanged; w then has a part of the object. In addition to the records, it keeps a few MiB in
-// memory, and for Parquet also the compressed object.
+// unchanged. For Parquet, it keeps the compressed object in memory.
 func Encode(w io.Writer, f Format, shard string, records []archive.Record) error {
 	if _, err := Parse(string(f)); err != nil {
 		return err
@@ -49,9 +48,8 @@ func rowsOfAll(shard string, records []archive.Record) iter.Seq2[row, error] {
 	}
 }
 
-// Decode yields the records of a shard in the order in which they were written. An error ends the
-// sequence: [ErrDamaged], or an error of r. Decode reads r as the caller consumes records. For
-// Parquet it keeps the whole object in memory, and for the other formats one user record.
+// Decode yields the records of a shard in order. It yields at most one error: [ErrDamaged], or an
+// error of r. For Parquet it keeps the whole object in memory.
 func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Record, error] {
 	return func(yield func(archive.Record, error) bool) {
 		src := &errorTracker{r: r}
@@ -70,8 +68,7 @@ func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Record, error
 	}
 }
 
-// errorTracker stores the error of a read, so that Decode can distinguish a failed read from a
-// damaged object.
+// errorTracker distinguishes a failed read from a damaged object.
 type errorTracker struct {
 	r   io.Reader
 	err error

@@ -67,7 +67,6 @@ func decode(r io.Reader, f encode.Format) (records []archive.Record, err error) 
 
 var same = cmp.Options{cmpopts.EquateEmpty(), cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) })}
 
-// TestRoundTrip checks that Decode returns what Encode has written, in every format.
 func TestRoundTrip(t *testing.T) {
 	for _, f := range encode.Formats {
 		t.Run(string(f), func(t *testing.T) {
@@ -103,7 +102,7 @@ func example() []archive.Record {
 	}
 }
 
-// TestText checks the exact text of the layouts, because other programs read them.
+// Other programs read the layouts.
 func TestText(t *testing.T) {
 	for f, want := range map[encode.Format]string{
 		encode.NDJSON: `{"shard_id":"shardId-000000000007","sequence_number":"12","partition_key":"p<1>","arrival":"2026-01-02T12:00:00.000Z","data":"{\"a\": \"é\\u0000\"}"}
@@ -122,7 +121,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestDigest checks the exact digest, because archives store it.
+// Archives store the digest.
 func TestDigest(t *testing.T) {
 	const want = "02cad735cecb574045e8db60d7683198a8f35777963ffce5dd20841e3c1b8b96"
 	if got := digest(example()); got != want {
@@ -130,7 +129,6 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestDigestCovers changes each field that a digest covers.
 func TestDigestCovers(t *testing.T) {
 	seen := map[string]string{digest(example()): "nothing"}
 	for what, change := range map[string]func(e []archive.Record) []archive.Record{
@@ -165,7 +163,6 @@ func TestDigestCovers(t *testing.T) {
 	}
 }
 
-// TestEncodeRejects checks that Encode rejects records that Decode would return differently.
 func TestEncodeRejects(t *testing.T) {
 	for what, change := range map[string]func(e []archive.Record){
 		"another number":   func(e []archive.Record) { e[1].UserRecords[1].Number = "14" },
@@ -189,7 +186,6 @@ func TestEncodeRejects(t *testing.T) {
 	}
 }
 
-// TestDamaged checks that truncated or changed bytes never decode to another content.
 func TestDamaged(t *testing.T) {
 	want := digest(example())
 	for _, f := range encode.Formats {
@@ -199,7 +195,7 @@ func TestDamaged(t *testing.T) {
 		}
 		for i := range b.Len() {
 			got, err := decode(bytes.NewReader(b.Bytes()[:i]), f)
-			if err == nil && digest(got) == want && i < b.Len()-1 { // except for the final line feed
+			if err == nil && digest(got) == want && i < b.Len()-1 { // the final line feed is optional
 				t.Errorf("%s: the first %d of %d bytes are taken for the whole", f, i, b.Len())
 			}
 			if err != nil && !errors.Is(err, encode.ErrDamaged) {
@@ -216,7 +212,6 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestReadErrorIsNotDamage checks that a broken connection is not reported as damage.
 func TestReadErrorIsNotDamage(t *testing.T) {
 	broken := errors.New("connection reset")
 	for _, f := range encode.Formats {
@@ -233,7 +228,6 @@ func TestReadErrorIsNotDamage(t *testing.T) {
 	}
 }
 
-// TestDamagedRows decodes valid JSON with invalid content.
 func TestDamagedRows(t *testing.T) {
 	const row = `{"shard_id":"shardId-000000000007","partition_key":"k","arrival":"2026-01-02T12:00:00.000Z",`
 	for text, want := range map[string]string{
@@ -276,8 +270,6 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that decoding arbitrary bytes does not panic, and that decoded records keep
-// their digest when they are encoded again.
 func FuzzDecode(f *testing.F) {
 	for i, format := range encode.Formats {
 		var b bytes.Buffer

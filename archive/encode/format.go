@@ -1,9 +1,8 @@
 // Package encode encodes records of a stream as objects, and decodes them.
 //
-// Every format preserves the sequence number, the sub-sequence number, both keys, the arrival in
-// milliseconds, and the data. Therefore the same records have the same [archive.Digest] in every
-// format. No format preserves the partition key of an aggregate, which the producer library
-// generates.
+// Every format preserves sequence and sub-sequence numbers, both keys, arrival in milliseconds, and
+// data. Therefore the same records have the same [archive.Digest] in every format. No format
+// preserves the partition key of an aggregate, which is generated.
 package encode
 
 import (
@@ -12,11 +11,10 @@ import (
 	"strings"
 )
 
-// Format is the suffix of an object's name after the dot. It consists of a layout and a
-// compression. Archives store formats, so a format never changes.
+// Format is the suffix of an object's name: a layout and a compression. A format never changes,
+// because archives contain objects in it.
 type Format string
 
-// The formats. Parquet compresses each page separately.
 const (
 	NDJSON      Format = "ndjson"
 	NDJSONGzip  Format = "ndjson.gz"
@@ -29,7 +27,6 @@ const (
 // Formats lists all formats.
 var Formats = []Format{NDJSON, NDJSONGzip, NDJSONZstd, Parquet, ParquetGzip, ParquetZstd}
 
-// Parse returns the format with the given name.
 func Parse(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats, f) {
 		return f, nil
@@ -37,7 +34,6 @@ func Parse(name string) (Format, error) {
 	return "", fmt.Errorf("unknown format %q: want one of %q", name, Formats)
 }
 
-// ContentType returns the media type of the format.
 func (f Format) ContentType() string {
 	switch layout, compression := f.split(); {
 	case layout == "parquet":

@@ -13,12 +13,10 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// maxValue is the maximum size of one record in bytes. It bounds the memory that a damaged object
-// can require. Records of a stream are much smaller.
+// maxValue is the maximum size of one record in bytes. It bounds the memory for a damaged object.
 const maxValue = 64 << 20
 
-// line is a user record in NDJSON. Valid UTF-8 is stored as text, so that people can read and
-// search it, and it compresses well. Other data is stored in base64.
+// line is a user record in NDJSON. Valid UTF-8 is stored as text, and other data in base64.
 type line struct {
 	Shard        string         `json:"shard_id"`
 	Number       archive.Number `json:"sequence_number"`

@@ -15,12 +15,11 @@ import (
 )
 
 const (
-	groupBytes = 32 << 20 // size of a row group before compression
-	groupRows  = 64       // number of rows that are read or written together
+	groupBytes = 32 << 20 // before compression
+	groupRows  = 64       // rows that are read or written together
 	maxParquet = 1 << 30
 )
 
-// tableRow is a user record in Parquet. The columns have the names of the NDJSON members.
 type tableRow struct {
 	Shard        string  `parquet:"shard_id,dict"`
 	Number       string  `parquet:"sequence_number"`
@@ -140,7 +139,7 @@ func readParquet(in io.Reader) iter.Seq2[row, error] {
 	}
 }
 
-// table reads the rows of a Parquet file. The library may panic if the file is invalid.
+// table reads a Parquet file. The library may panic if the file is invalid.
 type table struct {
 	rows *parquet.GenericReader[tableRow]
 }

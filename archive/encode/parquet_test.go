@@ -8,7 +8,6 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// TestPanicIsAnError checks that a panic of the library becomes an error.
 func TestPanicIsAnError(t *testing.T) {
 	err := func() (err error) {
 		defer recoverPanic(&err)
@@ -19,8 +18,6 @@ func TestPanicIsAnError(t *testing.T) {
 	}
 }
 
-// TestForeignParquetIsRejected checks that Decode rejects a file of another program, with and
-// without a checksum.
 func TestForeignParquetIsRejected(t *testing.T) {
 	var b strings.Builder
 	w := parquet.NewGenericWriter[struct{ X int }](&b)

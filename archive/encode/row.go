@@ -14,19 +14,16 @@ import (
 type row struct {
 	shard        string
 	number       archive.Number
-	sub          int // -1 if it is not in an aggregate
+	sub          int // -1 outside of an aggregate
 	partitionKey string
 	hashKey      string
 	arrival      time.Time
 	data         []byte
-	malformed    string // why data is malformed; empty for other records
+	malformed    string // the reason; empty for other records
 }
 
-// maxSub is the largest sub-sequence number. A record of a stream has at most 10 MiB.
 const maxSub = 1<<24 - 1
 
-// rowsOf yields the rows of a record. It yields an error if [Decode] would not return the
-// record unchanged.
 func rowsOf(shard string, e archive.Record) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		if e.Malformed != nil {
@@ -85,7 +82,6 @@ func isNumber(n archive.Number) bool {
 	return true
 }
 
-// recordsOf combines the rows of each aggregate to a record.
 func recordsOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Record, error] {
 	return func(yield func(archive.Record, error) bool) {
 		var e archive.Record
@@ -120,8 +116,6 @@ func recordsOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Recor
 	}
 }
 
-// checkContinues returns an error if the row is not the next user record of the aggregate e. size
-// is the number of bytes in the rows of e including this one.
 func (r *row) checkContinues(e *archive.Record, size int) error {
 	switch last := len(e.UserRecords) - 1; {
 	case last < 0 || e.Number != r.number || e.UserRecords[last].Sub != r.sub-1:
@@ -140,7 +134,6 @@ func (r *row) userRecord() archive.UserRecord {
 	}
 }
 
-// record returns a record with this row as its first user record.
 func (r *row) record() archive.Record {
 	e := archive.Record{Number: r.number, Arrival: r.arrival}
 	if r.sub < 0 {

@@ -12,13 +12,12 @@ import (
 	"github.com/pawlhq/pawl/archive"
 )
 
-// aggregateMagic begins an aggregate of the Kinesis Producer Library: several user records in
-// one record. A protobuf message and its MD5 follow.
+// aggregateMagic begins an aggregate of the Kinesis Producer Library. A protobuf message and its
+// MD5 follow.
 const aggregateMagic = "\xf3\x89\x9a\xc2"
 
-// decodeData sets the content of a record. Data that begins with the magic but has a wrong MD5 is a
-// single user record, as the Kinesis Client Library treats it. A message with a correct MD5 that
-// cannot be parsed is malformed.
+// decodeData treats data with the magic but a wrong MD5 as a single user record, like the Kinesis
+// Client Library. A message with a correct MD5 that cannot be parsed is malformed.
 func decodeData(e *archive.Record, data []byte) {
 	message, ok := aggregate(data)
 	if !ok {
@@ -46,7 +45,6 @@ func aggregate(data []byte) (message []byte, ok bool) {
 	return message, bytes.Equal(sum, want[:])
 }
 
-// Field numbers of the message, and of a user record in the message.
 const (
 	fieldPartitionKeys = 1
 	fieldHashKeys      = 2
@@ -57,7 +55,7 @@ const (
 	fieldData         = 3
 )
 
-// split returns the user records of a message, which share its memory.
+// split returns user records that share the message's memory.
 func split(message []byte) ([]archive.UserRecord, error) {
 	var partitionKeys, hashKeys []string
 	var parts [][]byte
@@ -95,8 +93,8 @@ func split(message []byte) ([]archive.UserRecord, error) {
 	return records, nil
 }
 
-// maxSplit is the maximum size of the data and keys of an aggregate's user records in bytes. The
-// user records share the keys in the aggregate, but the archive stores a copy for each.
+// maxSplit bounds the bytes of an aggregate's user records. They share the keys in the aggregate,
+// but the archive stores a copy for each.
 const maxSplit = 32 << 20
 
 func splitRecord(part []byte, partitionKeys, hashKeys []string) (r archive.UserRecord, err error) {
@@ -126,8 +124,7 @@ func at(keys []string, i uint64) (string, error) {
 	return keys[i], nil
 }
 
-// fields calls f for each field of a message, with the field number and either v or b. It skips
-// fields of other types, which later versions may have.
+// fields skips fields of other types, which later versions may have.
 func fields(message []byte, f func(field protowire.Number, v uint64, b []byte) error) error {
 	for len(message) > 0 {
 		field, kind, n := protowire.ConsumeTag(message)

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/archive/archivetest"
 )
 
-// vector is an aggregate that a Python library has created.
+// vector was created by a Python library.
 const vector = "f3899ac20a03706b310a03706b3212033132331a0908001a0568656c6c6f1a0b080110001a05776f726c64cb48b8211afb3c05f4c31852c9aff58e"
 
 var arrived = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -45,7 +45,6 @@ func TestAggregate(t *testing.T) {
 	}
 }
 
-// TestPlain checks that data which is not an aggregate is one user record.
 func TestPlain(t *testing.T) {
 	whole := archivetest.Aggregate(archive.UserRecord{PartitionKey: "k", Data: []byte("x")})
 	broken := slices.Clone(whole)
@@ -68,7 +67,6 @@ func number(n protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(nil, n, protowire.VarintType), v)
 }
 
-// TestMalformed checks that an unreadable aggregate keeps its bytes.
 func TestMalformed(t *testing.T) {
 	key, data := field(1, []byte("k")), field(3, nil)
 	for what, message := range map[string][]byte{
@@ -92,7 +90,6 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestLaterVersions checks that unknown fields are skipped.
 func TestLaterVersions(t *testing.T) {
 	tag := field(4, field(1, []byte("tag")))
 	record := slices.Concat(number(9, 1), number(1, 0), tag, field(1, []byte("not a number")), field(3, []byte("x")))
@@ -103,8 +100,6 @@ func TestLaterVersions(t *testing.T) {
 	}
 }
 
-// FuzzAggregate checks that every record has either user records or raw data, and that
-// aggregating the user records again gives the same user records.
 func FuzzAggregate(f *testing.F) {
 	data, err := hex.DecodeString(vector)
 	if err != nil {

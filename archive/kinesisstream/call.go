@@ -18,12 +18,11 @@ import (
 )
 
 const (
-	requestTimeout = 30 * time.Second // time limit of one request; a response may have 10 MB
-	retryTimeout   = time.Minute      // time limit of all attempts while the service throttles or is unreachable
+	requestTimeout = 30 * time.Second // of one request; a response may have 10 MB
+	retryTimeout   = time.Minute      // of all attempts
 )
 
-// call sends a request, and retries transient failures with growing pauses for up to
-// retryTimeout. It returns other errors with the names of the stream and the operation.
+// call retries transient failures for up to retryTimeout.
 func call[In, Out any](
 	ctx context.Context, s *Stream, what string, send func(context.Context, In, ...func(*kinesis.Options)) (Out, error), in In,
 ) (Out, error) {
@@ -56,8 +55,7 @@ var hints = map[error]string{
 	archive.ErrDenied:   " (check the credentials and their permissions, the region and the clock)",
 }
 
-// codes maps error codes to kinds of errors. For these codes the kind does not follow from the HTTP
-// status.
+// codes lists the error codes whose kind does not follow from the HTTP status.
 var codes = map[string]error{
 	"ResourceNotFoundException": archive.ErrNoStream,
 
@@ -82,8 +80,8 @@ var codes = map[string]error{
 	"KMSThrottlingException":   archive.ErrUnavailable,
 }
 
-// credentials marks errors of the credentials provider, because the SDK does not distinguish them
-// from a broken connection.
+// credentials marks errors of the credentials provider. The SDK does not distinguish them from a
+// broken connection.
 type credentials struct{ aws.CredentialsProvider }
 
 var errNoCredentials = errors.New("no credentials")
@@ -96,7 +94,7 @@ func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return got, err
 }
 
-// kindOf returns the kind of an error, or nil if a retry cannot help.
+// kindOf returns nil if a retry cannot help.
 func kindOf(err error) error {
 	if errors.Is(err, errNoCredentials) {
 		return archive.ErrDenied

@@ -1,13 +1,12 @@
 // Package kinesisstream implements archive.Stream for Amazon Kinesis Data Streams and compatible
 // servers.
 //
-// A reader sends at most five reads per second, and waits when it is throttled. If its iterator
-// expires, it creates a new one at the last record that it has read. An aggregate of the Kinesis
-// Producer Library becomes a record with several user records.
+// A reader sends at most five reads per second. An aggregate of the Kinesis Producer Library
+// becomes a record with several user records.
 //
-// A reader needs the permissions kinesis:DescribeStreamSummary, kinesis:ListShards,
-// kinesis:GetShardIterator and kinesis:GetRecords on the stream, and kms:Decrypt on the key of an
-// encrypted stream.
+// It needs the permissions kinesis:DescribeStreamSummary, kinesis:ListShards,
+// kinesis:GetShardIterator and kinesis:GetRecords, and kms:Decrypt on the key of an encrypted
+// stream.
 package kinesisstream
 
 import (
@@ -31,9 +30,8 @@ import (
 type Config struct {
 	// Stream is a name or an ARN.
 	Stream string
-	// Region is the region of the stream. The default is the region in the ARN. If Stream is a
-	// name, the default is the region of the SDK, and us-east-1 if the SDK has none and Endpoint is
-	// set.
+	// Region defaults to the region in the ARN, or else of the SDK. With an Endpoint and no SDK
+	// region, it is us-east-1.
 	Region string
 	// Endpoint is the URL of the service. Default: the AWS endpoint of the region.
 	Endpoint string
@@ -48,14 +46,14 @@ type Stream struct {
 
 var _ archive.Stream = (*Stream)(nil)
 
-// New returns a stream. It reads the configuration of the SDK, and uses its credentials chain. It
-// sends no request.
+// New returns a stream. It reads the configuration and credentials of the SDK, and sends no
+// request.
 func New(ctx context.Context, c Config) (*Stream, error) {
 	if c.Stream == "" {
 		return nil, errors.New("kinesis: no stream: set its name or ARN")
 	}
 	if c.Endpoint != "" {
-		// The error of url.Parse would repeat a password in the URL.
+		// The error of url.Parse could contain a password.
 		u, err := url.Parse(c.Endpoint)
 		if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") {
 			return nil, errors.New("kinesis: the endpoint must look like https://host:port, without a user name")
@@ -87,7 +85,7 @@ func New(ctx context.Context, c Config) (*Stream, error) {
 
 func newStream(name string, cfg aws.Config, more func(*kinesis.Options)) *Stream {
 	return &Stream{name: name, region: cfg.Region, client: kinesis.NewFromConfig(cfg, func(o *kinesis.Options) {
-		o.Retryer = aws.NopRetryer{} // call retries
+		o.Retryer = aws.NopRetryer{}
 		more(o)
 	})}
 }
@@ -99,7 +97,6 @@ func regionOf(c Config) string {
 	return c.Region
 }
 
-// nameOrARN returns the name or the ARN of the stream. The other result is nil.
 func (s *Stream) nameOrARN() (name, arn *string) {
 	if strings.HasPrefix(s.name, "arn:") {
 		return nil, &s.name

@@ -22,7 +22,6 @@ import (
 
 type script func(operation, body string) (status int, answer string, err error)
 
-// RoundTrip implements [http.RoundTripper].
 func (s script) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -87,7 +86,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNoCredentials checks that missing credentials are not reported as an unreachable service.
 func TestNoCredentials(t *testing.T) {
 	s := scripted("orders", func(string, string) (int, string, error) { t.Error("a request is sent"); return 0, "", io.EOF })
 	s.client = kinesis.New(s.client.Options(), func(o *kinesis.Options) {
@@ -100,7 +98,6 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// TestAllPages checks that Shards returns the shards of all pages.
 func TestAllPages(t *testing.T) {
 	for _, name := range []string{"orders", "arn:aws:kinesis:eu-west-1:1:stream/orders"} {
 		s := scripted(name, func(_, body string) (int, string, error) {
@@ -123,7 +120,7 @@ func TestAllPages(t *testing.T) {
 	}
 }
 
-// reads is a script of GetRecords. Each step is a response or an exception.
+// Each step of reads is a response or an exception.
 func reads(t *testing.T, steps ...string) (*Stream, *[]string) {
 	asked := new([]string)
 	return scripted("orders", func(operation, body string) (int, string, error) {
@@ -154,8 +151,6 @@ func page(records string) string {
 	return `{"Records":[` + records + `],"NextShardIterator":"i","MillisBehindLatest":5}`
 }
 
-// TestReadsArePaced checks that a shard is read five times per second, and less often if it has
-// no new records.
 func TestReadsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := reads(t, page(one), behind, page(two), atTip, atTip, behind)
@@ -178,7 +173,6 @@ func TestReadsArePaced(t *testing.T) {
 	})
 }
 
-// TestThrottledForHalfAMinute checks that Next waits, and continues at the same position.
 func TestThrottledForHalfAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -203,8 +197,7 @@ func TestThrottledForHalfAMinute(t *testing.T) {
 	})
 }
 
-// TestAnchor checks the position of a new iterator. The record at this position must come first,
-// even after empty pages.
+// The record at the position must come first, even after empty pages.
 func TestAnchor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, asked := reads(t, behind, atTip, atTip, behind, page(one), "ExpiredIteratorException", behind, page(one+","+two), "ExpiredIteratorException", page(one))
@@ -238,8 +231,6 @@ func TestAnchor(t *testing.T) {
 	})
 }
 
-// TestAnchorAtTheEnd checks that an empty, closed shard whose anchor has expired does not count as
-// completely read.
 func TestAnchorAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const end = `{"Records":[],"MillisBehindLatest":0}`
@@ -259,7 +250,6 @@ func TestAnchorAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestAnchorWithoutASuccessor checks that the reader returns ErrGone if no record comes.
 func TestAnchorWithoutASuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := reads(t, behind, atTip, atTip, behind, behind, atTip)
@@ -269,8 +259,7 @@ func TestAnchorWithoutASuccessor(t *testing.T) {
 	})
 }
 
-// TestAnchorOfAnotherShard checks the response to a number that the shard cannot have, because
-// it belongs to another stream.
+// The shard cannot have this number.
 func TestAnchorOfAnotherShard(t *testing.T) {
 	s := scripted("orders", func(string, string) (int, string, error) {
 		return 400, `{"__type":"InvalidArgumentException","message":"StartingSequenceNumber is invalid"}`, nil

@@ -14,15 +14,15 @@ import (
 	"github.com/pawlhq/pawl/internal/process"
 )
 
-// Pauses after a read. All readers together may send five reads per second to a shard. After a read
-// without records the pause is longer.
+// Pauses after a read. A shard allows five reads per second. After an empty read the pause is
+// longer.
 const (
 	betweenReads = 200 * time.Millisecond
 	idle         = time.Second
 )
 
-// maxEmptyReads is the number of empty reads at the end of a shard after which the expected
-// record is considered expired. A single read may return nothing although records exist.
+// maxEmptyReads is the number of empty reads at the end of a shard after which the expected record
+// has expired. A single read may return nothing although records exist.
 const maxEmptyReads = 3
 
 type reader struct {
@@ -30,13 +30,13 @@ type reader struct {
 	shard string
 	from  archive.Position
 
-	iterator   string         // "" if there is none yet, or if it has expired
-	last       archive.Number // last record that was read; "" before the first
-	expect     archive.Number // record that the first page with records must start with; "" if any record may
-	emptyReads int            // reads at the end of the shard that returned no record while expect is set
+	iterator   string         // empty if there is none, or if it has expired
+	last       archive.Number // empty before the first
+	expect     archive.Number // the next records must start with this one; empty for any
+	emptyReads int            // empty reads at the end of the shard while expect is set
 	ended      bool
 
-	first *archive.Page // the page that Open has read
+	first *archive.Page // read by Open
 	next  time.Time     // earliest time of the next read
 }
 
@@ -56,7 +56,6 @@ func (s *Stream) Open(ctx context.Context, shard string, from archive.Position) 
 	return r, nil
 }
 
-// Next implements [archive.Reader].
 func (r *reader) Next(ctx context.Context) (archive.Page, error) {
 	if page := r.first; page != nil {
 		r.first = nil
@@ -65,7 +64,6 @@ func (r *reader) Next(ctx context.Context) (archive.Page, error) {
 	return r.read(ctx)
 }
 
-// read returns the next page. It requests a new iterator if the current one has expired.
 func (r *reader) read(ctx context.Context) (archive.Page, error) {
 	if r.ended {
 		return archive.Page{End: true}, nil
@@ -95,7 +93,6 @@ func (r *reader) read(ctx context.Context) (archive.Page, error) {
 	}
 }
 
-// newIterator creates an iterator at the last record that was read, or at the start position.
 func (r *reader) newIterator(ctx context.Context) error {
 	in := &kinesis.GetShardIteratorInput{ShardId: &r.shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
 	in.StreamName, in.StreamARN = r.nameOrARN()
@@ -140,7 +137,7 @@ func (r *reader) page(out *kinesis.GetRecordsOutput) (archive.Page, error) {
 		case page.Records[0].Number != r.expect:
 			return archive.Page{}, r.goneError(fmt.Errorf("the first record is %s", page.Records[0].Number))
 		case r.expect == r.last:
-			page.Records = page.Records[1:] // the caller has this record already
+			page.Records = page.Records[1:] // the caller has it already
 		}
 		r.expect = ""
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestKinesalite and TestKinesisLocal run the conformance suite with real servers.
 func TestKinesalite(t *testing.T) { conform(t, servertest.Kinesalite(t), 10000) }
 
 func TestKinesisLocal(t *testing.T) { conform(t, servertest.KinesisLocal(t), 2000) }
@@ -130,8 +129,7 @@ func (p *producer) Expire() {
 	p.faults.age++
 }
 
-// faults is a transport that adds throttling, and the expiry of records and iterators, which
-// neither server supports.
+// faults adds throttling and expiry, which neither server supports.
 type faults struct {
 	mu        sync.Mutex
 	throttled int
@@ -145,7 +143,6 @@ type place struct {
 	age   int
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (f *faults) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

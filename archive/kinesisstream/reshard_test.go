@@ -15,8 +15,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// reshard splits and merges shards while n records are put and read. Iterators expire and reads
-// are throttled. Each record must be read once.
+// reshard splits and merges shards while records are put and read. Each record must be read once.
 func reshard(t *testing.T, server *servertest.Streams, n int) {
 	p := newProducer(t, server, server.NewStream(t, 2))
 	f := follower{s: p.Stream(), started: make(map[string]bool), ended: make(map[string]bool), seen: make(map[int]int), news: make(chan struct{}, 1)}
@@ -68,7 +67,7 @@ func reshard(t *testing.T, server *servertest.Streams, n int) {
 	}
 }
 
-// follower reads a stream. It reads each shard after its parents.
+// follower reads each shard after its parents.
 type follower struct {
 	s archive.Stream
 	g *errgroup.Group
@@ -76,7 +75,7 @@ type follower struct {
 	mu      sync.Mutex
 	started map[string]bool
 	ended   map[string]bool
-	seen    map[int]int // number of reads of each record
+	seen    map[int]int
 	news    chan struct{}
 }
 
