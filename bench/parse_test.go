@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// parsers are event.Parse and the usual parser of a Lambda function.
 var parsers = []struct {
 	name  string
 	parse func([]byte) (records int, err error)
@@ -28,7 +27,6 @@ var parsers = []struct {
 	}},
 }
 
-// BenchmarkParse measures each parser separately.
 func BenchmarkParse(b *testing.B) {
 	for _, n := range []int{1, 10} {
 		payload := awsPayload(b, n)
@@ -46,7 +44,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkParseRatio alternates between the parsers every millisecond or less, so that other load
+// BenchmarkParseRatio alternates between the parsers within a millisecond, so that other load
 // affects both equally. It reports how many times as long encoding/json takes.
 func BenchmarkParseRatio(b *testing.B) {
 	for _, n := range []int{1, 10} {
@@ -69,8 +67,7 @@ func BenchmarkParseRatio(b *testing.B) {
 	}
 }
 
-// awsPayload repeats the sample's record without white space, each time with a different key and
-// sequencer.
+// awsPayload repeats the sample's record with different keys and sequencers.
 func awsPayload(b *testing.B, n int) []byte {
 	sample, err := os.ReadFile("../event/testdata/samples/aws-created-put.json")
 	if err != nil {

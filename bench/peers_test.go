@@ -23,10 +23,8 @@ import (
 
 var objects = flag.Int("objects", 20_000, "objects per round of BenchmarkPeers")
 
-// BenchmarkPeers calls an empty handler once per object and records the completion, alternating
-// between three systems: River, which inserts and works one job per object; Pawl, with a full cycle
-// (observe and claim, complete) on the same PostgreSQL; and Restate, which calls one virtual object
-// each and has its own store. All three write durably.
+// BenchmarkPeers calls an empty handler once per object and records the completion durably. River
+// and Pawl use the same PostgreSQL. Restate calls one virtual object each and has its own store.
 func BenchmarkPeers(b *testing.B) {
 	server := servertest.Postgres(b, "fsync=on")
 	q := newRiver(b, server)
@@ -42,16 +40,13 @@ func BenchmarkPeers(b *testing.B) {
 	pawls.reportRatio(b, restates)
 }
 
-// job is the River job for an object.
 type job struct {
 	Bucket string `json:"bucket"`
 	Key    string `json:"key"`
 }
 
-// Kind implements [river.JobArgs].
 func (job) Kind() string { return "nothing" }
 
-// riverQueue is a River queue on a PostgreSQL.
 type riverQueue struct {
 	pool    *pgxpool.Pool
 	workers *river.Workers
@@ -76,11 +71,9 @@ func newRiver(b *testing.B, server *servertest.PostgresServer) *riverQueue {
 	return q
 }
 
-// insertBatch is the number of jobs per insert. It and the client's settings are those of River's
-// own benchmark.
+// insertBatch and the client's settings are those of River's own benchmark.
 const insertBatch = 5000
 
-// insertAndWork inserts jobs while workers process them, until all are completed.
 func (q *riverQueue) insertAndWork(b *testing.B) time.Duration {
 	b.Helper()
 	ctx := b.Context()
@@ -160,10 +153,8 @@ func cycle(b *testing.B, url string) time.Duration {
 	return took
 }
 
-// feed delivers events in batches of ten, like a queue.
 type feed []event.Event
 
-// Run implements [pawl.Source].
 func (f feed) Run(ctx context.Context, sink source.Sink) error {
 	for i := 0; i < len(f); i += 10 {
 		d := source.Delivery{Events: f[i:min(i+10, len(f))], Done: func(source.Outcome) {}}
@@ -174,5 +165,4 @@ func (f feed) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// Declares implements [source.Declarer].
 func (feed) Declares() (event.Dialect, bool) { return event.AWS, false }

@@ -21,10 +21,9 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// callers is the number of concurrent calls.
 const callers = 512
 
-// virtualObjects is a Restate server with a service of virtual objects whose handlers do nothing.
+// The handlers of the virtual objects do nothing.
 type virtualObjects struct {
 	ingress *http.Client
 	rounds  int
@@ -57,7 +56,6 @@ func newVirtualObjects(b *testing.B) *virtualObjects {
 	return &virtualObjects{ingress: r.Ingress}
 }
 
-// call calls each object once, and waits for all answers.
 func (v *virtualObjects) call(b *testing.B) time.Duration {
 	b.Helper()
 	v.rounds++ // new objects each round
@@ -78,7 +76,6 @@ func (v *virtualObjects) call(b *testing.B) time.Duration {
 	return time.Since(start)
 }
 
-// post sends a request to Restate, and requires success.
 func post(ctx context.Context, c *http.Client, path, body string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://restate"+path, strings.NewReader(body))
 	if err != nil {

@@ -32,10 +32,9 @@ import (
 
 var messages = flag.Int("messages", 10_000, "messages per queue of BenchmarkSQS")
 
-// BenchmarkSQS empties queues of notifications of new objects on one ElasticMQ, alternating
-// between: a loop that only receives and deletes; Bento's aws_s3 input, which reads each object and
-// drops it; and Pawl with a ledger in SQLite and an empty handler, with a HEAD per object (store)
-// and without (event). The object store answers at once.
+// BenchmarkSQS empties queues of notifications on one ElasticMQ: with a loop that only receives and
+// deletes, with Bento's aws_s3 input, and with Pawl and an empty handler. Pawl sends a HEAD request
+// per object (store) or none (event).
 func BenchmarkSQS(b *testing.B) {
 	b.Setenv("AWS_ACCESS_KEY_ID", "pawl")
 	b.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
@@ -50,7 +49,6 @@ func BenchmarkSQS(b *testing.B) {
 	event.reportRatio(b, bento)
 }
 
-// sqsBench is the setup that all competitors share.
 type sqsBench struct {
 	queues      *servertest.Queues
 	client      *sqs.Client
@@ -81,7 +79,6 @@ func newSQSBench(b *testing.B) *sqsBench {
 	return s
 }
 
-// timeEmptying measures the time to empty a filled queue.
 func (s *sqsBench) timeEmptying(empty func(b *testing.B, url string)) func(b *testing.B) time.Duration {
 	return func(b *testing.B) time.Duration {
 		b.Helper()
@@ -92,7 +89,7 @@ func (s *sqsBench) timeEmptying(empty func(b *testing.B, url string)) func(b *te
 	}
 }
 
-// parallelRequests is the number of concurrent requests, the same as Pawl's.
+// parallelRequests is the same as Pawl's.
 const parallelRequests = 8
 
 func each(b *testing.B, f func(context.Context) error) {
@@ -108,7 +105,6 @@ func each(b *testing.B, f func(context.Context) error) {
 	wg.Wait()
 }
 
-// fill creates a queue. Each message is about a different object.
 func (s *sqsBench) fill(b *testing.B) (url string) {
 	b.Helper()
 	url = s.queues.NewQueue(b, nil)
@@ -171,8 +167,7 @@ input:
 output: {drop: {}}
 `
 
-// bento runs Bento until it has requested every object. Its start takes about a second, which is
-// negligible.
+// bento runs Bento until it has requested every object. Its start takes only about a second.
 func (s *sqsBench) bento(b *testing.B, url string) {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "bento.yaml")

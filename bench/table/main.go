@@ -1,10 +1,9 @@
-// Command table prints the results of benchmarks beside their targets. It reads the output of
-// go test, copies it to standard output, and appends the table.
+// Command table copies the output of go test, and appends a table of the results and their targets.
 //
 //	go test -bench . ./... | go run ./table
 //
-// The table shows the median of several runs. The exit code is 1 if a benchmark failed, but not
-// if it missed its target, because the machine may have been busy.
+// The table shows the median of several runs. The exit code is 1 if a benchmark failed, but not if
+// it missed its target, because the machine may be busy.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 	"text/tabwriter"
 )
 
-// targets are the targets of the benchmarks in CONTRIBUTING.md.
+// The targets are those in CONTRIBUTING.md.
 var targets = []struct {
 	name, unit  string
 	least, most float64 // bounds of the target; 0 means no bound
@@ -62,13 +61,12 @@ func main() {
 	}
 }
 
-// metrics are the values of each unit, one per run.
+// metrics has one value per run for each unit.
 type metrics map[string][]float64
 
 var processors = regexp.MustCompile(`-\d+$`)
 
-// read returns the metrics of each benchmark. The key of the result consists of the package's
-// folder and the benchmark's name.
+// The key of the result is the package's folder and the benchmark's name.
 func read(in io.Reader, out io.Writer) (got map[string]metrics, failed bool, err error) {
 	got = map[string]metrics{}
 	folder := ""
@@ -98,8 +96,7 @@ func read(in io.Reader, out io.Writer) (got map[string]metrics, failed bool, err
 	return got, failed, lines.Err()
 }
 
-// write writes a line for each metric with a target. Each line ends with the rates from which
-// the metric was computed.
+// Each line ends with the rates from which the metric was computed.
 func write(out io.Writer, got map[string]metrics) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nBENCHMARK\tFIGURE\tMEDIAN\tWANTED\t\tRATES")
