@@ -7,23 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// Errors of stores. An error that matches none of them is treated as ErrUnclear.
 var (
-	// ErrUnclear: the change may have landed, may land later, or may never land. To find
-	// out, load the record: if it has the nonce of the change, the change landed.
+	// ErrUnclear: the change may have landed, may land later, or may never land. It has landed if
+	// the record has its nonce. Other errors are treated like this one.
 	ErrUnclear = errors.New("unclear answer from the store")
-	// ErrThrottled: the change did not land, and may be sent again later.
+	// ErrThrottled: the change did not land, and may be sent again.
 	ErrThrottled = errors.New("the store is overloaded")
 	// ErrRejected: the change never lands, and a retry always fails.
 	ErrRejected = errors.New("the store rejects this record")
-	// ErrUnusable: the store cannot be opened or used, because it is read-only, locked,
-	// damaged, of another format, or gone. A retry does not help. The wrapping error has
-	// the reason and the remedy. Changes in progress may have landed.
+	// ErrUnusable: the store cannot be opened or used, and a retry does not help. The wrapping
+	// error has the reason and the remedy. Changes in progress may have landed.
 	ErrUnusable = errors.New("database unusable")
 )
 
-// Check returns an error that matches [ErrRejected] if no driver accepts the change: if
-// its names or body exceed the traits, or its body is not UTF-8 or has a NUL byte.
+// Check returns an [ErrRejected] if a name or the body is invalid or exceeds the traits.
 func (t *Traits) Check(c *Change) error {
 	if c.Key.Space == "" || c.Key.Name == "" {
 		return fmt.Errorf("%w: the space or the name is empty", ErrRejected)
@@ -46,8 +43,7 @@ func (t *Traits) Check(c *Change) error {
 	return nil
 }
 
-// CheckAll checks the changes of an Apply. It returns the first error of [Traits.Check],
-// or an error if there are more changes than [Traits] allow.
+// CheckAll checks the number of changes of an Apply, and each change.
 func (t *Traits) CheckAll(changes []Change) error {
 	if n := len(changes); n > t.Apply {
 		return fmt.Errorf("%w: %d changes in one call, want at most %d", ErrRejected, n, t.Apply)

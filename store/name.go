@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Join returns a name whose byte order is the order of the tuple of parts. It puts
-// 00 01 between parts, and writes 00 in a part as 00 FF.
+// Join returns a name whose byte order is the order of the tuple of parts. It puts 00 01 between
+// parts, and writes 00 in a part as 00 FF.
 func Join(parts ...string) string {
 	var b strings.Builder
 	for i, p := range parts {
@@ -42,8 +42,8 @@ func Split(name string) ([]string, error) {
 	return parts, nil
 }
 
-// End returns the first name after all names that begin with prefix, for use as Before in
-// a [Range]. It returns "" (no bound) if there is no such name.
+// End returns the first name after all names with a prefix, for Before in a [Range], or "" (no
+// bound) if there is none.
 func End(prefix string) string {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] < 0xff {

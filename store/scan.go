@@ -2,8 +2,8 @@ package store
 
 import "iter"
 
-// ScanPages implements Scan for a driver that reads pages. read returns the first r.Limit
-// records of r. ScanPages holds no resource while the caller processes a record.
+// ScanPages implements Scan for a driver that reads pages: read returns the first r.Limit records
+// of r.
 func ScanPages(r Range, page int, read func(r Range) ([]Record, error)) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for left := r.Limit; ; {

@@ -19,9 +19,8 @@ func (k Key) Compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Space, o.Space), cmp.Compare(k.Name, o.Name))
 }
 
-// Nonce is the value that compare-and-swap compares: 128 random bits, new in every write.
-// A counter would restart after a deletion, and a swap from a stale cache would then
-// succeed. The zero Nonce means "no record".
+// Nonce is the value that compare-and-swap compares: 128 random bits, new in every write. A counter
+// would restart after a deletion, and a stale swap could succeed. The zero Nonce means "no record".
 type Nonce [16]byte
 
 // NewNonce returns a fresh random nonce.
@@ -30,7 +29,7 @@ func NewNonce() (n Nonce) {
 	return n
 }
 
-// IsZero reports whether the nonce means "no record".
+// IsZero reports whether n is zero.
 func (n Nonce) IsZero() bool { return n == Nonce{} }
 
 // Record is the unit of storage.
@@ -44,26 +43,22 @@ type Record struct {
 // Change is one compare-and-swap.
 type Change struct {
 	Key Key
-	// Expect is the nonce that the record must have. The zero Nonce requires that
-	// there is no record.
+	// Expect is the required nonce. The zero Nonce requires that there is no record.
 	Expect Nonce
-	// Next is the record to write, with the Key of the change and a fresh nonce; nil deletes
-	// the record.
+	// Next is the record to write, with a fresh nonce; nil deletes the record.
 	Next *Record
 }
 
 // Outcome is the answer to one Change.
 type Outcome struct {
 	Applied bool
-	// Refused: the record did not have the expected nonce. If another change stops an Apply,
-	// this change is neither applied nor refused.
+	// Refused: the record did not have the expected nonce. A change of an Apply that another change
+	// stopped is neither applied nor refused.
 	Refused bool
-	// Current is the record that refused the change. If Refused is true and Current is
-	// nil, there is no record. If Current has the expected nonce, the record changed
-	// twice, and the change can be sent again.
+	// Current is the record that refused the change; nil if there is none. If it has the expected
+	// nonce, the record changed twice, and the change can be sent again.
 	Current *Record
-	// Err is one of the errors of this package if the change has no clear answer or was
-	// rejected.
+	// Err is an error of this package if the change was rejected or has no clear answer.
 	Err error
 }
 
@@ -78,8 +73,8 @@ type DueRange struct {
 	Space  string
 	After  Place     // exclusive; the zero Place is the beginning
 	Before time.Time // inclusive: the latest time
-	Skip   int       // records to skip, so that workers can share a backlog
-	Limit  int       // maximum number of records, at least 1
+	Skip   int       // records to skip, for workers that share a backlog
+	Limit  int       // at least 1
 }
 
 // Range selects records of a space by name.
@@ -88,42 +83,40 @@ type Range struct {
 	After  string // exclusive lower bound; empty: no bound
 	Before string // exclusive upper bound; empty: no bound
 	Newest bool   // in descending order of names
-	Limit  int    // maximum number of records; 0: no limit
+	Limit  int    // 0: no limit
 }
 
-// Store is a batch compare-and-swap of records. It is safe for concurrent use by several
-// goroutines and processes.
+// Store is a batch compare-and-swap of records, safe for concurrent use by goroutines and
+// processes.
 //
-// A driver must not repeat a conditional write after an ambiguous answer, because the
-// first write would refuse the repetition.
+// A driver must not repeat a conditional write after an ambiguous answer: the first write would
+// refuse it.
 type Store interface {
 	Traits() Traits
-	// Swap makes each change independently, in any order. Outcome i answers change i. The
-	// keys must be distinct, and there must be at most Traits.Batch changes. An error of
-	// the call applies to every change.
+	// Swap makes each change independently, in any order. Outcome i answers change i. The keys must
+	// be distinct, and at most Traits.Batch. An error applies to every change.
 	Swap(ctx context.Context, changes []Change) ([]Outcome, error)
-	// Apply makes all changes or none. The keys must be distinct, and there must be at
-	// most Traits.Apply changes. If nothing is applied and there is no error, at least one
-	// change is refused. An error of the call applies to every change.
+	// Apply makes all changes or none. The keys must be distinct, and at most Traits.Apply. If
+	// nothing is applied and there is no error, at least one change is refused.
 	Apply(ctx context.Context, changes []Change) ([]Outcome, error)
 	// Load returns the existing records of keys, in any order.
 	Load(ctx context.Context, keys []Key) ([]Record, error)
-	// Due returns due records in the order of (Due, Name). A result with fewer records
-	// than the limit is the last one.
+	// Due returns due records in the order of (Due, Name). A result with fewer records than the
+	// limit is the last one.
 	Due(ctx context.Context, r DueRange) ([]Record, error)
-	// Scan yields the records of a range in the order of names. It yields a record once if
-	// the record exists during the whole scan, and at most once if the record is written
-	// meanwhile. The loop's body may call the store. An error ends the scan.
+	// Scan yields the records of a range in the order of names. A record that exists during the
+	// whole scan appears once, or at most once if it is written meanwhile. The loop's body may call
+	// the store. An error ends the scan.
 	Scan(ctx context.Context, r Range) iter.Seq2[Record, error]
 	// Close releases the store's resources. No call may follow or be in progress.
 	Close() error
 }
 
-// Tx is a user's transaction in the database of a store. Its changes are committed
-// together with the user's writes.
+// Tx is a user's transaction in the database of a store. It commits records together with the
+// user's writes.
 type Tx interface {
-	// Lock returns the record of a key, or nil, and prevents changes by other clients
-	// until the transaction ends.
+	// Lock returns the record of a key, or nil. Other clients cannot change it until the
+	// transaction ends.
 	Lock(ctx context.Context, k Key) (*Record, error)
 	// Put replaces a record that Lock returned.
 	Put(ctx context.Context, r Record) error
@@ -131,14 +124,13 @@ type Tx interface {
 
 // Traits declare the properties and limits of a store. Package storetest checks them.
 type Traits struct {
-	// Volatile: the store may lose its content when its process ends. Therefore a worker
-	// must not acknowledge a message because the store has its events.
+	// Volatile: the content may be lost when the process ends, so a worker must not acknowledge a
+	// message because the store has its events.
 	Volatile bool
-	// Local: the store is in this process or in a file, so processes on other machines
-	// cannot share it.
+	// Local: processes on other machines cannot share the store.
 	Local bool
-	// Partial: an Outcome of Swap may have an Err other than ErrRejected. If Partial is
-	// false, a Swap that returns no error has answered all changes of the batch.
+	// Partial: an Outcome of Swap may have an Err other than ErrRejected. Otherwise a Swap without
+	// an error has answered all changes.
 	Partial bool
 	// DueLag and ScanLag are the maximum staleness of Due and Scan.
 	DueLag, ScanLag time.Duration

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Join keeps the order of tuples, and Split returns their parts.
 func TestJoin(t *testing.T) {
 	part := rapid.Custom(func(t *rapid.T) string {
 		return string(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 'a', 0xfe, 0xff}), 0, 4).Draw(t, "part"))

@@ -38,9 +38,7 @@ const (
 
 var readNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// BenchmarkRead counts requests and read units for a table with a million rows of about 400
-// bytes: a Scan of all rows, an audit without losses, Due for 100 due rows, and a Scan of 1,000
-// names of the maximum length. One row in 100 is due later.
+// A million rows have about 400 bytes each. One in 100 is due later.
 func BenchmarkRead(b *testing.B) {
 	const long, longNames = "row/long", 1000
 	s, m := openMetered(b)
@@ -57,7 +55,6 @@ func BenchmarkRead(b *testing.B) {
 	m.run(b, "LongNames", func(b *testing.B) { scanAll(b, s, long, longNames) })
 }
 
-// scanAll scans a space, and checks the number of records and their order.
 func scanAll(b *testing.B, s *Store, space string, want int) {
 	b.Helper()
 	n, last := 0, ""
@@ -117,7 +114,6 @@ func fillTable(b *testing.B, s *Store, n int) {
 	}
 }
 
-// listing is a bucket of n objects, each of which has a settled row.
 type listing struct {
 	bucket.Store
 	n int
@@ -155,9 +151,8 @@ func readRow(i, n int) (*store.Record, error) {
 	return r, err
 }
 
-// fillLongNames writes n names of the maximum length. All names contain NUL and \xff bytes, and
-// start with the same 1,500 bytes, so their range keys differ only in the hash. It also checks
-// that the driver rejects a name of 2,200 bytes.
+// All names contain NUL and \xff bytes and start with the same 1,500 bytes, so their range keys
+// differ only in the hash.
 func fillLongNames(b *testing.B, s *Store, space string, n int) {
 	b.Helper()
 	begin := strings.Repeat("\x00\xff\x01k", 375)
@@ -183,7 +178,6 @@ func swapNew(b *testing.B, s *Store, k store.Key) store.Outcome {
 	return out[0]
 }
 
-// openMetered opens a new table with a client that counts reads.
 func openMetered(b *testing.B) (*Store, *readMeter) {
 	b.Helper()
 	url := servertest.DynamoDB(b).NewTable()
@@ -203,9 +197,7 @@ func openMetered(b *testing.B) (*Store, *readMeter) {
 	return s, m
 }
 
-// readMeter counts requests and read units by the published rule. A consistent read costs one unit
-// for each 4 KiB, and at least one. A Query is charged for the size of all its items together, and
-// a BatchGetItem for each item separately. An eventually consistent read costs half.
+// readMeter counts units by the published rule:
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 type readMeter struct {
 	mu       sync.Mutex
@@ -214,8 +206,6 @@ type readMeter struct {
 	memory   uint64 // maximum memory of the process after a request
 }
 
-// run runs a benchmark, and reports the requests, the units, and the memory of its last
-// iteration.
 func (m *readMeter) run(b *testing.B, name string, read func(b *testing.B)) {
 	b.Run(name, func(b *testing.B) {
 		for b.Loop() {
@@ -259,7 +249,6 @@ func (m *readMeter) measure(ctx context.Context, in middleware.InitializeInput, 
 	return out, data, err
 }
 
-// pagesOf returns the number of 4 KiB pages that items take together.
 func pagesOf(items ...item) float64 {
 	size := 0
 	for _, i := range items {

@@ -12,10 +12,9 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// A refused write returns the item that refused it, so no read is needed.
+// The refusing item comes with the refusal, so no read is needed.
 const returnRefusingItem = types.ReturnValuesOnConditionCheckFailureAllOld
 
-// condition is the condition of a write on the existing item.
 type condition struct {
 	expression string
 	names      map[string]string
@@ -79,12 +78,10 @@ func (s *Store) delete(ctx context.Context, c *store.Change) error {
 	return err
 }
 
-// noRetry disables the SDK's retries, because a retry of a conditional write conflicts with the
-// first copy.
+// A retry of a conditional write would conflict with its own first copy.
 func noRetry(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// refusal returns the outcome of a change that an item refused. old is empty if there is no
-// item.
+// refusal returns the outcome of a refused change. old is empty if there is no item.
 func (s *Store) refusal(c *store.Change, old item) store.Outcome {
 	if len(old) == 0 {
 		return store.Outcome{Refused: true}

@@ -16,9 +16,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Check examines a table without changing it: keys and index, billing, deletion protection,
-// point-in-time recovery, permissions and clock. skew is the maximum difference between two
-// clocks. An error means that the table cannot be examined.
+// Check examines a table, its permissions and the clock, without changing anything. skew is the
+// maximum difference between two clocks. An error means that the table cannot be examined.
 func Check(ctx context.Context, url string, skew time.Duration) ([]store.Finding, error) {
 	s, err := connect(ctx, url)
 	if err != nil {
@@ -143,7 +142,7 @@ func checkClock(theirs, asked, answered time.Time, skew time.Duration) store.Fin
 		f.Value = "unknown: the server sends no Date header"
 		return f
 	}
-	const second = time.Second // the Date header has whole seconds
+	const second = time.Second // whole seconds in the Date header
 	off := max(asked.Sub(theirs.Add(second)), theirs.Sub(answered), 0)
 	f.Value = fmt.Sprintf("at least %v off, of %v allowed", off.Round(time.Millisecond), skew)
 	if off > skew {

@@ -1,9 +1,7 @@
-// Package dynamo stores records in an Amazon DynamoDB table, for processes on many machines and
-// for functions that run occasionally.
+// Package dynamo stores records in an Amazon DynamoDB table, for many machines and for functions.
 //
-// The guarantees rely on conditional writes within one Region. The package refuses a global
-// table with eventual consistency, because each Region evaluates conditions against its own
-// copy.
+// It refuses a global table with eventual consistency, because each Region evaluates conditions
+// against its own copy.
 package dynamo
 
 import (
@@ -26,19 +24,15 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// callTimeout bounds one request. A table that never answers must not keep a worker from
-// renewing its leases.
+// callTimeout bounds one request, so that a hanging table does not delay lease renewals.
 const callTimeout = 5 * time.Second
 
-// openTimeout is the maximum time for which a throttling or slow table delays the start of a
-// worker.
 const openTimeout = time.Minute
 
-// readAttempts is the maximum number of attempts of a read. A conditional write is sent once.
 const readAttempts = 10
 
-// readLag is the assumed maximum lag of an index, and of a read without strong consistency.
-// DynamoDB guarantees no bound, but the lag rarely exceeds a second.
+// readLag is the assumed lag of reads without strong consistency. DynamoDB guarantees no bound, but
+// it rarely exceeds a second.
 const readLag = 5 * time.Second
 
 // Store is a [store.Store] in a DynamoDB table.
@@ -50,20 +44,18 @@ type Store struct {
 	timeout     time.Duration  // of one request
 }
 
-// Open opens the table at a URL. [Create] or another program must have created it.
+// Open opens the existing table at a URL: see [Create].
 //
 //	dynamodb://table?region=eu-central-1
 //
-// The default region is that of the environment. endpoint=http://127.0.0.1:8000 selects another
-// server. Credentials come from the environment, as in every program that uses the SDK.
-//
-// Open refuses a table that cannot hold the store. The error wraps [store.ErrUnusable] and
-// states the remedy.
+// The region and the credentials default to those of the environment.
+// endpoint=http://127.0.0.1:8000 selects another server. If the table cannot hold the store, the
+// error wraps [store.ErrUnusable].
 func Open(ctx context.Context, url string) (*Store, error) {
 	return open(ctx, url, (*Store).verifyTable, (*Store).initLayout)
 }
 
-// OpenReadOnly opens the table at a URL for reading. It writes nothing.
+// OpenReadOnly opens the table at a URL and writes nothing.
 func OpenReadOnly(ctx context.Context, url string) (*Store, error) {
 	return open(ctx, url, (*Store).verifyTable, (*Store).assumeLayout)
 }
@@ -84,8 +76,6 @@ func open(ctx context.Context, url string, steps ...func(*Store, context.Context
 	return s, nil
 }
 
-// retryOpen executes a step of opening. It retries while the table throttles or is slow, for at
-// most openTimeout.
 func (s *Store) retryOpen(ctx context.Context, step func(*Store, context.Context) error) error {
 	for until := time.Now().Add(openTimeout); ; {
 		err := step(s, ctx)
@@ -124,13 +114,12 @@ func Parse(rawURL string) (table, region, endpoint string, err error) {
 	return u.Host, region, endpoint, nil
 }
 
-// connect creates a client. The client connects when it is first used.
 func connect(ctx context.Context, rawURL string) (*Store, error) {
 	table, region, endpoint, err := Parse(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the URL of the DynamoDB table %w", store.ErrUnusable, err)
 	}
-	// Errors contain all that the SDK would log on standard error.
+	// The SDK's log would repeat the errors.
 	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region != "" {
 		opts = append(opts, config.WithRegion(region))
@@ -168,7 +157,6 @@ func (s *Store) Traits() store.Traits { return traits }
 // Close implements [store.Store].
 func (s *Store) Close() error { return nil }
 
-// String returns the name of the table.
 func (s *Store) String() string {
 	return fmt.Sprintf("the table %s in %s", s.table, aws.ToString(&s.region))
 }

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestConformance runs most tests of the suite in a space with eight shards.
+// Most tests of the suite use a space with eight shards.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)

@@ -18,13 +18,12 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Codes in the reasons of a canceled transaction.
 const (
 	codeNone    = "None"
 	codeRefused = "ConditionalCheckFailed"
 )
 
-// throttleCodes are codes of requests that certainly changed nothing.
+// Requests with these codes certainly changed nothing.
 var throttleCodes = map[string]bool{
 	"ProvisionedThroughputExceededException": true, "ProvisionedThroughputExceeded": true,
 	"ThrottlingException": true, "ThrottlingError": true, "Throttling": true, "RequestLimitExceeded": true,
@@ -32,14 +31,13 @@ var throttleCodes = map[string]bool{
 	"ExpiredTokenException": true, "ExpiredToken": true, // until the credentials are renewed
 }
 
-// rejectionCodes are codes of requests that always fail.
+// Requests with these codes always fail.
 var rejectionCodes = map[string]bool{
 	"ValidationException": true, "ValidationError": true, "SerializationException": true,
 	"ItemCollectionSizeLimitExceededException": true, "ItemCollectionSizeLimitExceeded": true,
 	"IdempotentParameterMismatchException": true, "RequestEntityTooLarge": true,
 }
 
-// permanentAdvice maps the codes of permanent failures to advice for the user.
 var permanentAdvice = map[string]string{
 	"ResourceNotFoundException":           "does not exist: create it with \"pawl ledger create\", or correct its name and region",
 	"AccessDeniedException":               "denies access to these credentials: grant the permissions that docs/AWS.md lists",
@@ -66,8 +64,7 @@ func refusedOnly(e *types.TransactionCanceledException) bool {
 	return refused
 }
 
-// codesOf returns the error codes in a response, including those of a canceled transaction's
-// reasons.
+// codesOf returns the error codes of a response, including those of a canceled transaction.
 func codesOf(err error) (codes []string) {
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		for _, r := range canceled.CancellationReasons {
@@ -88,11 +85,9 @@ func codesOf(err error) (codes []string) {
 	return nil
 }
 
-// errNotSent is returned for a request that was not sent, because its context had ended.
 var errNotSent = errors.New("not sent")
 
-// kind returns the error of package store for an error of the SDK. It returns ErrUnclear unless
-// the request certainly changed nothing.
+// kind returns ErrUnclear unless the request certainly changed nothing.
 func kind(err error) error {
 	codes := codesOf(err)
 	all := func(set map[string]bool) bool {
@@ -119,7 +114,6 @@ func kind(err error) error {
 	return store.ErrUnclear
 }
 
-// call runs one request with the request timeout, and explains its error.
 func (s *Store) call(ctx context.Context, what string, f func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return s.explain(ctx, what, errNotSent)
@@ -150,7 +144,6 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s in %s: %w", kind(err), what, s, oneLine{err})
 }
 
-// unusable returns an error with the reason why the table cannot be used. cause may be nil.
 func (s *Store) unusable(why string, cause error) error {
 	if cause == nil {
 		return fmt.Errorf("%w: %s %s", store.ErrUnusable, s, why)
@@ -158,11 +151,10 @@ func (s *Store) unusable(why string, cause error) error {
 	return fmt.Errorf("%w: %s %s (%w)", store.ErrUnusable, s, why, oneLine{cause})
 }
 
-// oneLine prints an error on one line.
 type oneLine struct{ error }
 
-// Error omits the lines after the first line of a rejected signature, because they may contain
-// the session token.
+// Error keeps the first line of a rejected signature, because the others may contain the session
+// token.
 func (e oneLine) Error() string {
 	said := e.error.Error()
 	if slices.Contains(codesOf(e.error), "InvalidSignatureException") {

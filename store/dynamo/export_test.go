@@ -7,11 +7,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// ReadOnlyBody returns the client through which the driver sends its requests.
 func ReadOnlyBody(c aws.HTTPClient) aws.HTTPClient { return readOnlyBody{c} }
 
-// OpenPatient opens a table with a request timeout of two minutes. The conformance suite needs
-// definite answers, and DynamoDB Local may take longer than callTimeout on a busy machine.
+// OpenPatient opens a table with a request timeout of two minutes. DynamoDB Local may be slow on a
+// busy machine, and the suite needs definite answers.
 func OpenPatient(ctx context.Context, url string) (*Store, error) {
 	s, err := Open(ctx, url)
 	if err != nil {

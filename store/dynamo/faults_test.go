@@ -23,7 +23,6 @@ import (
 	"github.com/pawlhq/pawl/store/dynamo"
 )
 
-// proxy is a proxy for DynamoDB Local that can answer like DynamoDB itself.
 type proxy struct {
 	url     string
 	forward *httputil.ReverseProxy
@@ -66,7 +65,6 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
-// answers sets the proxy's answers to writes, and resets the request counts.
 func (p *proxy) answers(status int, body string, drop bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +93,6 @@ func canceled(codes ...string) string {
 		strings.Join(reasons, ",") + `]}`
 }
 
-// TestErrorsOfWrites checks that each error of a write has the right kind, and that a write is
-// sent only once.
 func TestErrorsOfWrites(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -171,7 +167,6 @@ func openTable(t *testing.T, url string) *dynamo.Store {
 	return s
 }
 
-// TestThrottledReads checks that a throttled read is retried until its context ends.
 func TestThrottledReads(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -203,8 +198,7 @@ func TestThrottledReads(t *testing.T) {
 	}
 }
 
-// TestUnclearCreate checks that Create retries after an ambiguous answer, like Open. The SDK
-// does not retry in this case.
+// The SDK does not retry in this case.
 func TestUnclearCreate(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -224,7 +218,6 @@ func TestUnclearCreate(t *testing.T) {
 	}
 }
 
-// TestOpenRefuses checks that Open refuses a table that cannot hold the store, with a remedy.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -336,7 +329,6 @@ func makeTable(t *testing.T, server *servertest.Tables, url string, change func(
 	}
 }
 
-// TestForeignItem checks that an item that Pawl did not write leads to an error that names it.
 func TestForeignItem(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -363,7 +355,6 @@ func TestForeignItem(t *testing.T) {
 	}
 }
 
-// TestCheck checks a suitable and an unsuitable table.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -406,8 +397,7 @@ type clientFunc func(*http.Request) (*http.Response, error)
 
 func (f clientFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestClosedBodyIsAtItsEnd reads a request body like net/http: after the SDK closed it because
-// the response began.
+// The SDK closes a request body because the response began, while net/http still reads it.
 func TestClosedBodyIsAtItsEnd(t *testing.T) {
 	t.Parallel()
 	stream, ok := smithyhttp.NewStackRequest().(*smithyhttp.Request)

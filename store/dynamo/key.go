@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// The attributes of an item.
 const (
 	attrPart  = "p" // hash key, a string: the escaped space, "#" and the shard
 	attrSort  = "s" // range key, binary: see sortKey
@@ -27,16 +26,13 @@ const (
 )
 
 const (
-	// maxSortName is the maximum number of bytes of a name in a range key. A range key has at
-	// most 1,024 bytes. The range key of the index also contains eight bytes for the time, one
-	// for the point, and 32 for the hash.
+	// A range key has at most 1,024 bytes. In the index it also contains eight bytes for the time,
+	// one for the point, and 32 for the hash.
 	maxSortName = 980
-	// maxPartSpace is the maximum number of bytes of an escaped space in a hash key.
+	// bytes of an escaped space in a hash key
 	maxPartSpace = 1800
 )
 
-// escape returns a readable form of a space for hash keys. It keeps letters, digits and a few
-// other characters.
 func escape(space string) string {
 	var b strings.Builder
 	for i := range len(space) {
@@ -56,7 +52,6 @@ func escape(space string) string {
 
 func part(space string, shard int) string { return escape(space) + "#" + strconv.Itoa(shard) }
 
-// shards returns the number of hash keys of a space.
 func (s *Store) shards(space string) int {
 	for prefix, n := range s.shardCounts {
 		if space == prefix || strings.HasSuffix(prefix, "/") && strings.HasPrefix(space, prefix) {
@@ -76,9 +71,8 @@ func (s *Store) shard(k store.Key) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// sortKey returns the range key of a name: a point and the name. If the name has more than
-// [maxSortName] bytes, it is truncated and its hash is appended. Range keys have the order of
-// names, except for long names with the same beginning.
+// sortKey returns a point and the name. A longer name than [maxSortName] is truncated and its hash
+// appended, so only long names with the same beginning are out of order.
 func sortKey(name string) []byte {
 	if len(name) <= maxSortName {
 		return []byte("." + name)
@@ -87,8 +81,8 @@ func sortKey(name string) []byte {
 	return append([]byte("."+name[:maxSortName]), hash[:]...)
 }
 
-// firstKey and lastKey enclose the range keys of all names with the same first [maxSortName]
-// bytes as name.
+// firstKey and lastKey enclose the range keys of all names with the same first [maxSortName] bytes
+// as name.
 func firstKey(name string) []byte { return []byte("." + name[:min(len(name), maxSortName)]) }
 
 func lastKey(name string) []byte {
@@ -98,8 +92,7 @@ func lastKey(name string) []byte {
 	return append(firstKey(name), strings.Repeat("\xff", sha256.Size)...)
 }
 
-// dueKey returns the range key of the index: the time in milliseconds, encoded so that byte
-// order is time order, and the range key of the table.
+// dueKey orders items by time in milliseconds, then by range key.
 func dueKey(due time.Time, sort []byte) []byte {
 	const sign = 1 << 63
 	return append(binary.BigEndian.AppendUint64(nil, uint64(due.UnixMilli())^sign), sort...)
@@ -166,7 +159,6 @@ func (s *Store) record(space string, i item) (store.Record, error) {
 	return r, nil
 }
 
-// names returns the placeholders of attributes in conditions.
 func names(all ...string) map[string]string {
 	m := make(map[string]string, len(all))
 	for _, n := range all {

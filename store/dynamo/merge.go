@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	firstPage = 100 // items in the first page of a scan; each later page has twice as many
+	firstPage = 100 // items in the first page; each later page has twice as many
 	lastPage  = 10_000
 	// endKey follows the range keys of all names, which start with a point.
 	endKey = "/"
@@ -35,8 +35,7 @@ type shard struct {
 	err  error
 }
 
-// merge yields the items of all shards in the order of their range keys. It buffers one page
-// for each shard.
+// merge yields the items of all shards in order. It buffers one page of each shard.
 func (s *Store) merge(ctx context.Context, what, space string, in span) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
 		var wg sync.WaitGroup
@@ -88,7 +87,6 @@ func (s *Store) query(space string, n int, in span) *dynamodb.QueryInput {
 	return q
 }
 
-// fill reads the next page of a shard, unless the shard is exhausted.
 func (s *Store) fill(ctx context.Context, what string, one *shard) {
 	for len(one.page) == 0 && !one.done && one.err == nil {
 		one.err = s.call(ctx, what, func(ctx context.Context) error {

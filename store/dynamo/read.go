@@ -14,10 +14,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// maxBatchGetKeys is the maximum number of items in one BatchGetItem.
 const maxBatchGetKeys = 100
 
-// Load reads items with strong consistency.
 func (s *Store) Load(ctx context.Context, keys []store.Key) ([]store.Record, error) {
 	spaces := make(map[string]string, 1) // by hash key
 	distinct := make([]item, 0, len(keys))
@@ -30,7 +28,6 @@ func (s *Store) Load(ctx context.Context, keys []store.Key) ([]store.Record, err
 	return s.load(ctx, distinct, func(part string) string { return spaces[part] })
 }
 
-// load reads the items of distinct keys. spaceOf returns the space of a hash key.
 func (s *Store) load(ctx context.Context, keys []item, spaceOf func(part string) string) (found []store.Record, err error) {
 	for len(keys) > 0 {
 		n := min(len(keys), maxBatchGetKeys)
@@ -50,8 +47,8 @@ func (s *Store) load(ctx context.Context, keys []item, spaceOf func(part string)
 	return found, nil
 }
 
-// batchGet reads items. It returns the keys that did not fit into the response. It waits while
-// the table throttles.
+// batchGet also returns the keys that did not fit into the response. It waits while the table
+// throttles.
 func (s *Store) batchGet(ctx context.Context, keys []item) (items, unread []item, err error) {
 	want := types.KeysAndAttributes{ConsistentRead: aws.Bool(true), Keys: keys}
 	for wait := initialBackoff; ; wait = min(2*wait, callTimeout) {
@@ -71,7 +68,6 @@ func (s *Store) batchGet(ctx context.Context, keys []item) (items, unread []item
 	}
 }
 
-// initialBackoff is the first pause before a throttled read is retried.
 const initialBackoff = 50 * time.Millisecond
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -85,9 +81,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Due reads index keys in order, and then their records with strong consistency. It omits an
-// index key whose record is no longer due at that time. Skip counts index keys, so it is
-// inexact while the index lags.
+// Due omits an index key whose record is no longer due at that time. Skip counts index keys, so it
+// is inexact while the index lags.
 func (s *Store) Due(ctx context.Context, r store.DueRange) (found []store.Record, err error) {
 	first, after := []byte{0}, []byte(nil)
 	if !r.After.Due.IsZero() {
@@ -133,7 +128,6 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) (found []store.Record
 	return found[:min(len(found), r.Limit)], err
 }
 
-// loadDue returns the records that are due at the times of the index keys, in order.
 func (s *Store) loadDue(ctx context.Context, r store.DueRange, keys []item) ([]store.Record, error) {
 	places := make(map[string]bool, len(keys)) // places in the index
 	seen := make(map[string]bool, len(keys))
@@ -163,7 +157,7 @@ func comparePlaces(a, b store.Record) int {
 	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Name, b.Name))
 }
 
-// Scan merges the shards of a space. It reads a space with one shard with strong consistency.
+// Scan reads a space with one shard with strong consistency.
 func (s *Store) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if r.Before != "" && r.After >= r.Before {
@@ -191,8 +185,7 @@ func (s *Store) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record,
 	}
 }
 
-// inNameOrder yields the records of a span by name. Long names with the same beginning are
-// adjacent in the order of their hashes, so inNameOrder sorts them.
+// Long names with the same beginning are in the order of their hashes, so inNameOrder sorts them.
 func (s *Store) inNameOrder(ctx context.Context, r store.Range, in span) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		var run []store.Record
@@ -230,7 +223,6 @@ func (s *Store) inNameOrder(ctx context.Context, r store.Range, in span) iter.Se
 }
 
 // sameRun reports whether two keys belong to long names that differ only in their hashes.
-// prefix is the number of bytes before the hash, without the point.
 func sameRun(a, b []byte, prefix int) bool {
 	return len(a) > prefix+1 && len(b) > prefix+1 && string(a[:prefix+1]) == string(b[:prefix+1])
 }

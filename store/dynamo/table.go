@@ -16,16 +16,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// dueIndex is the index of records with a due time.
 const dueIndex = "due"
 
-// layoutKey is the key of the item that contains the number of hash keys of each space. It has
-// no "#", so it differs from all hash keys of spaces.
+// layoutKey is the key of the item with the layout. Hash keys of spaces contain a "#".
 const layoutKey = "pawl"
 
-// layout is the layout of a new table: the number of shards by space. A space that ends with
-// "/" stands for all spaces that start with it. Other spaces have one shard, so that they can
-// be read with strong consistency.
+// layout is the number of shards by space in a new table. A final "/" stands for all spaces with
+// that prefix. Other spaces have one shard, so that they can be read with strong consistency.
 var layout = map[string]int{"row/": 8, "file": 8}
 
 const maxShards = 64
@@ -37,10 +34,9 @@ func transport(t *http.Transport) {
 	t.IdleConnTimeout = 50 * time.Second // DynamoDB closes idle connections after a minute
 }
 
-// readOnlyBody hides the WriteTo method of request bodies. The SDK closes a body when the
-// response starts, and WriteTo then returns io.EOF. If net/http has not yet verified the end of
-// the body, it interprets this as a failed write and closes the connection, so a large response
-// is lost.
+// readOnlyBody hides the WriteTo method of request bodies. The SDK closes a body when the response
+// starts, and WriteTo then returns io.EOF. net/http may take that for a failed write, close the
+// connection, and lose a large response.
 type readOnlyBody struct{ client aws.HTTPClient }
 
 func (c readOnlyBody) Do(r *http.Request) (*http.Response, error) {
@@ -50,9 +46,9 @@ func (c readOnlyBody) Do(r *http.Request) (*http.Response, error) {
 	return c.client.Do(r)
 }
 
-// Create creates the table at a URL, and waits until it is active. The table is billed per
-// request, has point-in-time recovery, and is protected from deletion. If a table of Pawl
-// exists, Create only enables its point-in-time recovery.
+// Create creates the table at a URL, and waits until it is active. The table is billed per request,
+// has point-in-time recovery, and is protected from deletion. For an existing table of Pawl, Create
+// only enables the recovery.
 func Create(ctx context.Context, url string) error {
 	s, err := connect(ctx, url)
 	if err != nil {
@@ -85,8 +81,7 @@ func Create(ctx context.Context, url string) error {
 	return s.enableRecovery(ctx)
 }
 
-// enableRecovery enables point-in-time recovery. It retries, because DynamoDB rejects this for some
-// seconds after it has created a table.
+// DynamoDB rejects this for some seconds after it has created a table.
 func (s *Store) enableRecovery(ctx context.Context) error {
 	for range 60 {
 		_, err := s.client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
@@ -112,7 +107,6 @@ func schema(sort string) []types.KeySchemaElement {
 	}
 }
 
-// verifyTable rejects a table that cannot hold the store.
 func (s *Store) verifyTable(ctx context.Context) error {
 	return s.call(ctx, "open", func(ctx context.Context) error {
 		got, err := s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: s.tableName()})
@@ -154,7 +148,6 @@ func sameSchema(got []types.KeySchemaElement, sort string) bool {
 	})
 }
 
-// initLayout reads the layout, and writes it if the table is new.
 func (s *Store) initLayout(ctx context.Context) error {
 	if err := s.readLayout(ctx); err != nil || s.shardCounts != nil {
 		return err
@@ -175,7 +168,6 @@ func (s *Store) initLayout(ctx context.Context) error {
 	return s.readLayout(ctx)
 }
 
-// assumeLayout reads the layout. If the table is new, it assumes the layout of this version.
 func (s *Store) assumeLayout(ctx context.Context) error {
 	err := s.readLayout(ctx)
 	if s.shardCounts == nil {
@@ -196,7 +188,6 @@ func (s *Store) layoutItem(sharded map[string]int) item {
 	return i
 }
 
-// readLayout reads the number of hash keys of spaces. If the item is missing, the table is new.
 func (s *Store) readLayout(ctx context.Context) error {
 	return s.call(ctx, "open", func(ctx context.Context) error {
 		got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: s.tableName(), Key: layoutID(), ConsistentRead: aws.Bool(true)})

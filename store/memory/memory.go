@@ -1,5 +1,4 @@
-// Package memory keeps records in memory, for tests and trials. They are lost when the
-// process ends.
+// Package memory keeps records in memory, for tests and trials.
 package memory
 
 import (
@@ -91,7 +90,6 @@ func (s *Store) find(k store.Key) (*store.Record, bool) {
 	return s.byName.Get(&store.Record{Key: k})
 }
 
-// compare refuses a change whose record does not have the expected nonce.
 func (s *Store) compare(c *store.Change) store.Outcome {
 	now, found := s.find(c.Key)
 	switch {
@@ -161,7 +159,6 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, erro
 	return found, nil
 }
 
-// page is the number of records that a scan reads at once.
 const page = 256
 
 // Scan implements [store.Store].

@@ -15,9 +15,8 @@ const upsertSQL = `INSERT INTO {}.record (space, name, nonce, due, body)
 	SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::uuid[], $4::timestamptz[], $5::text[])
 	ON CONFLICT (space, name) DO UPDATE SET nonce = excluded.nonce, due = excluded.due, body = excluded.body`
 
-// BenchmarkSwap writes each record like a worker: it inserts a due record, and then replaces it
-// by one that is not due. In the same run, it writes the same bytes alternately with plain
-// upserts. ratio is the rate of Swap relative to the upserts.
+// BenchmarkSwap alternates with plain upserts of the same bytes. ratio is the rate of Swap relative
+// to the upserts.
 func BenchmarkSwap(b *testing.B) {
 	s := openStore(b, servertest.Postgres(b, "fsync=on").URL)
 	var swaps, bare time.Duration
@@ -55,7 +54,6 @@ func bareUpsert(b *testing.B, s *Store, changes []store.Change) time.Duration {
 	return time.Since(start)
 }
 
-// makeBatch returns the two writes of each record of a batch, numbered from first.
 func makeBatch(first int) (claimed, completed []store.Change) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for i := first; i < first+traits.Batch; i++ {
@@ -68,8 +66,6 @@ func makeBatch(first int) (claimed, completed []store.Change) {
 	return claimed, completed
 }
 
-// BenchmarkApply applies the changes of eight uploads per batch, with one quota for each batch or
-// one quota for all batches.
 func BenchmarkApply(b *testing.B) {
 	s := openStore(b, servertest.Postgres(b, "fsync=on").URL)
 	for _, writers := range []int{1, 4} {
@@ -100,7 +96,6 @@ func BenchmarkApply(b *testing.B) {
 
 func rename(b *testing.B, w int) string { return fmt.Sprintf("%s/%d/%d", b.Name(), b.N, w) }
 
-// uploads returns the changes of eight uploads, without the quota.
 func uploads(prefix string, n int) (all []store.Change) {
 	for i := range 8 {
 		id := fmt.Sprintf("%s/%d/%d", prefix, n, i)

@@ -9,12 +9,10 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// maxAttempts is the maximum number of times that a change is sent. It is sent again after a
-// deadlock, or if the record that refused it has changed since.
+// A change is sent again after a deadlock, or if the record that refused it has changed since.
 const maxAttempts = 5
 
-// Swap sends the batch in one round trip and one transaction, with one statement for each kind
-// of change. Only refused changes need another round trip.
+// Swap sends the batch in one round trip and one transaction. Only refused changes need another.
 func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(changes))
 	open := make([]int, 0, len(changes))
@@ -38,8 +36,7 @@ func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outco
 	return out, nil
 }
 
-// Apply sends the changes like Swap, and commits in a second round trip if all of them
-// succeeded.
+// Apply sends the changes like Swap, and commits in a second round trip.
 func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	if err := traits.CheckAll(changes); err != nil {
 		return nil, err
@@ -81,11 +78,10 @@ func refusedOf(sent []int, out []store.Outcome) (refused []int) {
 	return refused
 }
 
-// send writes the chosen changes in one transaction, and marks the applied ones.
 func (s *Store) send(ctx context.Context, what string, changes []store.Change, chosen []int, out []store.Outcome,
 	transact func(ctx context.Context, q *pgx.Batch, landed func() bool) error,
 ) (err error) {
-	// All transactions write in the same order, because different orders would cause deadlocks.
+	// A different order in another transaction would cause deadlocks.
 	slices.SortFunc(chosen, func(i, j int) int { return changes[i].Key.Compare(changes[j].Key) })
 	for range maxAttempts {
 		for _, i := range chosen {
@@ -101,7 +97,6 @@ func (s *Store) send(ctx context.Context, what string, changes []store.Change, c
 	return err
 }
 
-// swap commits the changes that succeeded, in one round trip.
 func (s *Store) swap(ctx context.Context, q *pgx.Batch, _ func() bool) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -112,7 +107,6 @@ func (s *Store) swap(ctx context.Context, q *pgx.Batch, _ func() bool) error {
 	return conn.SendBatch(ctx, q).Close()
 }
 
-// apply commits if all changes succeeded.
 func (s *Store) apply(ctx context.Context, q *pgx.Batch, landed func() bool) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -130,8 +124,6 @@ func (s *Store) apply(ctx context.Context, q *pgx.Batch, landed func() bool) err
 	return err
 }
 
-// queue returns the statements of the chosen changes. The statements mark the applied changes
-// in out.
 func (s *Store) queue(changes []store.Change, chosen []int, out []store.Outcome) *pgx.Batch {
 	var insert, update, remove changeColumns
 	for _, i := range chosen {
@@ -160,8 +152,8 @@ func (s *Store) queue(changes []store.Change, chosen []int, out []store.Outcome)
 	return q
 }
 
-// refuse sets the records that refused changes. It returns the changes that these records do
-// not refuse, because the records have changed since.
+// refuse sets the records that refused changes. It returns the changes that these records no longer
+// refuse.
 func (s *Store) refuse(ctx context.Context, changes []store.Change, refused []int, out []store.Outcome) (again []int, err error) {
 	if len(refused) == 0 {
 		return nil, nil

@@ -15,7 +15,6 @@ const oldestServer = 130000
 const serverSQL = `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
 	current_setting('transaction_read_only') = 'on'`
 
-// identify rejects servers that cannot hold the store.
 func (s *Store) identify(ctx context.Context) error {
 	var version int
 	var encoding string
@@ -37,12 +36,11 @@ func (s *Store) identify(ctx context.Context) error {
 const privilegesSQL = `SELECT coalesce(string_agg(p, ', ' ORDER BY p), '') FROM unnest($2::text[]) p
 	WHERE NOT has_table_privilege(format('%I.record', $1::text), p)`
 
-// writable checks for missing privileges, which would otherwise cause errors later.
+// Missing privileges would otherwise cause errors later.
 func (s *Store) writable(ctx context.Context) error {
 	return s.checkPrivilegesOf(ctx, "SELECT", "INSERT", "UPDATE", "DELETE")
 }
 
-// readable is like writable for a store that only reads.
 func (s *Store) readable(ctx context.Context) error { return s.checkPrivilegesOf(ctx, "SELECT") }
 
 func (s *Store) checkPrivilegesOf(ctx context.Context, privileges ...string) error {
@@ -56,9 +54,9 @@ func (s *Store) checkPrivilegesOf(ctx context.Context, privileges ...string) err
 	return nil
 }
 
-// Check examines a database without changing it: version, tables, privileges, durability, clock
-// and connections. skew is the maximum difference between two clocks. An error means that the
-// database cannot be examined.
+// Check examines a database, its durability, clock and connections, without changing anything. skew
+// is the maximum difference between two clocks. An error means that the database cannot be
+// examined.
 func Check(ctx context.Context, url string, skew time.Duration) ([]store.Finding, error) {
 	s, err := dial(ctx, url)
 	if err != nil {
@@ -131,8 +129,7 @@ func (s *Store) checkDurability(ctx context.Context, conn *pgxpool.Conn) (f stor
 const connectionsSQL = `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
 	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')`
 
-// checkConnections compares the free connections with the connections that one process may
-// need.
+// checkConnections compares the free connections with those that one process may need.
 func (s *Store) checkConnections(ctx context.Context, conn *pgxpool.Conn) (store.Finding, error) {
 	f := store.Finding{Name: "connections"}
 	var most, used int
@@ -147,8 +144,7 @@ func (s *Store) checkConnections(ctx context.Context, conn *pgxpool.Conn) (store
 	return f, nil
 }
 
-// checkClock compares the server's clock with this machine's clock. If clocks differ by more
-// than skew, leases are taken over too early or too late. This costs time, but not correctness.
+// A larger skew makes takeovers of leases early or late. This costs time, but not correctness.
 func (s *Store) checkClock(ctx context.Context, conn *pgxpool.Conn, skew time.Duration) (store.Finding, error) {
 	f := store.Finding{Name: "clock"}
 	var theirs time.Time

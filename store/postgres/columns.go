@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// changeColumns are the changes of one kind, by column.
 type changeColumns struct {
 	spaces, names   [][]byte
 	nonces, expects []pgtype.UUID
@@ -27,8 +26,7 @@ func (b *changeColumns) add(c *store.Change, i int) {
 	}
 }
 
-// byPlace marks the changes that a statement applied. The statement returns their places, from
-// 1.
+// byPlace marks the changes whose places, from 1, a statement returned.
 func (b *changeColumns) byPlace(out []store.Outcome) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var place int
@@ -40,8 +38,8 @@ func (b *changeColumns) byPlace(out []store.Outcome) func(pgx.Rows) error {
 	}
 }
 
-// byKey marks the records that an INSERT inserted. It returns only columns of its table, and
-// records of one Apply may share a nonce, so byKey identifies them by key.
+// An INSERT returns only columns of its table, and records of one Apply may share a nonce, so byKey
+// identifies them by key.
 func (b *changeColumns) byKey(out []store.Outcome) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		index := make(map[store.Key]int, len(b.which))
@@ -59,7 +57,7 @@ func (b *changeColumns) byKey(out []store.Outcome) func(pgx.Rows) error {
 
 func uuid(n store.Nonce) pgtype.UUID { return pgtype.UUID{Bytes: n, Valid: true} }
 
-// timestamp returns a time in whole milliseconds, or NULL for the zero time.
+// timestamp returns whole milliseconds, or NULL for the zero time.
 func timestamp(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: time.UnixMilli(t.UnixMilli()), Valid: !t.IsZero()}
 }

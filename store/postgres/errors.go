@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// advice explains an SQLSTATE and its remedy.
 type advice struct {
 	why       string
 	permanent bool // a retry does not help
@@ -40,7 +39,7 @@ var adviceByCode = map[string]advice{
 	"57P01":  {"is shutting down", false},
 }
 
-// unsent wraps an error that happened before COMMIT was sent, so nothing has landed.
+// unsent wraps an error from before COMMIT was sent: nothing has landed.
 type unsent struct{ error }
 
 func (e unsent) Unwrap() error { return e.error }
@@ -52,7 +51,6 @@ func codeOf(err error) string {
 	return ""
 }
 
-// unusable returns an error with the reason why the database cannot be used. cause may be nil.
 func (s *Store) unusable(why string, cause error) error {
 	if cause == nil {
 		return fmt.Errorf("%w: the database at %s %s", store.ErrUnusable, s, why)
@@ -71,8 +69,7 @@ func (e oneLine) Error() string {
 
 func (e oneLine) Unwrap() error { return e.error }
 
-// explainOpen explains an error of Open. The result wraps [store.ErrUnusable] unless the
-// context was canceled.
+// explainOpen returns an [store.ErrUnusable] unless the context was canceled.
 func (s *Store) explainOpen(ctx context.Context, err error) error {
 	switch f, known := adviceByCode[codeOf(err)]; {
 	case ctx.Err() != nil, errors.Is(err, store.ErrUnusable):
@@ -91,7 +88,6 @@ func (s *Store) explainOpen(ctx context.Context, err error) error {
 	return s.unusable("cannot be reached: check host, port and network, and that the server runs", err)
 }
 
-// call runs f with callTimeout and explains its error.
 func (s *Store) call(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -101,8 +97,8 @@ func (s *Store) call(ctx context.Context, what string, f func(ctx context.Contex
 	return s.explain(ctx, what, f(bounded))
 }
 
-// explain adds the operation and the remedy to an error. The result wraps an error of package
-// store, or the cause of ctx.
+// explain adds the operation and the remedy. The result wraps an error of package store, or the
+// cause of ctx.
 func (s *Store) explain(ctx context.Context, what string, err error) error {
 	code := codeOf(err)
 	if code == readOnly {
@@ -123,10 +119,9 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s at %s: %w", kind(err), what, s, oneLine{err})
 }
 
-// kind returns ErrThrottled or ErrRejected if the changes certainly did not land. The server rolls
-// back a transaction after every error that does not end the session. kind returns ErrUnclear for
-// all other errors. pgconn.SafeToRetry is not usable here, because it returns true for a lost
-// answer (pgx 5.12).
+// kind returns ErrUnclear unless the changes certainly did not land. The server rolls back a
+// transaction after every error that does not end the session. pgconn.SafeToRetry returns true for
+// a lost answer (pgx 5.12), so it is not usable here.
 func kind(err error) error {
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
 	_, early := errors.AsType[unsent](err)
@@ -144,8 +139,7 @@ func kind(err error) error {
 	return store.ErrUnclear
 }
 
-// readFailed wraps the error of a read that followed a change, with the kind of the change's
-// result.
+// readFailed wraps the error of a read that followed a change. kind is the result of the change.
 func readFailed(kind, err error) error {
 	if errors.Is(err, store.ErrUnusable) {
 		return err

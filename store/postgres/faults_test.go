@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// flaky returns the URL of a relay to a server. The relay drops the answers that lose selects.
 func flaky(t *testing.T, server *servertest.PostgresServer, lose func([]byte) bool) string {
 	t.Helper()
 	u, err := url.Parse(server.URL)
@@ -29,8 +28,6 @@ func flaky(t *testing.T, server *servertest.PostgresServer, lose func([]byte) bo
 	return server.URLWith(func(u *url.URL, _ url.Values) { u.Host = relay.Addr })
 }
 
-// TestLostAnswers checks that an error is ErrThrottled if COMMIT was not sent, and ErrUnclear
-// if its answer was lost. A Swap sends COMMIT with the changes.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)
@@ -64,7 +61,6 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestErrorKinds checks that the kind of an error matches what the server may have done.
 func TestErrorKinds(t *testing.T) {
 	t.Parallel()
 	s := &Store{schema: DefaultSchema}
@@ -96,8 +92,6 @@ func TestErrorKinds(t *testing.T) {
 	}
 }
 
-// TestFaults checks that writers lose no increment and make none twice when answers are lost
-// and the server crashes.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const cuts, crashes, writers = 100, 3, 4
@@ -144,12 +138,10 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// increment increments two of its own records until ctx ends, and returns the number of
-// increments.
 func increment(ctx context.Context, t *testing.T, url, name string) (made int) {
 	var s *Store
 	for s == nil && ctx.Err() == nil {
-		s, _ = Open(ctx, url) // its answers may be lost as well
+		s, _ = Open(ctx, url) // the answers to Open may be lost as well
 	}
 	if s == nil {
 		return 0
@@ -176,8 +168,7 @@ func increment(ctx context.Context, t *testing.T, url, name string) (made int) {
 	return made
 }
 
-// resolve sends changes of records that only the caller writes until they have landed. After an
-// ambiguous answer, a refusal by the change's own record shows that it landed.
+// After an ambiguous answer, a refusal by the change's own record shows that it landed.
 func resolve(write func(context.Context, []store.Change) ([]store.Outcome, error), changes []store.Change) error {
 	for doubt := false; ; {
 		out, err := write(context.Background(), changes)

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// TestLocks checks that locked records delay other changes for seconds, not forever.
 func TestLocks(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, servertest.Postgres(t, "deadlock_timeout=2s").URL)
@@ -34,8 +33,8 @@ func begin(t *testing.T, s *Store) pgx.Tx {
 	return tx
 }
 
-// testPausedTransaction checks that a worker that pauses between Put and commit, or is
-// disconnected, loses its transaction. Then swaps in the same batch as its record land.
+// The server ends a transaction that pauses between Put and commit. Then swaps in the same batch as
+// its record land.
 func testPausedTransaction(t *testing.T, s *Store) {
 	a := newRecord("s", "paused")
 	s.insertAll(t, a)
@@ -56,7 +55,6 @@ func testPausedTransaction(t *testing.T, s *Store) {
 	}
 }
 
-// testLockTimeout checks that the error names the lock of another session and a remedy.
 func testLockTimeout(t *testing.T, s *Store) {
 	a := newRecord("s", "locked")
 	s.insertAll(t, a)
@@ -70,12 +68,10 @@ func testLockTimeout(t *testing.T, s *Store) {
 	}
 }
 
-// testDeadlock checks that an Apply that ends in a deadlock is sent again.
 func testDeadlock(t *testing.T, s *Store) {
 	a, b := newRecord("s", "deadlock a"), newRecord("s", "deadlock b")
 	s.insertAll(t, a, b)
 	tx := begin(t, s)
-	// The server checks for a deadlock when the Apply has waited for two seconds.
 	if _, err := tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '1min'"); err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +105,8 @@ func testDeadlock(t *testing.T, s *Store) {
 	}
 }
 
-// TestDefaultsAndSessions checks that every change waits for the disk and is READ COMMITTED,
-// whatever the defaults of the database. A change must leave no state in the session, because a
-// pooler may give the session to another client.
+// A change must leave no state in the session, because a pooler may give the session to another
+// client.
 func TestDefaultsAndSessions(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// TestOpenRefuses checks that Open reports an unusable database immediately, with a remedy.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t, "max_connections=12")
@@ -72,8 +71,6 @@ func TestOpenRefuses(t *testing.T) {
 	t.Run("full pool", func(t *testing.T) { testFullServer(t, as("tenant", "t", inSchema("fresh"))) })
 }
 
-// testFullServer checks that an error without a connection is ErrThrottled, because nothing was
-// written.
 func testFullServer(t *testing.T, url string) {
 	for range 50 {
 		s, err := Open(t.Context(), url)
@@ -108,8 +105,6 @@ func TestOpen(t *testing.T) {
 	t.Run("Together", func(t *testing.T) { testMigrationsRace(t, server) })
 }
 
-// testOpenReadOnly checks that OpenReadOnly changes nothing, and needs only the SELECT
-// privilege.
 func testOpenReadOnly(t *testing.T, server *servertest.PostgresServer) {
 	if _, err := OpenReadOnly(t.Context(), server.URL); !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "has no tables yet") {
 		t.Errorf("%v: want no tables", err)
@@ -127,8 +122,6 @@ func testOpenReadOnly(t *testing.T, server *servertest.PostgresServer) {
 	}
 }
 
-// testMigrationsByHand checks that a user without the privilege to create tables can use tables
-// that the script created.
 func testMigrationsByHand(t *testing.T, server *servertest.PostgresServer) {
 	server.Exec(`CREATE ROLE tenant LOGIN PASSWORD 't'`)
 	server.Exec(Migrations("mine", 0))
@@ -140,7 +133,6 @@ func testMigrationsByHand(t *testing.T, server *servertest.PostgresServer) {
 	s.insertAll(t, newRecord("s", "a"))
 }
 
-// testMigrationsRace checks that processes that start concurrently create the tables once.
 func testMigrationsRace(t *testing.T, server *servertest.PostgresServer) {
 	errs := make(chan error)
 	const processes = 8
@@ -193,8 +185,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestOpenTimesOut checks that the error for a server that does not answer does not blame host
-// and port.
+// The error must not blame host and port.
 func TestOpenTimesOut(t *testing.T) {
 	t.Parallel()
 	s := &Store{schema: DefaultSchema}

@@ -12,8 +12,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// TestPlans checks that Due and Scan read an index in order from the start of a page, whatever
-// the statistics, and that records with the same due time page in the order of names.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	const records = 50_000
@@ -55,7 +53,6 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// explainPlan fails the test unless a statement reads only an index in its order.
 func (s *Store) explainPlan(t *testing.T, index, sql string, args []any) {
 	t.Helper()
 	var lines []string

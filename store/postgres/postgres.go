@@ -1,10 +1,8 @@
-// Package postgres stores records in PostgreSQL, for processes on many machines. Its tables are
-// in a schema of their own, so the database may contain other data.
+// Package postgres stores records in PostgreSQL, for many machines. Its tables have their own
+// schema.
 //
-// The package keeps no session state and prepares no named statements, so it works behind a
-// pooler in transaction mode, such as PgBouncer.
-//
-// The caller's own transaction can lock and replace records: see [Store.In].
+// It keeps no session state and no named statements, so it works behind a pooler in transaction
+// mode. Records can be part of the caller's own transaction: see [Store.In].
 package postgres
 
 import (
@@ -21,14 +19,12 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// DefaultSchema is the schema of the tables if the URL names none.
+// DefaultSchema is the schema if the URL names none.
 const DefaultSchema = "pawl"
 
 const (
-	// callTimeout bounds one call. A server that never answers must not keep a worker
-	// from renewing its leases.
-	callTimeout = 15 * time.Second
-	// minConnections is the minimum size of the store's own pool.
+	// callTimeout bounds one call, so that a hanging server does not delay lease renewals.
+	callTimeout    = 15 * time.Second
 	minConnections = 4
 )
 
@@ -38,8 +34,7 @@ type Store struct {
 	schema  string
 	sql     statements
 	pool    *pgxpool.Pool
-	// handlers has the connections for handlers. It is separate from pool, so that handlers
-	// with many connections do not block lease renewals.
+	// handlers is a separate pool, so that handlers do not delay lease renewals.
 	handlers *pgxpool.Pool
 }
 
@@ -49,24 +44,21 @@ var _ store.Store = (*Store)(nil)
 //
 //	postgres://user:password@host:5432/database?schema=pawl&pool_max_conns=8
 //
-// The URL may contain schema and all parameters of pgx except default_query_exec_mode, because the
-// mode must work with a pooler. pool_max_conns limits each of two pools: the pool for handlers, and
-// the store's own pool, which has at least 4 connections. Its default is the number of cores, but
-// at least 4.
+// All parameters of pgx are allowed except default_query_exec_mode, which must work with a pooler.
+// pool_max_conns limits both the pool for handlers and the store's own pool, which has at least 4
+// connections. It defaults to the number of cores, but at least 4.
 //
-// Open refuses a database that cannot hold the store. The error wraps [store.ErrUnusable] and
-// states the remedy.
+// If the database cannot hold the store, the error wraps [store.ErrUnusable].
 func Open(ctx context.Context, url string) (*Store, error) {
 	return open(ctx, url, (*Store).identify, (*Store).migrate, (*Store).writable)
 }
 
-// OpenReadOnly opens the store at a URL for reading. It neither creates nor upgrades tables. If
-// the tables are missing or have another format, the error wraps [store.ErrUnusable].
+// OpenReadOnly opens the store at a URL and writes nothing. If the tables are missing or have
+// another format, the error wraps [store.ErrUnusable].
 func OpenReadOnly(ctx context.Context, url string) (*Store, error) {
 	return open(ctx, url, (*Store).identify, (*Store).requireCurrentFormat, (*Store).readable)
 }
 
-// open connects, and checks step by step that the database can hold the store.
 func open(ctx context.Context, url string, steps ...func(*Store, context.Context) error) (*Store, error) {
 	s, err := dial(ctx, url)
 	if err != nil {
@@ -82,7 +74,7 @@ func open(ctx context.Context, url string, steps ...func(*Store, context.Context
 	return s, nil
 }
 
-// dial creates the pools. They connect when they are first used.
+// dial creates the pools, which connect when they are first used.
 func dial(ctx context.Context, url string) (*Store, error) {
 	own, err := parse(url)
 	if err != nil {
@@ -111,12 +103,11 @@ func parse(url string) (*pgxpool.Config, error) {
 	if err != nil {
 		const why = "invalid database URL: write postgres://user:password@host:5432/database, with %-escapes in the password"
 		if _, invalid := neturl.Parse(url); invalid != nil {
-			return nil, fmt.Errorf("%w: %s", store.ErrUnusable, why) // the parse error would contain part of the password
+			return nil, fmt.Errorf("%w: %s", store.ErrUnusable, why) // the parse error may contain the password
 		}
 		return nil, fmt.Errorf("%w: %s (%w)", store.ErrUnusable, why, err)
 	}
-	// Statements are described once per connection and never named, because a pooler may send
-	// the next statement to another server process.
+	// Named statements would fail behind a pooler, which may use another server process for each.
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	if c.ConnConfig.RuntimeParams["application_name"] == "" {
 		c.ConnConfig.RuntimeParams["application_name"] = "pawl"
@@ -144,10 +135,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// String returns the address of the store, without secrets.
 func (s *Store) String() string { return s.address + " schema " + s.schema }
 
-// withSchema replaces {} with the schema's name in a statement.
 func withSchema(schema, sql string) string {
 	return strings.ReplaceAll(sql, "{}", pgx.Identifier{schema}.Sanitize())
 }

@@ -45,7 +45,6 @@ func newRecord(space, name string) store.Record {
 
 func insertion(r store.Record) store.Change { return store.Change{Key: r.Key, Next: &r} }
 
-// replacement returns the change that gives a record a new nonce.
 func replacement(was store.Record) store.Change {
 	next := newRecord(was.Space, was.Name)
 	return store.Change{Key: was.Key, Expect: was.Nonce, Next: &next}

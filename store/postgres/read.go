@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Load reads all records in one statement.
 func (s *Store) Load(ctx context.Context, keys []store.Key) (found []store.Record, err error) {
 	spaces, names := make([][]byte, len(keys)), make([][]byte, len(keys))
 	for i, k := range keys {
@@ -26,7 +25,6 @@ func (s *Store) Load(ctx context.Context, keys []store.Key) (found []store.Recor
 	return found, err
 }
 
-// Due reads the partial index of records with a due time.
 func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, error) {
 	return s.inOrder(ctx, "due", s.sql.due, dueArgs(r))
 }
@@ -39,8 +37,7 @@ func dueArgs(r store.DueRange) []any {
 	return []any{[]byte(r.Space), timestamp(r.Before), after, []byte(r.After.Name), r.Limit, r.Skip}
 }
 
-// page is the number of records that a scan reads at once. The scan holds no connection while
-// the caller handles them.
+// A scan holds no connection while the caller handles a page.
 const page = 256
 
 // Scan implements [store.Store].
@@ -51,7 +48,6 @@ func (s *Store) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record,
 	})
 }
 
-// scan returns the statement and the arguments of one page.
 func (s *Store) scan(r store.Range) (sql string, args []any) {
 	sql, args = s.sql.scan, []any{[]byte(r.Space), []byte(r.After), r.Limit}
 	if r.Before != "" {
@@ -63,7 +59,6 @@ func (s *Store) scan(r store.Range) (sql string, args []any) {
 	return sql + " ORDER BY name LIMIT $3", args
 }
 
-// inOrder runs a statement that selects records in the order of an index.
 func (s *Store) inOrder(ctx context.Context, what, sql string, args []any) (found []store.Record, err error) {
 	err = s.call(ctx, what, func(ctx context.Context) error {
 		q := &pgx.Batch{}

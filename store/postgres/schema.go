@@ -9,11 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// migrations are the steps between formats. Never change a released step: append a new one.
+// migrations are the steps between formats. Never change a released step.
 //
-// Names are bytes, so that they are compared byte by byte and may contain any byte, whatever
-// the collation and encoding of the database. The partial index contains only records with a
-// due time, so settled rows, the great majority, add nothing to it.
+// Names are bytes, so that they compare byte by byte in every collation and encoding. Settled rows,
+// the great majority, have no due time and are not in the partial index.
 var migrations = []string{`
 CREATE TABLE {}.record (
 	space bytea NOT NULL,
@@ -35,17 +34,16 @@ const (
 `
 	newestSQL = `SELECT coalesce(max(version), 0) FROM {}.format`
 
-	// catalogSQL also finds tables of versions before the record store. It reads the catalog,
-	// because a lookup by name may use a cache that does not contain tables that another
-	// process has just created.
+	// catalogSQL also finds tables of versions before the record store. A lookup by name may use a
+	// cache without the tables that another process has just created.
 	catalogSQL = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1), coalesce(bool_or(c.relname = 'format'), false),
 		coalesce(string_agg(c.relname, ', ' ORDER BY c.relname) FILTER (WHERE (c.relname, a.attname) IN (('ledger', 'pipeline'), ('file', 'look_at'))), '')
 		FROM pg_namespace n JOIN pg_class c ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid WHERE n.nspname = $1`
 )
 
-// Migrations returns the statements that create the tables of a schema, or upgrade them from a
-// format to the current one, for manual execution. The user that executes them owns the tables.
-// Pawl's user needs USAGE on the schema and SELECT, INSERT, UPDATE and DELETE on its tables.
+// Migrations returns the statements that create or upgrade the tables of a schema, for manual
+// execution. The user that executes them owns the tables. Pawl's user needs USAGE on the schema and
+// SELECT, INSERT, UPDATE and DELETE on its tables.
 func Migrations(schema string, from int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "BEGIN;\nSELECT pg_advisory_xact_lock(%d);\n", migrationLockID(schema))
@@ -59,12 +57,10 @@ func Migrations(schema string, from int) string {
 	return b.String()
 }
 
-// migration returns one step, with its entry in the table of formats.
 func migration(schema string, i int) string {
 	return withSchema(schema, migrations[i]+fmt.Sprintf("INSERT INTO {}.format (version) VALUES (%d);", i+1))
 }
 
-// migrationLockID returns the ID of the advisory lock of a schema's migrations.
 func migrationLockID(schema string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("pawl store " + schema)) // never fails
@@ -75,8 +71,8 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// format reports whether the schema exists, and returns the format of its tables, or 0 if there
-// are none. It rejects tables of newer versions, and of versions before the record store.
+// format is 0 if there are no tables. Tables of newer versions, and of versions before the record
+// store, are rejected.
 func (s *Store) format(ctx context.Context, q querier) (exists bool, format int, err error) {
 	var made bool
 	var old string
@@ -94,7 +90,6 @@ func (s *Store) format(ctx context.Context, q querier) (exists bool, format int,
 	return exists, format, err
 }
 
-// requireCurrentFormat rejects tables of another format, and a schema without tables.
 func (s *Store) requireCurrentFormat(ctx context.Context) error {
 	_, format, err := s.format(ctx, s.pool)
 	switch {
@@ -109,7 +104,6 @@ func (s *Store) requireCurrentFormat(ctx context.Context) error {
 	return nil
 }
 
-// migrate upgrades the tables to the current format.
 func (s *Store) migrate(ctx context.Context) error {
 	_, format, err := s.format(ctx, s.pool)
 	if err != nil || format == len(migrations) {
@@ -118,8 +112,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return s.migrateIn(ctx, tx) })
 }
 
-// migrateIn executes the missing steps. Another process may have executed them while this one
-// waited for the lock.
+// Another process may have migrated while this one waited for the lock.
 func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", migrationLockID(s.schema)); err != nil {
 		return err
@@ -145,7 +138,6 @@ func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// grants returns the statements that grant the required privileges.
 func (s *Store) grants() string {
 	return fmt.Sprintf("let this user work with them (GRANT USAGE ON SCHEMA %s TO …; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[1]s TO …)",
 		pgx.Identifier{s.schema}.Sanitize())

@@ -13,11 +13,10 @@ func statementsIn(schema string) statements {
 }
 
 const (
-	// beginSQL and settingsSQL start each transaction that writes. They override the defaults
-	// of the database. READ COMMITTED compares a change with the current record, not with a
-	// snapshot. The plan looks up each change by its key, in key order. COMMIT answers after
-	// the write to the disk. Locks of other sessions, and pauses of this process, delay other
-	// transactions for seconds at most.
+	// beginSQL and settingsSQL start each transaction that writes, whatever the defaults of the
+	// database. READ COMMITTED compares a change with the current record, not with a snapshot. The
+	// plan looks up each change by its key, in key order. COMMIT waits for the disk. Locks of other
+	// sessions, and pauses of this process, delay others for seconds at most.
 	beginSQL    = `BEGIN ISOLATION LEVEL READ COMMITTED`
 	settingsSQL = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 		set_config('enable_seqscan', 'off', true), set_config('lock_timeout', '5s', true),
@@ -40,20 +39,17 @@ const (
 
 	columns = `r.space, r.name, r.nonce, r.due, r.body`
 
-	// OFFSET 0 makes the server look up each key separately.
+	// OFFSET 0 forces a separate lookup of each key.
 	loadSQL = `SELECT ` + columns + ` FROM unnest($1::bytea[], $2::bytea[]) AS c (space, name)
 		CROSS JOIN LATERAL (SELECT * FROM {}.record r WHERE r.space = c.space AND r.name = c.name OFFSET 0) r`
-	// orderSQL precedes an ordered read in its transaction. It makes the server read an index
-	// in that order, even without statistics of the table.
+	// orderSQL makes the server read an index in order, even without statistics of the table.
 	orderSQL = `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)`
 
 	dueSQL = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND due <= $2 AND (due, name) > ($3, $4)
 		ORDER BY due, name LIMIT $5 OFFSET $6`
-	// scanSQL is the beginning of a statement: scan adds the upper bound and the order.
 	scanSQL = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND name > $2`
 
-	// isolationSQL also bounds the time for which a process that pauses, or is disconnected,
-	// keeps the record locked. Swaps of the record, and their batches, wait that long.
+	// isolationSQL also bounds how long a paused or disconnected process keeps the record locked.
 	isolationSQL = `SELECT current_setting('transaction_isolation') FROM set_config('idle_in_transaction_session_timeout', '5s', true)`
 	lockSQL      = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND name = $2 FOR UPDATE`
 	putSQL       = `UPDATE {}.record SET nonce = $3, due = $4, body = $5 WHERE space = $1 AND name = $2 AND nonce = $6`

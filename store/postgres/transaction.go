@@ -15,13 +15,12 @@ type transaction struct {
 	locked map[store.Key]store.Nonce
 }
 
-// In returns a [store.Tx] for the caller's own transaction. The transaction must be in the same
-// database, and READ COMMITTED, because a record may change after the transaction began. Begin
-// it with [pgx.TxOptions], because the default of the database may be different.
+// In returns a [store.Tx] for the caller's own transaction in the same database. The transaction
+// must be READ COMMITTED, because a record may change after it began. Begin it with
+// [pgx.TxOptions], because the database may have another default.
 //
-// Lock a record late and commit soon: other changes of the record wait, and the server rolls
-// back a transaction that is idle for five seconds after a Lock. Roll the transaction back
-// after an error.
+// Lock a record late and commit soon: other changes of the record wait. The server rolls back a
+// transaction that is idle for five seconds after a Lock. Roll back after an error.
 func (s *Store) In(tx pgx.Tx) store.Tx { return &transaction{s, tx, map[store.Key]store.Nonce{}} }
 
 func (t *transaction) Lock(ctx context.Context, k store.Key) (*store.Record, error) {

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// renew locks a record in a transaction and replaces it.
 func (s *Store) renew(ctx context.Context, tx pgx.Tx, k store.Key) error {
 	t := s.In(tx)
 	r, err := t.Lock(ctx, k)
@@ -55,8 +54,7 @@ func testTransactionRefuses(t *testing.T, s *Store) {
 	}
 }
 
-// unlocked is a transaction that does not lock records. Another session changes the record
-// before each write.
+// unlocked does not lock records. Another session changes the record before each write.
 type unlocked struct {
 	pgx.Tx
 	change func()
@@ -71,8 +69,6 @@ func (u unlocked) Exec(ctx context.Context, sql string, args ...any) (pgconn.Com
 	return u.Tx.Exec(ctx, sql, args...)
 }
 
-// testPutIsConditional checks that Put replaces only the record that Lock returned, even if the
-// lock is missing.
 func testPutIsConditional(t *testing.T, s *Store) {
 	a := newRecord("conditional", "a")
 	s.insertAll(t, a)
@@ -92,9 +88,7 @@ func testPutIsConditional(t *testing.T, s *Store) {
 	}
 }
 
-// testSwapWaitsForTheCommit checks that a change waits for a transaction that has replaced its
-// record, and is refused after its commit. The worker relies on this if the answer to the
-// commit is lost.
+// The worker relies on this if the answer to its commit is lost.
 func testSwapWaitsForTheCommit(t *testing.T, s *Store) {
 	for _, commit := range []bool{true, false} {
 		a := newRecord("waits", map[bool]string{true: "committed", false: "rolled back"}[commit])

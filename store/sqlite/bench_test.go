@@ -16,9 +16,8 @@ import (
 
 const benchBatch = 500
 
-// BenchmarkSwap alternates between Swaps like those of a ledger and plain upserts of the same
-// bytes into an equal table. Each event inserts a claimed row, which is due, and updates it to
-// a completed row, which is not. ratio is the rate of Swap relative to the upserts.
+// BenchmarkSwap alternates with plain upserts of the same bytes. ratio is the rate of Swap relative
+// to the upserts.
 func BenchmarkSwap(b *testing.B) {
 	s, bare := openBench(b, "swap.db"), openBench(b, "bare.db")
 	w := <-bare.writer
@@ -85,8 +84,7 @@ func openBench(b *testing.B, name string) *Store {
 	return s
 }
 
-// makeBatch returns the two writes of each event of a batch. Consecutive events have distant
-// names, like uploads of many users.
+// Consecutive events have distant names, like uploads of many users.
 func makeBatch(first int) (claimed, completed []store.Change) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for i := range benchBatch {
@@ -102,8 +100,6 @@ func makeBatch(first int) (claimed, completed []store.Change) {
 	return claimed, completed
 }
 
-// BenchmarkApply measures Applys of four changes by 32 concurrent callers, which share
-// transactions.
 func BenchmarkApply(b *testing.B) {
 	s := openBench(b, "apply.db")
 	b.SetParallelism(32)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// writer is the connection that writes, with its statements.
+// writer is the only connection that writes.
 type writer struct {
 	conn                                      *sqlite.Conn
 	begin, commit, rollback, save, undo, keep *sqlite.Stmt
@@ -41,7 +41,6 @@ func run(stmt *sqlite.Stmt) error {
 	return stmt.Reset()
 }
 
-// rollbackIfOpen rolls back, unless an error has already ended the transaction.
 func (w *writer) rollbackIfOpen() error {
 	if w.conn.AutocommitEnabled() {
 		return nil
@@ -85,7 +84,6 @@ func (w *writer) swap(r *request) error {
 	return nil
 }
 
-// apply applies all changes of a request or none.
 func (w *writer) apply(r *request) error {
 	if err := run(w.save); err != nil {
 		return err
@@ -125,8 +123,7 @@ func (w *writer) refuse(r *request) error {
 	return nil
 }
 
-// change applies a change if the record has the expected nonce. The condition is part of the
-// statement, so only refused changes need a read.
+// The expected nonce is a condition of the statement, so only refused changes need a read.
 func (w *writer) change(c *store.Change) (applied bool, err error) {
 	stmt := w.remove
 	switch {
@@ -152,7 +149,7 @@ func (w *writer) current(k store.Key) (r *store.Record, err error) {
 	return r, err
 }
 
-// bindKey binds space and name. It reuses buf to save an allocation.
+// bindKey reuses buf to save an allocation.
 func bindKey(stmt *sqlite.Stmt, k store.Key, buf []byte) []byte {
 	buf = append(buf[:0], k.Space...)
 	stmt.BindBytes(1, buf)

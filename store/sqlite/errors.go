@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// advice is a possible problem of a file, with its remedy.
 type advice struct {
 	why       string
 	permanent bool // a retry does not help
@@ -29,7 +28,6 @@ var adviceByCode = map[sqlite.ResultCode]advice{
 	sqlite.ResultFull:     {"cannot grow: free some disk space", false},
 }
 
-// refuse returns an error for a file that cannot be used. cause may be nil.
 func (s *Store) refuse(why string, cause error) error {
 	if cause == nil {
 		return fmt.Errorf("%w: %q %s", store.ErrUnusable, s.path, why)
@@ -37,8 +35,7 @@ func (s *Store) refuse(why string, cause error) error {
 	return fmt.Errorf("%w: %q %s (%w)", store.ErrUnusable, s.path, why, cause)
 }
 
-// explainOpen explains an error of Open. The result wraps [store.ErrUnusable] unless ctx has
-// ended.
+// explainOpen returns an [store.ErrUnusable] unless ctx has ended.
 func (s *Store) explainOpen(ctx context.Context, err error) error {
 	switch f, known := adviceByCode[sqlite.ErrCode(err).ToPrimary()]; {
 	case ctx.Err() != nil, errors.Is(err, store.ErrUnusable):
@@ -49,8 +46,7 @@ func (s *Store) explainOpen(ctx context.Context, err error) error {
 	return s.refuse("cannot be opened", err)
 }
 
-// explain adds the file, the problem and the remedy to an SQLite error. The result wraps
-// [store.ErrUnusable] if a retry does not help, and otherwise kind, which may be nil.
+// explain wraps [store.ErrUnusable] if a retry does not help, and otherwise kind, which may be nil.
 func (s *Store) explain(ctx context.Context, what string, kind, err error) error {
 	f, known := adviceByCode[sqlite.ErrCode(err).ToPrimary()]
 	switch {

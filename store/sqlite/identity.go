@@ -12,8 +12,8 @@ func (s *Store) recordIdentity() (err error) {
 	return err
 }
 
-// recordWALIdentity records the identity of the write-ahead log. SQLite keeps the log beside
-// the target of a symbolic link, and removes it when the last connection closes.
+// SQLite keeps the log beside the target of a symbolic link, and removes it when the last
+// connection closes.
 func (s *Store) recordWALIdentity() error {
 	real, err := filepath.EvalSymlinks(s.path)
 	if err != nil {
@@ -27,8 +27,8 @@ func (s *Store) recordWALIdentity() error {
 	return err
 }
 
-// checkedCall checks the path before and after f. SQLite continues to write to a file that was
-// deleted or replaced, but no other process reads these writes.
+// checkedCall checks the path before and after f. SQLite continues to write to a deleted or
+// replaced file, which no other process reads.
 func (s *Store) checkedCall(f func() error) error {
 	if err := s.checkFile(); err != nil {
 		return err
@@ -39,9 +39,8 @@ func (s *Store) checkedCall(f func() error) error {
 	return s.checkFile()
 }
 
-// checkFile returns an error if the file or its log is no longer at its path. It opens
-// nothing, because closing a second descriptor would drop the locks of SQLite: see section
-// 2.2 of https://www.sqlite.org/howtocorrupt.html.
+// checkFile only stats: closing a second descriptor would drop SQLite's locks. See section 2.2 of
+// https://www.sqlite.org/howtocorrupt.html.
 func (s *Store) checkFile() error {
 	for _, f := range []struct {
 		path string
@@ -65,7 +64,6 @@ func (s *Store) checkFile() error {
 	return nil
 }
 
-// isGone reports whether the file at path is missing, or is another file than was.
 func isGone(path string, was os.FileInfo) (bool, error) {
 	now, err := os.Stat(path)
 	switch {

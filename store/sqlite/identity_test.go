@@ -13,8 +13,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// TestMissingFile checks that no call succeeds if the file is not at its path, because its
-// changes are lost when the process ends.
 func TestMissingFile(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"Deleted": func(t *testing.T, path string) {
@@ -84,8 +82,6 @@ func everyCall(t *testing.T, s *Store, batch []store.Change) map[string]error {
 	return errs
 }
 
-// TestFileDeletedDuringCall checks that the check after the commit finds a file that was
-// deleted during the call.
 func TestFileDeletedDuringCall(t *testing.T) {
 	s := openTest(t)
 	err := s.Write(t.Context(), func(*sqlite.Conn) error { return os.Remove(s.path) })
@@ -99,7 +95,6 @@ func TestFileDeletedDuringCall(t *testing.T) {
 	}
 }
 
-// TestFileBehindLink checks that the path may be a symbolic link.
 func TestFileBehindLink(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "link.db")

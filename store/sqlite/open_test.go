@@ -19,8 +19,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// TestOpenRefuses checks that an unsuitable file is refused with its name and a remedy, and is
-// not changed.
 func TestOpenRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -61,7 +59,6 @@ func TestOpenRefusesPlace(t *testing.T) {
 	refused(t, "", "is not a regular file")
 }
 
-// refused checks that path is refused with an error that names it and contains say.
 func refused(t *testing.T, path, say string) {
 	t.Helper()
 	s, err := open(t.Context(), path, 50*time.Millisecond, false)
@@ -99,7 +96,6 @@ func device(t *testing.T, path string) {
 	}
 }
 
-// filled creates a store of several dozen pages.
 func filled(t *testing.T, path string) {
 	t.Helper()
 	s, err := Open(t.Context(), path)
@@ -125,7 +121,6 @@ func records(n int) []store.Change {
 	return changes
 }
 
-// damage overwrites n bytes at an offset of a valid store.
 func damage(at, n int) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
@@ -162,12 +157,10 @@ func script(sql string) func(*testing.T, string) {
 	}
 }
 
-// marked creates a database with tables, an application ID and a format.
 func marked(id, version int) func(*testing.T, string) {
 	return script(fmt.Sprintf("CREATE TABLE t (x); PRAGMA application_id = %d; PRAGMA user_version = %d", id, version))
 }
 
-// TestOpenLocked checks that Open waits for a locked file, and then refuses it.
 func TestOpenLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	filled(t, path)
@@ -203,7 +196,6 @@ func TestOpenCancelled(t *testing.T) {
 	}
 }
 
-// TestConcurrentOpen checks that several processes can create the file concurrently.
 func TestConcurrentOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	var wg sync.WaitGroup
@@ -223,7 +215,6 @@ func TestConcurrentOpen(t *testing.T) {
 	wg.Wait()
 }
 
-// TestOpenOddPaths checks that no path is used as a URI or an in-memory database.
 func TestOpenOddPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{"a b.db", "a?mode=memory", "file:x.db", ":memory:", "#%20", "é"} {
@@ -234,8 +225,7 @@ func TestOpenOddPaths(t *testing.T) {
 	}
 }
 
-// TestOpenEmptyFile checks that Open accepts an empty file, which an administrator may create
-// to set its owner.
+// An administrator may create an empty file to set its owner.
 func TestOpenEmptyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -274,7 +264,7 @@ func TestOpenReadOnly(t *testing.T) {
 	}
 }
 
-// TestOpenReadOnlyBackup reads a copy that VACUUM INTO made. It has no write-ahead log.
+// A copy by VACUUM INTO has no write-ahead log.
 func TestOpenReadOnlyBackup(t *testing.T) {
 	path, backup := filepath.Join(t.TempDir(), "pawl.db"), filepath.Join(t.TempDir(), "backup.db")
 	filled(t, path)

@@ -14,11 +14,11 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// maxCheckedSize is the size in bytes up to which Open checks a file completely. That takes
-// about half a second.
+// maxCheckedSize bounds the files, in bytes, that Open checks completely, which takes half a
+// second.
 const maxCheckedSize = 256 << 20
 
-// checkPath finds problems that SQLite would only describe as "unable to open".
+// SQLite would only report "unable to open".
 func (s *Store) checkPath() error {
 	info, err := os.Stat(s.path)
 	if err == nil {
@@ -37,8 +37,7 @@ func (s *Store) checkPath() error {
 	return nil // if SQLite cannot create it, the error has the reason
 }
 
-// prepareFile checks that the file belongs to Pawl, is undamaged and writable, and has this
-// format. It writes nothing before these checks.
+// prepareFile writes nothing before the file has passed the checks.
 func (s *Store) prepareFile(ctx context.Context, conn *sqlite.Conn) error {
 	prepare := prepareWriter
 	if s.readOnly {
@@ -70,8 +69,7 @@ func (s *Store) prepareFile(ctx context.Context, conn *sqlite.Conn) error {
 	return nil
 }
 
-// identify rejects files of other applications and formats. It reads in one transaction,
-// because another process may be creating the file.
+// identify reads in one transaction, because another process may be creating the file.
 func (s *Store) identify(conn *sqlite.Conn) (err error) {
 	defer sqlitex.Transaction(conn)(&err)
 	var id, version, tables int64
@@ -104,8 +102,8 @@ func (s *Store) identify(conn *sqlite.Conn) (err error) {
 	return nil
 }
 
-// useWAL enables the write-ahead log, with which readers and the writer do not wait for each
-// other. The setting is persistent.
+// With the write-ahead log, readers and the writer do not wait for each other. The setting is
+// persistent.
 func (s *Store) useWAL(conn *sqlite.Conn) error {
 	mode, err := queryValue(conn, "PRAGMA journal_mode = wal", sqlitex.ResultText)
 	if err == nil && mode != "wal" {
@@ -125,7 +123,7 @@ func (s *Store) check(conn *sqlite.Conn) error {
 	return err
 }
 
-// makeTables creates the tables of a new file. If they exist, it only checks that the file is
+// makeTables creates the tables of a new file. In an existing file, it only checks that the file is
 // writable, and does not wait for another process's write lock.
 func (s *Store) makeTables(conn *sqlite.Conn) (err error) {
 	version, err := queryValue(conn, "PRAGMA user_version", sqlitex.ResultInt)
@@ -156,8 +154,7 @@ func (s *Store) makeTables(conn *sqlite.Conn) (err error) {
 	return err
 }
 
-// prepareWriter configures the writing connection. It disables the lock waits of SQLite,
-// because retryBusy waits instead.
+// retryBusy waits for locks instead of SQLite.
 func prepareWriter(conn *sqlite.Conn) error {
 	conn.SetBusyTimeout(0)
 	return pragmas(conn, "synchronous = full", "cache_size = -16384")
@@ -176,7 +173,6 @@ func pragmas(conn *sqlite.Conn, settings ...string) error {
 	return nil
 }
 
-// queryValue returns the single value of a query.
 func queryValue[T any](conn *sqlite.Conn, query string, result func(*sqlite.Stmt) (T, error)) (answer T, err error) {
 	stmt, _, err := conn.PrepareTransient(query)
 	if err != nil {
@@ -186,9 +182,8 @@ func queryValue[T any](conn *sqlite.Conn, query string, result func(*sqlite.Stmt
 	return answer, errors.Join(err, stmt.Finalize())
 }
 
-// retryBusy retries a call while another process holds a lock that it needs, at most until
-// s.wait after start. SQLite's own waits grow to 100 ms, in which a busy process acquires the
-// lock many times.
+// retryBusy retries while another process holds a lock, at most until s.wait after start. SQLite's
+// own waits grow to 100 ms, in which a busy process acquires the lock many times.
 func (s *Store) retryBusy(ctx context.Context, start time.Time, try func() error) error {
 	wait := &backoff.ExponentialBackOff{
 		InitialInterval: 100 * time.Microsecond, MaxInterval: 2 * time.Millisecond,

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// dropPrivilege removes root's file privileges from this thread until restore is called.
 func dropPrivilege(t *testing.T) (restore func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {

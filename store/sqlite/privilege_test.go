@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOpenWithoutPermission drops root's privilege, because root ignores permissions.
+// Root ignores permissions.
 func TestOpenWithoutPermission(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pawl.db")

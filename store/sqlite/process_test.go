@@ -37,7 +37,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child starts this binary again. The test stops it at the latest when it ends.
 func child(t *testing.T, role, path string) (*exec.Cmd, *bufio.Scanner, io.Closer) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -75,7 +74,6 @@ func lockElsewhere(t *testing.T, path string) (unlock func()) {
 	return unlock
 }
 
-// lockChild locks the whole file until standard input ends.
 func lockChild(_ context.Context, path string) error {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -130,8 +128,6 @@ func increment(ctx context.Context, s *Store, k store.Key) error {
 	}
 }
 
-// TestProcessesRace checks that concurrent processes that change the same records lose no
-// increment.
 func TestProcessesRace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	const processes = 4
@@ -166,8 +162,6 @@ func TestProcessesRace(t *testing.T) {
 	}
 }
 
-// appendChild adds batches of records until it is killed, and prints the name of each answered
-// batch.
 func appendChild(ctx context.Context, path string) error {
 	s, err := Open(ctx, path)
 	if err != nil {
@@ -200,8 +194,6 @@ func appended(name string) []store.Change {
 	return changes
 }
 
-// TestProcessesKilled checks that an answered batch survives a kill of its process, and that no
-// batch is stored partially.
 func TestProcessesKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	acked := map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Load implements [store.Store]. It reads all records in one transaction.
+// Load implements [store.Store].
 func (s *Store) Load(ctx context.Context, keys []store.Key) ([]store.Record, error) {
 	var found []store.Record
 	err := s.read(ctx, "load", func(conn *sqlite.Conn) (err error) {
@@ -51,8 +51,8 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, erro
 	})
 }
 
-// page is the number of records that a scan reads at once. The scan holds no connection between
-// pages, so that a slow caller does not block other readers or checkpoints of the log.
+// A scan holds no connection between pages, so that a slow caller does not block checkpoints of the
+// log.
 const page = 256
 
 // Scan implements [store.Store].
@@ -77,7 +77,6 @@ func (s *Store) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record,
 	})
 }
 
-// query returns the records of a space that a statement selects.
 func (s *Store) query(ctx context.Context, what, sql, space string, bind func(*sqlite.Stmt)) (found []store.Record, err error) {
 	err = s.read(ctx, what, func(conn *sqlite.Conn) error {
 		stmt, err := conn.Prepare(sql)
@@ -103,8 +102,8 @@ func (s *Store) query(ctx context.Context, what, sql, space string, bind func(*s
 	return found, nil
 }
 
-// read lends a connection to f, and checks the file's path before and after, because the result
-// may show whether a change landed. A new connection would open or create any file at the path.
+// read checks the file's path before and after f, because the result may show whether a change
+// landed. A new connection would open or create any file at the path.
 func (s *Store) read(ctx context.Context, what string, f func(*sqlite.Conn) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -123,7 +122,7 @@ func (s *Store) read(ctx context.Context, what string, f func(*sqlite.Conn) erro
 	return nil
 }
 
-// find returns the record of a key, or nil. stmt must be prepared from loadSQL.
+// find returns nil if there is no record. stmt must be prepared from loadSQL.
 func find(stmt *sqlite.Stmt, k store.Key, buf []byte) (*store.Record, []byte, error) {
 	buf = bindKey(stmt, k, buf)
 	more, err := stmt.Step()
@@ -137,7 +136,6 @@ func find(stmt *sqlite.Stmt, k store.Key, buf []byte) (*store.Record, []byte, er
 	return &r, buf, stmt.Reset()
 }
 
-// decode returns the record in a row of the common columns.
 func decode(stmt *sqlite.Stmt, k store.Key) store.Record {
 	r := store.Record{Key: k, Body: stmt.ColumnText(2)}
 	copy(r.Nonce[:], stmt.ColumnText(0))

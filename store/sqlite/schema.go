@@ -1,20 +1,16 @@
 package sqlite
 
 const (
-	// applicationID identifies files of Pawl: "Pawl" in ASCII.
-	// https://www.sqlite.org/pragma.html#pragma_application_id
+	// "Pawl" in ASCII: https://www.sqlite.org/pragma.html#pragma_application_id
 	applicationID = 0x5061776C
-	// filesID is the application ID of file indexes of earlier versions.
+	// file indexes of earlier versions
 	filesID = 0x50776669
-	// format is the user_version of the file. Formats 1 and 2 belonged to ledgers of earlier
-	// versions.
+	// user_version of the file; formats 1 and 2 belonged to ledgers of earlier versions
 	format = 3
 )
 
-// schema creates the tables. Keys are blobs, so that SQLite compares them byte by byte and
-// accepts any byte. due is in milliseconds since 1970. The partial index contains only records
-// with a due time. The table has a rowid, because random keys would split the large leaves of a
-// table without one.
+// Keys are blobs, so that SQLite compares them byte by byte. due is in milliseconds since 1970. The
+// table has a rowid, because random keys would split the large leaves of a table without one.
 const schema = `
 	CREATE TABLE record (
 		space BLOB NOT NULL,
@@ -38,8 +34,8 @@ const (
 	loadSQL = columns + `AND name = ?2`
 	dueSQL  = columns + `AND due IS NOT NULL AND (due, name) > (?2, ?3) AND due <= ?4 ORDER BY due, name LIMIT ?5 OFFSET ?6`
 
-	// Each of these statements exists with and without an upper bound, because SQLite plans a
-	// statement before it knows the bounds.
+	// SQLite plans a statement before it knows the bounds, so each exists with and without an upper
+	// bound.
 	scanSQL     = columns + `AND name > ?2 ORDER BY name LIMIT ?3`
 	scanToSQL   = columns + `AND name > ?2 AND name < ?4 ORDER BY name LIMIT ?3`
 	newestSQL   = columns + `AND name > ?2 ORDER BY name DESC LIMIT ?3`

@@ -1,9 +1,8 @@
-// Package sqlite stores records in one SQLite file. It is the default store. It needs no
-// server, several processes of one machine may use the file, and an answered change survives a
-// power failure (WAL, synchronous=FULL).
+// Package sqlite stores records in one SQLite file, the default store. Several processes of one
+// machine may use the file, and an answered change survives a power failure.
 //
-// The file must be on a local disk, because the locks and the shared memory of SQLite do not
-// work over a network. The files with the suffixes -wal and -shm belong to it.
+// The file must be on a local disk: the locks and the shared memory of SQLite do not work over a
+// network. The files with the suffixes -wal and -shm belong to it.
 package sqlite
 
 import (
@@ -21,10 +20,9 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// lockWait bounds the wait for a lock of another process.
+// lockWait bounds the wait for another process's lock.
 const lockWait = 10 * time.Second
 
-// readers is the number of connections for Load, Due, and Scan.
 const readers = 4
 
 // Store is a [store.Store] in one file.
@@ -37,10 +35,10 @@ type Store struct {
 	readOnly bool
 
 	reader *sqlitex.Pool
-	writer chan *writer // contains the writer while no call uses it
+	writer chan *writer // holds the writer while no call uses it
 
 	mu    sync.Mutex
-	queue []*request // calls that are not yet part of a transaction
+	queue []*request // not yet part of a transaction
 }
 
 var _ store.Store = (*Store)(nil)
@@ -52,23 +50,20 @@ var traits = store.Traits{
 // Traits implements [store.Store].
 func (s *Store) Traits() store.Traits { return traits }
 
-// Open opens the store in the file at path, and creates the file if it is missing. The folder
-// must exist.
+// Open opens the store in the file at path, and creates a missing file, but not its folder.
 //
-// Open refuses an unsuitable file with an error that wraps [store.ErrUnusable] and states the
-// remedy. A file is unsuitable if it is read-only, locked for longer than 10 seconds, damaged,
-// of another application, or of another version of the format. Open checks files of up to 256
-// MiB completely. In a larger file, damage is reported by the call that meets it.
+// It returns an error that wraps [store.ErrUnusable] if the file is read-only, locked for longer
+// than 10 seconds, damaged, of another application, or of another format. Files above 256 MiB are
+// not checked for damage.
 //
-// Each call checks that the file and its log are still at path, because changes in a deleted
-// file are lost when the process ends. If not, the error wraps [store.ErrUnusable].
+// Calls return [store.ErrUnusable] when the file or its log is no longer at path, because changes
+// in a deleted file are lost.
 func Open(ctx context.Context, path string) (*Store, error) {
 	return open(ctx, path, lockWait, false)
 }
 
-// OpenReadOnly opens the store in the file at path for reading. It creates neither a file nor
-// tables. If there is no file, the error also wraps [fs.ErrNotExist]. Changes return
-// [store.ErrUnusable].
+// OpenReadOnly opens the store for reading, and creates nothing. If there is no file, the error
+// also wraps [fs.ErrNotExist]. Changes return [store.ErrUnusable].
 func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	return open(ctx, path, lockWait, true)
 }
@@ -102,8 +97,8 @@ func open(ctx context.Context, path string, wait time.Duration, readOnly bool) (
 	return s, nil
 }
 
-// flags leaves WAL mode to prepareFile, and disables URI paths. A reader also opens the file
-// for writing, because the last connection that closes moves the log into the file.
+// WAL mode is left to prepareFile. A reader also opens the file for writing, because the last
+// connection that closes moves the log into the file.
 func (s *Store) flags() sqlite.OpenFlags {
 	if s.readOnly {
 		return sqlite.OpenReadWrite

@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// openTest opens a store that waits for locks for 50 ms.
 func openTest(t *testing.T) *Store {
 	t.Helper()
 	s, err := open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"), 50*time.Millisecond, false)
@@ -31,7 +30,6 @@ func openTest(t *testing.T) *Store {
 	return s
 }
 
-// write executes SQL on the store's writing connection.
 func write(t *testing.T, s *Store, sql string) {
 	t.Helper()
 	w := <-s.writer
@@ -52,8 +50,6 @@ func count(t *testing.T, s *Store) (n int) {
 	return n
 }
 
-// TestSwapDiskFull checks that a batch on a full disk leaves no changes, and that the store
-// works again when there is space.
 func TestSwapDiskFull(t *testing.T) {
 	s := openTest(t)
 	write(t, s, "PRAGMA max_page_count = 20")
@@ -73,8 +69,6 @@ func TestSwapDiskFull(t *testing.T) {
 	}
 }
 
-// TestSwapCommitFails checks that a failed commit is an error, even if all statements
-// succeeded.
 func TestSwapCommitFails(t *testing.T) {
 	s := openTest(t)
 	write(t, s, `
@@ -99,8 +93,6 @@ func TestSwapCommitFails(t *testing.T) {
 	}
 }
 
-// TestSwapLocked checks that a lock of another process leads to an error, and that the caller
-// can cancel the wait.
 func TestSwapLocked(t *testing.T) {
 	s := openTest(t)
 	conn, err := sqlite.OpenConn(s.path, sqlite.OpenReadWrite)
@@ -136,7 +128,6 @@ func TestSwapLocked(t *testing.T) {
 	}
 }
 
-// TestReadInterrupted checks that a long statement ends when its context ends.
 func TestReadInterrupted(t *testing.T) {
 	s := openTest(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -152,7 +143,7 @@ func TestReadInterrupted(t *testing.T) {
 	}
 }
 
-// TestNonceLength checks that a manual SQL statement cannot store an invalid nonce.
+// A manual SQL statement could store such a nonce.
 func TestNonceLength(t *testing.T) {
 	s := openTest(t)
 	if _, err := s.Swap(t.Context(), records(1)); err != nil {
@@ -166,8 +157,6 @@ func TestNonceLength(t *testing.T) {
 	}
 }
 
-// TestPlans checks that each query searches an index from the start of its page, and sorts
-// nothing.
 func TestPlans(t *testing.T) {
 	s := openTest(t)
 	const byName = "SEARCH record USING INDEX sqlite_autoindex_record_1 (space=? AND name"
@@ -193,8 +182,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestDuePagesAtOneInstant checks that 50,000 records with the same due time page in the order
-// of their names, and that the last page takes about as long as the first.
+// The last page must take about as long as the first.
 func TestDuePagesAtOneInstant(t *testing.T) {
 	s := openTest(t)
 	const n = 50_000
@@ -224,7 +212,6 @@ func TestDuePagesAtOneInstant(t *testing.T) {
 	}
 }
 
-// TestSettings checks that each commit waits for the disk, and uses the write-ahead log.
 func TestSettings(t *testing.T) {
 	s := openTest(t)
 	w := <-s.writer

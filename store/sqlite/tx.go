@@ -20,12 +20,11 @@ type tx struct {
 	conn *sqlite.Conn
 }
 
-// In returns a [store.Tx] for the open transaction of conn. conn may come from [Store.Write],
-// or be the caller's own connection to the same file.
+// In returns a [store.Tx] for the open transaction of conn, which comes from [Store.Write] or is
+// the caller's own connection to the file.
 func (s *Store) In(conn *sqlite.Conn) store.Tx { return tx{s, conn} }
 
-// Lock implements [store.Tx]. The transaction holds the only write lock, so Lock only
-// reads.
+// Lock only reads, because the transaction holds the only write lock.
 func (t tx) Lock(ctx context.Context, k store.Key) (*store.Record, error) {
 	stmt, err := t.prepare(ctx, loadSQL)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// request is a call of Swap or Apply in the queue.
 type request struct {
 	changes []store.Change
 	apply   bool
@@ -38,12 +37,11 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outc
 	return s.submit(ctx, &request{changes: changes, apply: true})
 }
 
-// submit queues a request. Requests share transactions, because each transaction waits for the
-// disk once. The caller that gets the writer executes all queued requests. There is no
-// background goroutine.
+// submit queues a request. Requests share transactions, because each transaction waits for the disk
+// once. The caller that gets the writer executes all queued requests.
 //
-// A request whose context ends is removed from the queue. When it is part of a transaction,
-// submit waits for the answer, because the transaction reads the caller's records.
+// A request whose context ends leaves the queue. Once it is part of a transaction, submit waits for
+// the answer, because the transaction reads the caller's records.
 func (s *Store) submit(ctx context.Context, r *request) ([]store.Outcome, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -72,7 +70,6 @@ func (s *Store) submit(ctx context.Context, r *request) ([]store.Outcome, error)
 	return r.out, r.err
 }
 
-// withdraw removes a request from the queue and reports whether it was there.
 func (s *Store) withdraw(r *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +86,8 @@ func (s *Store) queued(r *request) bool {
 	return slices.Contains(s.queue, r)
 }
 
-// lead executes all queued requests, including own, in one transaction. If no transaction
-// starts, it withdraws own and returns the error. The other callers then try themselves.
+// lead executes all queued requests in one transaction. If no transaction starts, it withdraws own,
+// and the other callers try themselves.
 func (s *Store) lead(ctx context.Context, w *writer, own *request) error {
 	if !s.queued(own) {
 		return nil // another caller has executed it
@@ -118,7 +115,6 @@ func (s *Store) lead(ctx context.Context, w *writer, own *request) error {
 	return nil
 }
 
-// begin waits for the write lock, which another process may hold.
 func (s *Store) begin(ctx context.Context, w *writer, start time.Time) error {
 	if err := s.checkFile(); err != nil {
 		return err
@@ -126,7 +122,6 @@ func (s *Store) begin(ctx context.Context, w *writer, start time.Time) error {
 	return s.retryBusy(ctx, start, func() error { return run(w.begin) })
 }
 
-// explainBegin explains an error before the transaction. Nothing was changed.
 func (s *Store) explainBegin(ctx context.Context, what string, err error) error {
 	var kind error
 	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultBusy {
@@ -135,7 +130,7 @@ func (s *Store) explainBegin(ctx context.Context, what string, err error) error 
 	return s.explain(ctx, what, kind, err)
 }
 
-// commit commits the transaction. After an error, its changes may have landed.
+// After an error of commit, the changes may have landed.
 func (s *Store) commit(w *writer, what string) error {
 	err := run(w.commit)
 	if err != nil {
@@ -149,13 +144,12 @@ func (s *Store) commit(w *writer, what string) error {
 	return nil
 }
 
-// Write runs f in a transaction on the writing connection, and commits it if f returns nil. Use
-// [Store.In] to change records in it. The transaction holds the only write lock of the file, so
-// all other changes wait for it, including lease renewals. Therefore keep f short. The end of
-// ctx interrupts f.
+// Write runs f in a transaction on the writing connection, and commits if f returns nil: see
+// [Store.In]. Keep f short, because all other changes wait for it, including lease renewals. The
+// end of ctx interrupts f.
 //
-// The errors are those of [store.Store], or the error of f after a rollback. f must not commit
-// or roll back, and must not use the connection after it returns.
+// The errors are those of [store.Store], or the error of f after a rollback. f must not commit or
+// roll back, or keep the connection.
 func (s *Store) Write(ctx context.Context, f func(conn *sqlite.Conn) error) error {
 	const what = "write"
 	switch {

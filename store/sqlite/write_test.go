@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// queueCalls starts n calls while the writer is in use, and returns when all are queued.
+// queueCalls returns when n calls are queued behind the writer.
 func queueCalls(s *Store, n int, call func(i int)) (wait func()) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -35,8 +35,6 @@ func queueCalls(s *Store, n int, call func(i int)) (wait func()) {
 	}
 }
 
-// TestCallsShareTransaction checks that queued calls share one transaction, in which each Apply
-// succeeds or fails separately.
 func TestCallsShareTransaction(t *testing.T) {
 	s := openTest(t)
 	const n = 20
@@ -67,8 +65,7 @@ func TestCallsShareTransaction(t *testing.T) {
 	}
 }
 
-// commits returns the number of transactions in the log of a small file. The last frame of a
-// transaction has the size of the database in its header.
+// The last frame of a transaction has the size of the database in its header.
 func commits(t *testing.T, s *Store) (n int) {
 	t.Helper()
 	const header, frameHeader, page = 32, 24, 4096
@@ -84,7 +81,6 @@ func commits(t *testing.T, s *Store) (n int) {
 	return n
 }
 
-// lockByOther holds the write lock on another connection until the test ends.
 func lockByOther(t *testing.T, s *Store) {
 	t.Helper()
 	conn, err := sqlite.OpenConn(s.path, sqlite.OpenReadWrite)
@@ -103,7 +99,6 @@ func lockByOther(t *testing.T, s *Store) {
 	})
 }
 
-// TestQueuedCallCanceled checks that a call that is canceled in the queue changes nothing.
 func TestQueuedCallCanceled(t *testing.T) {
 	s := openTest(t)
 	w := <-s.writer
@@ -124,8 +119,6 @@ func TestQueuedCallCanceled(t *testing.T) {
 	}
 }
 
-// TestQueuedCallsThrottled checks that queued calls together wait no longer for another process's
-// lock than a single call.
 func TestQueuedCallsThrottled(t *testing.T) {
 	s := openTest(t)
 	lockByOther(t, s)
@@ -144,8 +137,6 @@ func TestQueuedCallsThrottled(t *testing.T) {
 	}
 }
 
-// TestWrite checks that Write commits or rolls back the writes of its function, and leaves the
-// connection usable.
 func TestWrite(t *testing.T) {
 	s := openTest(t)
 	if _, err := s.Swap(t.Context(), records(3)); err != nil {
@@ -216,8 +207,6 @@ func TestWriteLocked(t *testing.T) {
 	}
 }
 
-// TestTxMisuse checks that a Tx also works on the caller's own connection, but only in a
-// transaction.
 func TestTxMisuse(t *testing.T) {
 	s := openTest(t)
 	changes := records(2)

@@ -16,9 +16,8 @@ var applyTests = []test{
 	{name: "LostAnswer", run: testApplyLost, needs: applies},
 }
 
-// changes returns n changes of records in several spaces: insertions, updates and
-// deletions. The store has the records before first; afterwards it has want, and none of
-// gone.
+// changes returns n insertions, updates and deletions in several spaces. The store has before;
+// afterwards it has want, and none of gone.
 func (f *fixture) changes(n int) (changes []store.Change, before, want []*store.Record, gone []store.Key) {
 	f.Helper()
 	for i := range n {
@@ -50,7 +49,6 @@ func testApplyAll(f *fixture) {
 	f.absent(gone...)
 }
 
-// One refused change stops all others, at any position.
 func testApplyNone(f *fixture) {
 	changes, before, _, _ := f.changes(min(f.traits.Apply, 8))
 	for i := range changes {
@@ -80,7 +78,6 @@ func testApplyNone(f *fixture) {
 	f.applied(f.apply(changes...)...)
 }
 
-// A deletion is refused if there is no record, an insertion if there is one.
 func testApplyRefusedByNothing(f *fixture) {
 	r, other := f.record("k"), f.record("other")
 	out := f.apply(remove(r), insert(other))
@@ -92,7 +89,6 @@ func testApplyRefusedByNothing(f *fixture) {
 	f.absent(other.Key)
 }
 
-// More changes than declared are rejected.
 func testApplyLimit(f *fixture) {
 	changes := make([]store.Change, f.traits.Apply+1)
 	keys := make([]store.Key, len(changes))
@@ -106,7 +102,6 @@ func testApplyLimit(f *fixture) {
 	f.absent(keys...)
 }
 
-// A change that no driver accepts rejects the whole call.
 func testApplyRejected(f *fixture) {
 	good := f.record("good")
 	for name, c := range f.unacceptable() {
@@ -117,7 +112,6 @@ func testApplyRejected(f *fixture) {
 	f.absent(good.Key)
 }
 
-// A call whose answer was lost made all of its changes or none.
 func testApplyLost(f *fixture) {
 	for _, fault := range Faults {
 		faulty := NewFaulty(f.store, func(call int) Fault {

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/store/storetest"
 )
 
-// judge reports, for each change, whether the current records meet its expectation.
 func judge(ctx context.Context, s *memory.Store, changes []store.Change) []bool {
 	met := make([]bool, len(changes))
 	for i, c := range changes {
@@ -150,7 +149,6 @@ func readThenApply(ctx context.Context, s *memory.Store, changes []store.Change)
 	return ignoreNonce(ctx, s, changes)
 }
 
-// sometimes returns a call that calls f every fourth time.
 func sometimes(f writing) writing {
 	var calls atomic.Int64
 	return func(ctx context.Context, s *memory.Store, changes []store.Change) ([]store.Outcome, error) {
@@ -161,7 +159,6 @@ func sometimes(f writing) writing {
 	}
 }
 
-// loseApplied answers as Swap does, without making the changes.
 func loseApplied(ctx context.Context, s *memory.Store, changes []store.Change) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(changes))
 	for i, met := range judge(ctx, s, changes) {
@@ -176,7 +173,6 @@ func loseApplied(ctx context.Context, s *memory.Store, changes []store.Change) (
 	return out, nil
 }
 
-// applyRefused answers as Swap does, and then makes even the refused changes.
 func applyRefused(ctx context.Context, s *memory.Store, changes []store.Change) ([]store.Outcome, error) {
 	out, err := s.Swap(ctx, changes)
 	if err != nil {
@@ -186,8 +182,6 @@ func applyRefused(ctx context.Context, s *memory.Store, changes []store.Change) 
 	return out, err
 }
 
-// renaming returns a driver that treats names as equal if rename maps them to the same
-// name.
 func renaming(rename func(string) string) func() *driver {
 	return func() *driver {
 		return &driver{
@@ -224,7 +218,6 @@ func renaming(rename func(string) string) func() *driver {
 	}
 }
 
-// rewriting returns a driver that modifies the records that it stores.
 func rewriting(edit func(*store.Record)) func() *driver {
 	return swapping(func(ctx context.Context, s *memory.Store, changes []store.Change) ([]store.Outcome, error) {
 		changes = slices.Clone(changes)
@@ -263,7 +256,6 @@ func scanning(edit func(*store.Range)) func() *driver {
 	}
 }
 
-// scanTwice yields the last record twice.
 func scanTwice(ctx context.Context, s *memory.Store, r store.Range) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		var last *store.Record
@@ -286,7 +278,6 @@ func changeTraits() *driver {
 	}}
 }
 
-// few returns a driver with small batches.
 func few(batch, apply int) func() *driver {
 	return func() *driver {
 		d := declaring(func(t *store.Traits) { t.Batch, t.Apply = batch, apply })()
@@ -303,8 +294,6 @@ func few(batch, apply int) func() *driver {
 
 func withTx() *driver { return declaring(func(t *store.Traits) { t.Transactions = true })() }
 
-// txs runs transactions over a store in memory. A commit applies the writes of a
-// transaction if no locked record has changed.
 type txs struct {
 	blind bool // overwrites changes by others
 	eager bool // writes before the commit

@@ -20,7 +20,6 @@ var dueTests = []test{
 	{name: "Drain", run: testDueDrain},
 }
 
-// due fails the test unless Due returns the wanted records, in order.
 func (f *fixture) due(r store.DueRange, want ...*store.Record) {
 	f.Helper()
 	f.eventually(f.traits.DueLag, func() string {
@@ -35,15 +34,12 @@ func (f *fixture) due(r store.DueRange, want ...*store.Record) {
 	})
 }
 
-// at returns a record that is due d after t0.
 func (f *fixture) at(name string, d time.Duration) *store.Record {
 	r := f.record(name)
 	r.Due = t0.Add(d)
 	return r
 }
 
-// A record that is due at Before is returned. A record that is due a millisecond later, or
-// never, is not.
 func testDueExactly(f *fixture) {
 	r, never := f.at("k", time.Minute), f.record("never")
 	never.Due = time.Time{}
@@ -60,7 +56,6 @@ func testDueExactly(f *fixture) {
 	f.due(inZone, r)
 }
 
-// A store keeps whole milliseconds in UTC.
 func testDueMilliseconds(f *fixture) {
 	r := f.record("k")
 	want := *r
@@ -70,7 +65,6 @@ func testDueMilliseconds(f *fixture) {
 	f.due(store.DueRange{Space: space, Before: t0, Limit: 1}, &want)
 }
 
-// Due orders by time, then by name, even if names, texts or insertions have another order.
 func testDueOrder(f *fixture) {
 	var want []*store.Record
 	for i, d := range []time.Duration{
@@ -96,7 +90,6 @@ func testDueOrder(f *fixture) {
 	}
 }
 
-// dueWith returns the records after want[i] that are due at the same instant.
 func dueWith(want []*store.Record, i int) (same []*store.Record) {
 	for _, r := range want[i+1:] {
 		if r.Due.Equal(want[i].Due) {
@@ -106,8 +99,8 @@ func dueWith(want []*store.Record, i int) (same []*store.Record) {
 	return same
 }
 
-// Many records are due at the same instant. Pages by (Due, Name) return each once, in
-// order. Each page except the last is full.
+// Pages by (Due, Name) return each of many records with the same due time once. Each page except
+// the last is full.
 func testDuePages(f *fixture) {
 	const n = 1100
 	want := make([]*store.Record, n)
@@ -119,7 +112,6 @@ func testDuePages(f *fixture) {
 	for _, limit := range []int{1000, 550, 100, 73} {
 		f.eventually(f.traits.DueLag, func() string { return f.pageDue(limit, want) })
 	}
-	// After need not be the name of a record.
 	at := store.Place{Due: t0, Name: want[10].Name + "\x00"}
 	f.due(store.DueRange{Space: space, After: at, Before: t0, Limit: 5}, want[11:16]...)
 	f.due(store.DueRange{Space: space, After: at, Before: t0, Skip: 100, Limit: 5}, want[111:116]...)
@@ -162,8 +154,6 @@ func testDueOneSpace(f *fixture) {
 	f.due(store.DueRange{Space: "none", Before: t0, Limit: 10})
 }
 
-// A change moves a record in the order of due times, removes it from the order, or adds it
-// again.
 func testDueFollows(f *fixture) {
 	a, b := f.at("a", time.Second), f.at("b", 2*time.Second)
 	f.put(a, b)
@@ -193,7 +183,6 @@ func testDueFollows(f *fixture) {
 	f.due(all, a, b)
 }
 
-// A caller that repeats the first page, and makes its records not due, gets every record.
 func testDueDrain(f *fixture) {
 	const n, limit = 300, 70
 	left := map[string]*store.Record{}

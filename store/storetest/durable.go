@@ -15,7 +15,6 @@ var cancelTests = []test{
 	{name: "During", run: testCancelledDuring},
 }
 
-// A call with a cancelled context does nothing and returns an error.
 func testCancelledBefore(f *fixture) {
 	r := f.record("k")
 	f.put(r)
@@ -42,8 +41,6 @@ func testCancelledBefore(f *fixture) {
 	f.absent(key("new"))
 }
 
-// A call that is cancelled during its execution returns a correct answer or an error, and
-// the store stays usable.
 func testCancelledDuring(f *fixture) {
 	for round := range 40 {
 		n, call := min(50, f.traits.Batch), f.store.Swap
@@ -79,7 +76,6 @@ var durableTests = []test{
 	{name: "OtherHandle", run: testOtherHandle, needs: shared},
 }
 
-// A store that is not volatile keeps its records after the last handle is closed.
 func testReopen(f *fixture) {
 	gone := f.record("gone")
 	f.put(gone)
@@ -112,7 +108,6 @@ func testReopen(f *fixture) {
 	f.applied(f.swap(update(records[2], f.next(records[2])))...)
 }
 
-// Each handle reads the writes of other handles immediately.
 func testOtherHandle(f *fixture) {
 	other := f.handle()
 	r := f.record("k")
@@ -132,7 +127,6 @@ func testOtherHandle(f *fixture) {
 
 var traitsTests = []test{{name: "Sound", run: testTraits}}
 
-// The declared traits are valid and constant.
 func testTraits(f *fixture) {
 	t := f.traits
 	switch {

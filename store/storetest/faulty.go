@@ -13,7 +13,6 @@ import (
 // ErrLost is the error that [Faulty] returns instead of an answer.
 var ErrLost = fmt.Errorf("storetest: the answer was lost: %w", store.ErrUnclear)
 
-// errThrottled is the error of [Throttled].
 var errThrottled = fmt.Errorf("storetest: %w", store.ErrThrottled)
 
 // Fault is a fault of one call of Swap or Apply.
@@ -34,13 +33,11 @@ const (
 // Faults lists all faults.
 var Faults = []Fault{None, Lost, Unsent, Torn, Late, Later, Half, Throttled}
 
-// String returns the fault's name.
 func (f Fault) String() string {
 	return [...]string{"none", "lost", "unsent", "torn", "late", "later", "half", "throttled"}[f]
 }
 
-// Faulty is a store that loses answers according to a plan. As after a network timeout,
-// the caller does not know whether its change landed or will land later. It is safe for
+// Faulty is a store that loses answers according to a plan, as a network does. It is safe for
 // concurrent use.
 type Faulty struct {
 	store.Store
@@ -52,18 +49,16 @@ type Faulty struct {
 	pending []pending
 }
 
-// pending is a call that is executed later.
 type pending struct {
 	fault   Fault
 	call    call
 	changes []store.Change
 }
 
-// call is the store's Swap or Apply.
 type call func(context.Context, []store.Change) ([]store.Outcome, error)
 
-// NewFaulty wraps a store. It calls plan for the fault of each Swap and Apply, with the
-// number of the call from 0. Calls of plan do not overlap.
+// NewFaulty wraps a store. It calls plan for the fault of each Swap and Apply, with the number of
+// the call from 0. Calls of plan do not overlap.
 func NewFaulty(s store.Store, plan func(call int) Fault) *Faulty {
 	return &Faulty{Store: s, plan: plan}
 }
@@ -99,8 +94,7 @@ func (f *Faulty) Apply(ctx context.Context, changes []store.Change) ([]store.Out
 	return f.write(ctx, f.Store.Apply, changes, len(changes), 0)
 }
 
-// write makes a call. torn is the number of changes that Torn makes, and half is the
-// number of outcomes that Half returns.
+// torn is the number of changes that Torn makes, and half the number of outcomes that Half returns.
 func (f *Faulty) write(ctx context.Context, do call, changes []store.Change, torn, half int) ([]store.Outcome, error) {
 	f.mu.Lock()
 	fault := f.plan(f.calls)
@@ -153,7 +147,6 @@ func (f *Faulty) Load(ctx context.Context, keys []store.Key) ([]store.Record, er
 	return records, errors.Join(err, f.land(ctx, f.take(Late)))
 }
 
-// take removes and returns the pending calls of a fault.
 func (f *Faulty) take(fault Fault) (land []pending) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,7 +168,7 @@ func (f *Faulty) land(ctx context.Context, land []pending) error {
 	return nil
 }
 
-// keep copies changes that are executed later, because the caller may reuse its records.
+// The caller may reuse its records.
 func keep(changes []store.Change) []store.Change {
 	kept := slices.Clone(changes)
 	for i := range kept {

@@ -15,13 +15,10 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// t0 is the default due time of records.
 var t0 = time.Date(2026, time.March, 1, 12, 0, 0, 123e6, time.UTC)
 
-// space is the space of records in most tests.
 const space = "row/p"
 
-// fixture is one test with its own store.
 type fixture struct {
 	*testing.T
 	maker
@@ -39,7 +36,6 @@ func newFixture(t *testing.T, h *Harness) *fixture {
 	return f
 }
 
-// handle opens another handle, and closes it at the end of the test.
 func (f *fixture) handle() store.Store {
 	f.Helper()
 	s, err := f.open()
@@ -54,7 +50,7 @@ func (f *fixture) handle() store.Store {
 	return s
 }
 
-// handles returns two handles, or the same one twice if the store is not shared.
+// handles returns the same handle twice if the store is not shared.
 func (f *fixture) handles() [2]store.Store {
 	if !f.harness.Shared {
 		return [2]store.Store{f.store, f.store}
@@ -62,7 +58,7 @@ func (f *fixture) handles() [2]store.Store {
 	return [2]store.Store{f.store, f.handle()}
 }
 
-// eventually repeats check until it returns "". It fails the test when the lag has passed.
+// eventually repeats check until it returns "", or fails the test after the lag.
 func (f *fixture) eventually(lag time.Duration, check func() string) {
 	f.Helper()
 	const checks = 20
@@ -84,7 +80,6 @@ func (f *fixture) eventually(lag time.Duration, check func() string) {
 	}
 }
 
-// unthrottled repeats a call until the store does not throttle it.
 func unthrottled(ctx context.Context, call func() ([]store.Outcome, error)) ([]store.Outcome, error) {
 	for {
 		out, err := call()
@@ -95,7 +90,6 @@ func unthrottled(ctx context.Context, call func() ([]store.Outcome, error)) ([]s
 	}
 }
 
-// send swaps changes in batches, and repeats throttled changes.
 func send(ctx context.Context, s store.Store, changes []store.Change) ([]store.Outcome, error) {
 	out := make([]store.Outcome, 0, len(changes))
 	for batch := range slices.Chunk(changes, s.Traits().Batch) {
@@ -121,7 +115,6 @@ func send(ctx context.Context, s store.Store, changes []store.Change) ([]store.O
 	return out, nil
 }
 
-// swap fails the test if the store has no clear answer.
 func (f *fixture) swap(changes ...store.Change) []store.Outcome {
 	f.Helper()
 	out, err := send(f.ctx, f.store, changes)
@@ -131,7 +124,6 @@ func (f *fixture) swap(changes ...store.Change) []store.Outcome {
 	return out
 }
 
-// apply fails the test if the store has no clear answer.
 func (f *fixture) apply(changes ...store.Change) []store.Outcome {
 	f.Helper()
 	out, err := unthrottled(f.ctx, func() ([]store.Outcome, error) { return f.store.Apply(f.ctx, changes) })
@@ -150,7 +142,6 @@ func (f *fixture) put(records ...*store.Record) {
 	f.applied(f.swap(changes...)...)
 }
 
-// applied fails the test unless all changes were applied.
 func (f *fixture) applied(out ...store.Outcome) {
 	f.Helper()
 	for i, o := range out {
@@ -160,8 +151,8 @@ func (f *fixture) applied(out ...store.Outcome) {
 	}
 }
 
-// refused fails the test unless the record by refused the change. If by is nil, a missing
-// record must have refused it.
+// refused fails the test unless the record by refused the change. A nil by stands for a missing
+// record.
 func (f *fixture) refused(o store.Outcome, by *store.Record) {
 	f.Helper()
 	if o.Err != nil || o.Applied || !o.Refused || !equal(o.Current, by) {
@@ -179,7 +170,6 @@ func describe(o *store.Outcome) string {
 	return "refused by " + show(o.Current)
 }
 
-// load returns the existing records of keys, by key.
 func load(ctx context.Context, s store.Store, keys ...store.Key) (map[store.Key]*store.Record, error) {
 	records, err := s.Load(ctx, keys)
 	if err != nil {
@@ -196,7 +186,6 @@ func load(ctx context.Context, s store.Store, keys ...store.Key) (map[store.Key]
 	return found, nil
 }
 
-// stored fails the test unless the store has the records.
 func (f *fixture) stored(records ...*store.Record) {
 	f.Helper()
 	f.storedIn(f.store, records...)
@@ -219,7 +208,6 @@ func (f *fixture) storedIn(s store.Store, records ...*store.Record) {
 	}
 }
 
-// absent fails the test if the store has a record of one of the keys.
 func (f *fixture) absent(keys ...store.Key) {
 	f.Helper()
 	found, err := load(f.ctx, f.store, keys...)
@@ -228,7 +216,6 @@ func (f *fixture) absent(keys ...store.Key) {
 	}
 }
 
-// compare returns the first difference of two lists of records.
 func compare(got []store.Record, want []*store.Record) string {
 	for i := range min(len(got), len(want)) {
 		if !equal(&got[i], want[i]) {
@@ -241,7 +228,6 @@ func compare(got []store.Record, want []*store.Record) string {
 	return ""
 }
 
-// equal compares all fields. A time must be the same instant, in UTC.
 func equal(a, b *store.Record) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -262,7 +248,7 @@ func show(r *store.Record) string {
 	return fmt.Sprintf("{%s %s, nonce %x, due %v, body %s}", short(r.Space), short(r.Name), r.Nonce, r.Due, short(r.Body))
 }
 
-// maker generates records and nonces, the same in every run of a test.
+// maker generates the same records and nonces in every run of a test.
 type maker struct{ random *rand.ChaCha8 }
 
 func newMaker(seed string) maker {
@@ -276,19 +262,16 @@ func (m *maker) nonce() (n store.Nonce) {
 	return n
 }
 
-// record returns a record that is due at t0.
 func (m *maker) record(name string) *store.Record {
 	return &store.Record{Key: key(name), Nonce: m.nonce(), Due: t0, Body: "1"}
 }
 
-// next returns the next version of r, with its body incremented.
 func (m *maker) next(r *store.Record) *store.Record {
 	n := *r
 	n.Nonce, n.Body = m.nonce(), strconv.Itoa(count(r)+1)
 	return &n
 }
 
-// count returns the number in a record's body.
 func count(r *store.Record) int {
 	n, _ := strconv.Atoi(r.Body) // other bodies count as 0
 	return n

@@ -13,9 +13,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Each key is a register: a change replaces the expected record or is refused by the
-// current one, and a read returns the current record. Several clients use a few keys
-// concurrently, answers get lost, and the calls on each key must be linearizable.
+// Each key is a register. Clients use a few keys concurrently, answers get lost, and the calls on
+// each key must be linearizable.
 var linearTests = []test{
 	{name: "Swap", run: func(f *fixture) { f.linear(false) }},
 	{name: "SwapAndApply", run: func(f *fixture) { f.linear(true) }, needs: applies},
@@ -24,12 +23,10 @@ var linearTests = []test{
 const (
 	linearHistories = 16
 	linearClients   = 4
-	linearCalls     = 16 // number of calls of each client
+	linearCalls     = 16 // calls of each client
 	linearKeys      = 3
 )
 
-// linear runs histories, each with its own seed and keys, and finally reads through each
-// handle.
 func (f *fixture) linear(apply bool) {
 	first, handles := linearizable.Seed(f), f.handles()
 	for n := range linearHistories {
@@ -52,7 +49,6 @@ func (f *fixture) linear(apply bool) {
 	}
 }
 
-// client changes and reads records, and records the answers.
 type client struct {
 	id      int
 	random  *rand.Rand
@@ -61,12 +57,11 @@ type client struct {
 	history *linearizable.History
 
 	prefix string
-	made   int // number of values that the client has written
+	made   int // values written by the client
 	keys   []store.Key
 	seen   map[store.Key][]string // values, newest last
 }
 
-// newClient returns a client of history n.
 func newClient(id, n int, seed uint64, s store.Store, apply bool, h *linearizable.History) *client {
 	c := &client{
 		id: id, apply: apply, history: h,
@@ -86,7 +81,6 @@ func newClient(id, n int, seed uint64, s store.Store, apply bool, h *linearizabl
 	return c
 }
 
-// run makes the client's calls, and cancels some of them.
 func (c *client) run(ctx context.Context) (err error) {
 	traits := c.store.Traits()
 	for i := 0; i < linearCalls && err == nil; i++ {
@@ -112,10 +106,9 @@ func (c *client) run(ctx context.Context) (err error) {
 	return err
 }
 
-// aim is a client's intended change of one key, from expect to next.
+// aim is an intended change of one key.
 type aim struct{ expect, next string }
 
-// recordOf returns the record of a value, which determines its nonce and its body.
 func recordOf(k store.Key, value string) *store.Record {
 	return &store.Record{Key: k, Nonce: nonceOf(value), Due: t0, Body: value}
 }
@@ -125,7 +118,6 @@ func nonceOf(value string) (n store.Nonce) {
 	return n
 }
 
-// valueOf returns the value of a record, "" for nil.
 func valueOf(r *store.Record) string {
 	switch {
 	case r == nil:
@@ -136,8 +128,7 @@ func valueOf(r *store.Record) string {
 	return r.Body
 }
 
-// aim draws an intended change of a key. It mostly expects the last value that it has
-// seen.
+// aim mostly expects the last value that the client has seen.
 func (c *client) aim(k store.Key) aim {
 	seen := c.seen[k]
 	a := aim{expect: seen[len(seen)-1]}
@@ -151,7 +142,6 @@ func (c *client) aim(k store.Key) aim {
 	return a
 }
 
-// change changes one or more keys with Swap or Apply.
 func (c *client) change(ctx context.Context) error {
 	n := 1 + c.random.IntN(len(c.keys))
 	call, most := c.store.Swap, c.store.Traits().Batch
@@ -185,7 +175,6 @@ func (c *client) change(ctx context.Context) error {
 	return nil
 }
 
-// learn records the answer to one change.
 func (c *client) learn(k store.Key, a aim, o *store.Outcome, from, to time.Duration) {
 	switch {
 	case errors.Is(o.Err, store.ErrThrottled): // the change did not land
@@ -222,7 +211,7 @@ func (c *client) scan(ctx context.Context) {
 	c.read(from, records, err)
 }
 
-// read records the result of a read of all keys. A failed read has no result.
+// A failed read has no result.
 func (c *client) read(from time.Duration, records []store.Record, err error) {
 	to := c.history.Now()
 	if err != nil {

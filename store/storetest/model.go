@@ -12,8 +12,8 @@ import (
 
 var modelTests = []test{{name: "Random", run: testModel}}
 
-// testModel makes the same random calls on two handles and on a map. rapid shrinks a
-// failure and prints the command that repeats it.
+// testModel makes the same random calls on two handles and on a map. rapid prints the command that
+// repeats a failure.
 func testModel(f *fixture) {
 	handles := f.handles()
 	rapid.Check(f.T, func(t *rapid.T) {
@@ -33,7 +33,6 @@ func testModel(f *fixture) {
 	})
 }
 
-// model is the expected content of the store.
 type model struct {
 	*fixture
 	handles [2]store.Store
@@ -46,7 +45,7 @@ var (
 	modelNames  = []string{"a", "a\x00", "a\xff", "a\xffb", "A", "b", "\x00\x01", "é"}
 )
 
-// empty deletes the records of earlier checks, because all checks share one store.
+// All checks share one store.
 func (m *model) empty(t *rapid.T) {
 	var keys []store.Key
 	for _, s := range modelSpaces {
@@ -71,8 +70,7 @@ func (m *model) handle(t *rapid.T) store.Store {
 	return m.handles[rapid.IntRange(0, 1).Draw(t, "handle")]
 }
 
-// drawKeys creates a new generator on each call. rapid writes to a generator when it
-// prints it, so parallel tests must not share one.
+// rapid writes to a generator when it prints it, so parallel tests must not share one.
 func drawKeys(t *rapid.T, least, most int) []store.Key {
 	key := rapid.Custom(func(t *rapid.T) store.Key {
 		return store.Key{
@@ -83,13 +81,13 @@ func drawKeys(t *rapid.T, least, most int) []store.Key {
 	return rapid.SliceOfNDistinct(key, least, most, rapid.ID[store.Key]).Draw(t, "keys")
 }
 
-// drawTime draws one of a few times, so that several records are due at the same instant.
+// Few different times, so that several records are due at the same instant.
 func drawTime(t *rapid.T, label string) time.Time {
 	return t0.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, label)) * time.Millisecond)
 }
 
-// drawChanges draws changes with correct and wrong expectations. It returns the current
-// records, and whether all expectations are met.
+// drawChanges returns changes with correct and wrong expectations, the current records, and whether
+// all expectations are met.
 func (m *model) drawChanges(t *rapid.T, most int) (changes []store.Change, was []*store.Record, all bool) {
 	all = true
 	for _, k := range drawKeys(t, 1, most) {
@@ -115,12 +113,10 @@ func (m *model) drawChanges(t *rapid.T, most int) (changes []store.Change, was [
 	return changes, was, all
 }
 
-// met reports whether the current record meets the expectation of a change.
 func met(c *store.Change, now *store.Record) bool {
 	return now == nil && c.Expect.IsZero() && c.Next != nil || now != nil && now.Nonce == c.Expect
 }
 
-// make makes a change in the model.
 func (m *model) make(c *store.Change) {
 	if was := m.records[c.Key]; was != nil {
 		m.gone = append(m.gone, was)
@@ -152,7 +148,7 @@ func checkOutcome(t *rapid.T, c *store.Change, got, want *store.Outcome) {
 	}
 }
 
-// checkApply permits a store to report only some of several refused changes.
+// A store may report only some of several refused changes.
 func (m *model) checkApply(t *rapid.T) {
 	changes, was, all := m.drawChanges(t, min(m.traits.Apply, 6))
 	s := m.handle(t)
@@ -190,7 +186,6 @@ func (m *model) checkLoad(t *rapid.T) {
 	}
 }
 
-// sorted returns the matching records of a space.
 func (m *model) sorted(space string, order func(a, b *store.Record) int, match func(*store.Record) bool) []*store.Record {
 	all := slices.SortedFunc(maps.Values(m.records), order)
 	return slices.DeleteFunc(all, func(r *store.Record) bool { return r.Space != space || !match(r) })

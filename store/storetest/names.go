@@ -15,7 +15,7 @@ var nameTests = []test{
 	{name: "PartsStayApart", run: testPartsStayApart},
 }
 
-// awkward lists distinct names that a collation, an encoding or a path may treat as equal.
+// A collation, an encoding or a path may treat some of these names as equal.
 var awkward = []string{
 	"a", "A", "aa", "a ", " a", "a\x00", "a\x00a", "a\x01", "a\n", "a\r\n", "a\t", "z", "Z", "é", "e\u0301", "É", "\xff", "\xff\xff",
 	"\xfe", "\x00", "\x00\x00", "\x80", "\xc3", "\xc3\x28", "\xed\xa0\x80", "\uFFFD", "0", "00", "01", "1", "10", "2", "-1", "1e1", "ß", "ss", "SS",
@@ -24,7 +24,6 @@ var awkward = []string{
 	"x'00'", "$1", ":a", "@a", "\u200b", "a\u200b", "\u202e", "a\x7f", "\x1b[31m", "~", "^", "|", "&", "a&b=c", "a\x00\x01b", "a\x00\xff\x00\x01b",
 }
 
-// Each name is a record of its own, and Scan and Due order names byte by byte.
 func testAwkwardNames(f *fixture) {
 	records := make([]*store.Record, len(awkward))
 	for i, name := range awkward {
@@ -42,7 +41,6 @@ func testAwkwardNames(f *fixture) {
 	}
 }
 
-// Each space has its own records. None shows in a Scan or Due of another space.
 func testAwkwardSpaces(f *fixture) {
 	records := make([]*store.Record, len(awkward))
 	for i, name := range awkward {
@@ -60,7 +58,6 @@ func testAwkwardSpaces(f *fixture) {
 	}
 }
 
-// A store accepts names as long as Traits.Name allows, and compares all of their bytes.
 func testLongNames(f *fixture) {
 	n := f.traits.Name - len(space)
 	var records []*store.Record
@@ -77,7 +74,7 @@ func testLongNames(f *fixture) {
 	f.due(store.DueRange{Space: space, Before: t0, Limit: len(records) + 1}, records...)
 }
 
-// A driver must not join the space and the name in such a way that two keys become equal.
+// A driver must not join space and name so that two keys become equal.
 func testPartsStayApart(f *fixture) {
 	var records []*store.Record
 	for _, k := range []store.Key{
@@ -135,7 +132,6 @@ func testBodyLimit(f *fixture) {
 	}
 }
 
-// unacceptable returns changes that every driver rejects.
 func (f *fixture) unacceptable() map[string]store.Change {
 	broken := func(edit func(c *store.Change)) store.Change {
 		c := insert(f.record("bad"))
@@ -159,8 +155,6 @@ func (f *fixture) unacceptable() map[string]store.Change {
 	}
 }
 
-// A change that no driver accepts is rejected, and does not stop the other changes of its
-// Swap.
 func testUnacceptable(f *fixture) {
 	for name, c := range f.unacceptable() {
 		good := f.record("good " + name)

@@ -8,7 +8,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// past keeps the records as of some Swaps ago.
 type past struct {
 	mu    sync.Mutex
 	swaps int
@@ -32,7 +31,6 @@ func (p *past) age(ctx context.Context, s *memory.Store, changes []store.Change)
 	}
 }
 
-// loadOld answers every fourth Load with old records, like a lagging replica.
 func loadOld() *driver {
 	p := &past{}
 	return &driver{
@@ -56,7 +54,6 @@ func loadOld() *driver {
 	}
 }
 
-// compareOld compares with old records, and overwrites the current ones.
 func compareOld() *driver {
 	p := &past{}
 	return &driver{swap: func(ctx context.Context, s *memory.Store, changes []store.Change) ([]store.Outcome, error) {

@@ -20,7 +20,6 @@ var raceTests = []test{
 
 const racers = 8
 
-// race runs one function for each racer, on two handles. Each racer has its own maker.
 func (f *fixture) race(run func(i int, s store.Store, m *maker) error) {
 	f.Helper()
 	handles := f.handles()
@@ -38,8 +37,7 @@ func (f *fixture) race(run func(i int, s store.Store, m *maker) error) {
 	}
 }
 
-// modify repeats a change until it is applied. edit returns the change of the current
-// record, or of nil if there is none.
+// modify repeats a change until it is applied. edit receives the current record, or nil.
 func modify(ctx context.Context, s store.Store, k store.Key, edit func(*store.Record) store.Change) error {
 	found, err := load(ctx, s, k)
 	if err != nil {
@@ -80,7 +78,6 @@ func (f *fixture) counted(names ...string) (sum int) {
 	return sum
 }
 
-// No increment is lost.
 func testRaceIncrements(f *fixture) {
 	const each = 30
 	names := []string{"a", "b", "c"}
@@ -97,7 +94,6 @@ func testRaceIncrements(f *fixture) {
 	}
 }
 
-// One racer inserts the record, and the record refuses all others.
 func testRaceInsert(f *fixture) {
 	const rounds = 10
 	var mu sync.Mutex
@@ -137,7 +133,7 @@ func testRaceInsert(f *fixture) {
 	}
 }
 
-// Racers insert and delete a record repeatedly. The insertions and deletions alternate.
+// The insertions and deletions must alternate.
 func testRaceInsertAndDelete(f *fixture) {
 	const each = 20
 	var balance [racers]int
@@ -169,7 +165,6 @@ func testRaceInsertAndDelete(f *fixture) {
 	}
 }
 
-// Batches that share keys, in any order, neither block each other nor apply partially.
 func testRaceBatches(f *fixture) {
 	const n, each = 20, 8
 	names, keys := make([]string, n), make([]store.Key, n)
@@ -211,7 +206,6 @@ func testRaceBatches(f *fixture) {
 	}
 }
 
-// Concurrent Applys that insert a record and increment a hot one lose no increment.
 func testRaceHotRecord(f *fixture) {
 	const each = 15
 	hot := f.record("hot")
@@ -252,8 +246,6 @@ func testRaceHotRecord(f *fixture) {
 	}
 }
 
-// Applys with the same records in different orders do not deadlock, and each changes all
-// of them.
 func testRaceCrossing(f *fixture) {
 	const each = 10
 	names := []string{"a", "b", "c", "d"}[:min(4, f.traits.Apply)]

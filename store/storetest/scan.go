@@ -30,7 +30,6 @@ func scan(ctx context.Context, s store.Store, r store.Range) (records []store.Re
 	return records, nil
 }
 
-// scans fails the test unless Scan yields the wanted records, in order.
 func (f *fixture) scans(r store.Range, want ...*store.Record) {
 	f.Helper()
 	f.eventually(f.traits.ScanLag, func() string {
@@ -45,7 +44,6 @@ func (f *fixture) scans(r store.Range, want ...*store.Record) {
 	})
 }
 
-// within returns the records of a range from records in the order of their names.
 func within(records []*store.Record, r store.Range) (in []*store.Record) {
 	for _, record := range records {
 		if record.Space == r.Space && record.Name > r.After && (r.Before == "" || record.Name < r.Before) {
@@ -61,7 +59,6 @@ func within(records []*store.Record, r store.Range) (in []*store.Record) {
 	return in
 }
 
-// grid stores records in several spaces, in the order of names.
 func (f *fixture) grid() []*store.Record {
 	f.Helper()
 	var records []*store.Record
@@ -79,8 +76,7 @@ func (f *fixture) grid() []*store.Record {
 	return records
 }
 
-// Tests all combinations of bounds and limits, in both directions. A bound may be the name
-// of a record or not.
+// A bound may be the name of a record or not.
 func testScanRanges(f *fixture) {
 	f.scans(store.Range{Space: "p"})
 	records := f.grid()
@@ -103,7 +99,6 @@ func testScanRanges(f *fixture) {
 	}
 }
 
-// A range with several pages is read completely, with and without a limit.
 func testScanMany(f *fixture) {
 	const n = 2600
 	records := make([]*store.Record, n)
@@ -122,7 +117,7 @@ func testScanMany(f *fixture) {
 	}
 }
 
-// A loop that ends early leaves no lock behind.
+// A loop that ends early must leave no lock behind.
 func testScanBreak(f *fixture) {
 	records := f.grid()
 	for range 100 {
@@ -137,7 +132,6 @@ func testScanBreak(f *fixture) {
 	f.put(f.record("one more"))
 }
 
-// The body of the loop may write. A record that exists throughout is yielded once.
 func testScanWhileWriting(f *fixture) {
 	const n = 1200
 	for _, newest := range []bool{false, true} {
@@ -172,7 +166,7 @@ func testScanWhileWriting(f *fixture) {
 	}
 }
 
-// writeAround changes the current record and the last one, and inserts one beside each.
+// writeAround changes the current and the last record, and inserts one beside each.
 func (f *fixture) writeAround(met *store.Record, ahead []*store.Record) {
 	f.Helper()
 	last := len(ahead) - 1
@@ -183,7 +177,6 @@ func (f *fixture) writeAround(met *store.Record, ahead []*store.Record) {
 	ahead[last] = far
 }
 
-// Scans may be nested, and may contain other calls.
 func testScanNested(f *fixture) {
 	records := within(f.grid(), store.Range{Space: "p"})
 	f.scans(store.Range{Space: "p"}, records...)
@@ -209,8 +202,7 @@ func testScanNested(f *fixture) {
 	}
 }
 
-// A cancelled scan returns an error. Otherwise the caller would treat the remaining
-// records as absent.
+// Without an error, the caller would treat the remaining records as absent.
 func testScanCancelled(f *fixture) {
 	var records []*store.Record
 	for i := range 1200 {

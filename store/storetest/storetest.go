@@ -18,27 +18,23 @@ import (
 
 // Harness creates the stores for the suite.
 type Harness struct {
-	// New creates an empty database and returns a function that opens a handle on it. Run
-	// calls New once for each test, and tests run in parallel. New releases its resources
-	// with t.Cleanup; the suite closes all handles before.
+	// New creates an empty database for one test, and returns a function that opens a handle on it.
+	// Tests run in parallel. New releases its resources with t.Cleanup; the suite closes all
+	// handles before.
 	New func(t *testing.T) Open
-	// Shared: several handles may be open at the same time, like those of several
-	// processes.
+	// Shared: several handles may be open at the same time.
 	Shared bool
-	// Within runs f in a user's transaction in the database of s. It commits if f returns
-	// nil. Otherwise it rolls back and returns the error of f. It is required if the
-	// store's Traits declare Transactions.
+	// Within runs f in a user's transaction in the database of s, and commits if f returns nil. It
+	// is required if the Traits declare Transactions.
 	Within func(ctx context.Context, s store.Store, f func(store.Tx) error) error
-	// Pass advances the store's clock, for stores whose Due or Scan lags. Nil: the suite
-	// waits in real time.
+	// Pass advances the clock of a store whose Due or Scan lags. Nil: the suite waits in real time.
 	Pass func(ctx context.Context, d time.Duration)
 }
 
 // Open opens a handle on a database.
 type Open func() (store.Store, error)
 
-// Run runs the suite. It checks the store's [store.Traits], and skips tests of abilities
-// that neither the traits nor the harness declare.
+// Run runs the suite. It skips tests of abilities that neither the traits nor the harness declare.
 func Run(t *testing.T, h Harness) {
 	for _, c := range concerns {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,8 +50,6 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// concerns lists the parts of the suite. Each has its own file, except the last three in
-// durable.go.
 var concerns = []struct {
 	name  string
 	tests []test

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/store/storetest"
 )
 
-// driver is a store in memory with some calls replaced.
 type driver struct {
 	*memory.Store
 	traits func(store.Traits) store.Traits
@@ -69,10 +68,8 @@ func (d *driver) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record
 	return d.Store.Scan(ctx, r)
 }
 
-// mutantEnv is the environment variable with the mutant that a child process tests.
 const mutantEnv = "STORETEST_MUTANT"
 
-// Each of these drivers has one fault, and fails the named part of the suite.
 func TestMutants(t *testing.T) {
 	if name := os.Getenv(mutantEnv); name != "" {
 		m := mutants[name]
@@ -187,7 +184,6 @@ var mutants = map[string]mutant{
 	"declares an endless limit": {caughtBy: "Traits", driver: declaring(func(t *store.Traits) { t.Body = 1 << 40 })},
 }
 
-// A driver passes if it correctly declares less than the memory driver.
 func TestTraits(t *testing.T) {
 	for name, driver := range map[string]func() *driver{
 		"small batches": few(7, 2),
@@ -209,7 +205,6 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// Failing tests print the names of faults.
 func TestFaultNames(t *testing.T) {
 	var names []string
 	for _, f := range storetest.Faults {

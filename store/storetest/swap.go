@@ -74,13 +74,11 @@ func testDeleteRefused(f *fixture) {
 	f.put(r)
 	f.refused(f.swap(remove(f.record("k")))[0], r)
 	f.refused(f.swap(remove(f.record("none")))[0], nil)
-	// A deletion that expects no record is always refused.
 	f.refused(f.swap(store.Change{Key: r.Key})[0], r)
 	f.refused(f.swap(store.Change{Key: key("none")})[0], nil)
 	f.stored(r)
 }
 
-// A stale copy of a record that was deleted and created again must be refused.
 func testRecreated(f *fixture) {
 	r := f.record("k")
 	f.put(r)
@@ -91,7 +89,6 @@ func testRecreated(f *fixture) {
 	f.refused(f.swap(remove(r))[0], again)
 }
 
-// All bits of a nonce are compared.
 func testNonceBytes(f *fixture) {
 	var nonces []store.Nonce
 	for _, b := range []byte{1, ' ', '\'', 0x80, 0xff} {
@@ -128,7 +125,6 @@ func testEmpty(f *fixture) {
 	}
 }
 
-// A refused change does not affect the others.
 func testEachAlone(f *fixture) {
 	a, b, c := f.record("a"), f.record("b"), f.record("c")
 	f.put(a, b, c)
@@ -149,7 +145,6 @@ func testEachAlone(f *fixture) {
 	f.absent(key("none"), c.Key, key("e"))
 }
 
-// One Swap accepts Traits.Batch changes.
 func testFull(f *fixture) {
 	changes := make([]store.Change, f.traits.Batch)
 	for i := range changes {
@@ -162,7 +157,6 @@ func testFull(f *fixture) {
 	f.applied(out...)
 }
 
-// Half of a thousand changes in random order are refused.
 func testThousand(f *fixture) {
 	const n = 1000
 	records, changes := make([]*store.Record, n), make([]store.Change, n)
@@ -187,7 +181,6 @@ func testThousand(f *fixture) {
 	f.stored(records...)
 }
 
-// The caller may reuse its arguments, and modify the results.
 func testOwn(f *fixture) {
 	given := f.record("k")
 	want := *given
@@ -206,8 +199,6 @@ func testOwn(f *fixture) {
 	f.stored(&want)
 }
 
-// After a lost answer, the record's nonce shows whether the change landed. If it landed, a
-// repetition is refused.
 func testLostAnswer(f *fixture) {
 	for _, fault := range Faults {
 		faulty := NewFaulty(f.store, func(call int) Fault {
@@ -244,7 +235,6 @@ func testLostAnswer(f *fixture) {
 	}
 }
 
-// refusedOrApplied repeats a change whose first copy may land before.
 func (f *fixture) refusedOrApplied(s store.Store, r *store.Record) {
 	f.Helper()
 	out, err := s.Swap(f.ctx, []store.Change{insert(r)})

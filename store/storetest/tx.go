@@ -22,7 +22,6 @@ func testTxDeclared(f *fixture) {
 	}
 }
 
-// put returns a function that replaces the record of a key in a transaction.
 func put(ctx context.Context, was, next *store.Record) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		now, err := tx.Lock(ctx, was.Key)
@@ -81,7 +80,6 @@ func testTxRollback(f *fixture) {
 	f.applied(f.swap(update(r, f.next(r)))...)
 }
 
-// No increment is lost between transactions and swaps.
 func testTxIncrements(f *fixture) {
 	const each = 15
 	f.put(f.record("k"))
