@@ -7,7 +7,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// settledRow returns a typical row: settled, with three history entries.
 func settledRow(b *testing.B) *ledger.Row {
 	b.Helper()
 	p := ledger.DefaultPolicy()

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// Cell returns a register as a [cell.Cell], for example for a lease of package lock.
+// Cell returns a register as a [cell.Cell].
 func Cell(r Registers, name string) cell.Cell { return &registerCell{r, name} }
 
 type registerCell struct {
@@ -36,8 +36,7 @@ func (c *registerCell) Write(ctx context.Context, version string, body []byte) (
 	return next, nil
 }
 
-// failed wraps an error with the corresponding error of package cell. If there is none, it
-// uses otherwise.
+// failed wraps an error with the corresponding error of package cell, or with otherwise.
 func (c *registerCell) failed(err, otherwise error) error {
 	kind := otherwise
 	switch {
@@ -45,7 +44,7 @@ func (c *registerCell) failed(err, otherwise error) error {
 		kind = cell.ErrPrecondition
 	case errors.Is(err, ErrInvalidRegister), errors.Is(err, ErrRejected):
 		kind = cell.ErrRefused
-	case errors.Is(err, ErrUnusable) && otherwise == cell.ErrUnavailable: // a read changes nothing, so no write is pending
+	case errors.Is(err, ErrUnusable) && otherwise == cell.ErrUnavailable: // a read changes nothing
 		kind = cell.ErrRefused
 	}
 	return fmt.Errorf("%w: %s: %w", kind, c, err)

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// answering is a register whose reads and writes all fail.
 type answering struct {
 	ledger.Registers
 	err error
@@ -25,7 +24,6 @@ func (a answering) WriteRegister(context.Context, string, string, []byte) (strin
 	return "", a.err
 }
 
-// TestCellErrors checks the cell errors of register errors.
 func TestCellErrors(t *testing.T) {
 	kinds := []error{cell.ErrPrecondition, cell.ErrConflict, cell.ErrRefused, cell.ErrUnclear, cell.ErrUnavailable, cell.ErrUnsent}
 	for _, c := range []struct{ answer, read, write error }{

@@ -5,21 +5,19 @@ import (
 	"time"
 )
 
-// Claim is the right to one attempt, with the facts of the row when [Row.Claim] granted
-// it. Only the claimant's memory has it, so it is lost in a crash.
+// Claim is the right to one attempt, with the facts of the row when [Row.Claim] granted it.
 type Claim struct {
 	Key         RowKey
 	Fence       int64
 	Number      int     // 1 for the first attempt at this Want
-	Want        Version // at the claim; a completion sets Have to it
+	Want        Version // a completion sets Have to it
 	Have        Version
-	Doubt       bool      // the row's Doubt before the claim
-	Forced      bool      // the row's Forced
-	CreatedTime time.Time // the row's CreatedTime
-	// Verifying: VerifyAt had passed. The attempt compares the output with its source,
-	// even if the row looks settled.
+	Doubt       bool // as in the row before the claim
+	Forced      bool
+	CreatedTime time.Time
+	// Verifying: the attempt compares the output with its source, even if the row looks settled.
 	Verifying bool
-	// TakenOver: the claim replaced another worker's expired lease.
+	// TakenOver: the claim replaced an expired lease.
 	TakenOver bool
 	verifyAt  time.Time
 }
@@ -27,7 +25,7 @@ type Claim struct {
 // ClaimResult is the result of a claim.
 type ClaimResult uint8
 
-// Results of a claim. Only Granted and Retired change the row.
+// Only Granted and Retired change the row.
 const (
 	Granted  ClaimResult = iota + 1
 	NotDue               // settled, backing off, or unreadable
@@ -36,12 +34,10 @@ const (
 	Retired              // no attempts left: the row is dead now
 )
 
-// Claim tries to acquire the lease. It counts the attempt now, because an object that
-// kills the process never reaches the end of its attempt. If no attempts are left, Claim
-// makes the row dead instead.
+// Claim tries to acquire the lease. It counts the attempt now, because an object that kills the
+// process never ends its attempt. If no attempts are left, it makes the row dead instead.
 //
-// A claim that replaces an expired lease schedules a verification, because the former
-// holder may still write.
+// After a takeover, the former holder may still write, so Claim schedules a verification.
 func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimResult) {
 	switch {
 	case r.Dead:
@@ -76,7 +72,7 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimRes
 	return r, a, Granted
 }
 
-// claimable ignores death and live leases, which the caller checks.
+// claimable ignores death and live leases.
 func (r *Row) claimable(now time.Time) bool {
 	if r.RetryAt.After(now) || r.Unreadable != nil {
 		return false
@@ -86,8 +82,7 @@ func (r *Row) claimable(now time.Time) bool {
 
 func (r *Row) verifyDue(now time.Time) bool { return !r.VerifyAt.IsZero() && !r.VerifyAt.After(now) }
 
-// raiseVerifyAt schedules a verification no earlier than at. It keeps a later verification
-// that is already scheduled.
+// raiseVerifyAt keeps a later verification that is already scheduled.
 func (r *Row) raiseVerifyAt(at time.Time) {
 	if at.After(r.VerifyAt) {
 		r.VerifyAt = at
@@ -107,7 +102,7 @@ func (r Row) retire(now time.Time) Row {
 // holds reports whether the row still has the lease of a, live or expired.
 func (r *Row) holds(a *Claim) bool { return r.Held() && r.Lease.Fence == a.Fence }
 
-// Renew extends the lease of a. It fails if the row has another lease or none.
+// Renew extends the lease of a. It fails if the row does not have that lease.
 func (r Row) Renew(a *Claim, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false

@@ -9,26 +9,20 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ErrNotHeld is returned when an attempt has lost its lease to another worker. The attempt
-// must not commit anything.
+// ErrNotHeld is returned when an attempt has lost its lease and must not commit.
 var ErrNotHeld = errors.New("another worker has the lease: roll back")
 
-// Task is an attempt that can be completed in a transaction, such as a pawl.Task of a
-// transactional pipeline.
+// Task is an attempt that can be completed in a transaction.
 type Task interface {
 	Completion() (*Completion, error)
 }
 
-// Complete completes a task in the handler's transaction, which must be in the ledger's
-// database. The handler's writes and Have are committed together or not at all, so the
-// effect happens exactly once.
+// Complete completes a task in the handler's transaction, which must be in the ledger's database.
+// The handler's writes and Have are committed together or not at all.
 //
-// Call it last, then commit. It locks the row, so the lease cannot be renewed until the
-// transaction ends. After an error, roll back and return the error. The error matches
-// [ErrNotHeld] if another worker has the object.
-//
-// The handler's return value does not matter after the commit. The row shows whether the
-// commit landed, even if its answer was lost.
+// Call it last, then commit. The lease cannot be renewed until the transaction ends. After an
+// error, roll back and return the error, which matches [ErrNotHeld] if another worker has the
+// object. After the commit, the handler's return value does not matter.
 func Complete(ctx context.Context, tx store.Tx, t Task) error {
 	c, err := t.Completion()
 	if err != nil {
@@ -56,8 +50,7 @@ func Complete(ctx context.Context, tx store.Tx, t Task) error {
 	return nil
 }
 
-// Completion is the end of an attempt, for a handler that writes it in the transaction of
-// its effect.
+// Completion is the end of an attempt, for a handler that commits it with its effect.
 type Completion struct {
 	Claim Claim
 	Body  int // maximum size of a record's body, in bytes
@@ -66,14 +59,14 @@ type Completion struct {
 	Nonce Nonce // fresh
 }
 
-// Apply returns the row that replaces the current one. It compares the fence and not the
-// nonce, because renewals continue meanwhile. It returns [ErrNotHeld] if another worker
-// has the lease, or if this attempt has already ended.
+// Apply returns the row that replaces the current one. It compares the fence and not the nonce,
+// because renewals continue. It returns [ErrNotHeld] if another worker has the lease, or the
+// attempt has ended.
 func (c *Completion) Apply(row *Row) (Row, error) {
 	if row.Unreadable != nil {
 		return Row{}, row.Unreadable
 	}
-	next, ok := row.Complete(&c.Claim, &Ending{Read: c.Read}, true, &Policy{}, c.Now) // without a doubtful ending, Complete needs no policy
+	next, ok := row.Complete(&c.Claim, &Ending{Read: c.Read}, true, &Policy{}, c.Now) // only a doubtful ending needs a policy
 	if !ok {
 		return Row{}, ErrNotHeld
 	}
@@ -81,9 +74,8 @@ func (c *Completion) Apply(row *Row) (Row, error) {
 	return next, nil
 }
 
-// CommittedBy reports whether the attempt of a has completed and no other worker has
-// claimed the row since. If another worker ended the lease instead, by retiring the row,
-// the row is dead or Have is behind.
+// CommittedBy reports whether the attempt of a has completed and no other claim followed. If
+// another worker retired the row, it is dead or Have is behind.
 func (r *Row) CommittedBy(a *Claim) bool {
 	return !r.Held() && !r.Dead && r.Lease.Fence == a.Fence && r.Have.Compare(a.Want) >= 0
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Decode decodes a row that Encode wrote. If the body cannot be read, because it is
-// damaged or another major version of Pawl wrote it, the result is an [Row.Unreadable]
-// row, so that it does not block other rows.
+// Decode decodes a row from Encode. A body that is damaged, or of another major version, becomes an
+// [Row.Unreadable] row, which does not block others.
 func Decode(key RowKey, nonce Nonce, body string) Row {
 	r, err := decode(body)
 	if err != nil {
@@ -26,7 +25,7 @@ func Decode(key RowKey, nonce Nonce, body string) Row {
 	return r
 }
 
-// UnreadableRow returns a stored row of which only the key and the nonce are known.
+// UnreadableRow returns a row of which only the key and the nonce are known.
 func UnreadableRow(key RowKey, nonce Nonce, why error) Row {
 	return Row{RowKey: key, Nonce: nonce, Unreadable: fmt.Errorf(
 		"the row of %s in the ledger cannot be read: %w; a newer Pawl wrote it, or it is damaged: upgrade this Pawl, or restore the ledger", key, why)}
@@ -109,7 +108,7 @@ func (d *decoder) time(i instant) time.Time {
 	return d.after(d.at, i.ms)
 }
 
-// Bounds of the years 0 to 9999, in milliseconds since 1970.
+// the years 0 to 9999, in milliseconds since 1970
 const firstMilli, lastMilli = -62167219200000, 253402300799999
 
 func (d *decoder) after(from, ms int64) time.Time {
@@ -197,7 +196,7 @@ func (d *decoder) history(lines []string, r *Row) []Entry {
 	return h
 }
 
-// expand replaces the abbreviations in a note. It keeps unknown ones.
+// Unknown abbreviations stay.
 func expand(note string, short []abbreviation) string {
 	if !strings.Contains(note, "~") {
 		return note

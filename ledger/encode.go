@@ -13,24 +13,22 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// bodyVersion is the version of encoded rows. Decode reads all versions with the same
-// major number, and keeps unknown members.
+// Decode reads all versions with the same major number, and keeps unknown members.
 const bodyVersion = "1.0"
 
-// Encode returns the row as compact JSON, without key and nonce. It does not use
-// reflection, which would take most of the time of a swap.
+// Encode returns the row as compact JSON, without key and nonce. Reflection would take most of the
+// time of a swap.
 //
-// The top level is Want; its default kind is created. "have" has the members of Have that
-// differ from Want. Without "have", Have equals Want; null is the zero Version. "at" is
-// UpdatedAt. The fence and other times are milliseconds relative to "at"; times that are
-// not whole milliseconds are written in full.
+// The top level is Want; its default kind is created. "have" has the members of Have that differ
+// from Want. Without "have", Have equals Want; null is the zero Version. "at" is UpdatedAt. The
+// fence and times in whole milliseconds are relative to "at"; other times are written in full.
 //
-// Defaults: "created" is "event". Under a lease, "doubt" is true and "attempts" is 1.
-// "since" is the time of the oldest history entry.
+// Defaults: "created" is "event". Under a lease, "doubt" is true and "attempts" is 1. "since" is
+// the time of the oldest history entry.
 //
-// A history entry is "MILLISECONDS WHAT: NOTE", relative to the entry before it.
-// Abbreviations in a note: ~w is the kind and order of Want, ~o the order of Want, ~f the
-// word fence and the fence, ~l the same with the lease's owner, and ~~ is ~.
+// A history entry is "MILLISECONDS WHAT: NOTE", relative to the entry before it. Abbreviations in a
+// note: ~w is the kind and order of Want, ~o the order of Want, ~f the word fence and the fence, ~l
+// the same with the lease's owner, and ~~ is ~.
 func Encode(r *Row) (string, error) {
 	e := encoder{b: make([]byte, 0, 512), at: r.UpdatedAt.UnixMilli()}
 	e.short = abbreviations(r)
@@ -41,7 +39,7 @@ func Encode(r *Row) (string, error) {
 	e.have(r)
 	if r.Lease.Fence != 0 {
 		e.member("fence")
-		e.b = strconv.AppendInt(e.b, r.Lease.Fence-e.at, 10) // an overflow is undone when Decode adds it again
+		e.b = strconv.AppendInt(e.b, r.Lease.Fence-e.at, 10) // Decode undoes an overflow
 	}
 	e.text("owner", r.Lease.Owner)
 	e.time("until", r.Lease.Until)
@@ -83,7 +81,6 @@ type encoder struct {
 	failed error
 }
 
-// member appends a name, after a comma unless it is the first.
 func (e *encoder) member(name string) {
 	if e.b[len(e.b)-1] != '{' {
 		e.b = append(e.b, ',')
@@ -112,7 +109,7 @@ func (e *encoder) text(name, s string) {
 	}
 }
 
-// quote replaces invalid UTF-8, which a store's ETag or an error message may contain.
+// A store's ETag or an error message may contain invalid UTF-8.
 func (e *encoder) quote(s string) {
 	e.b, _ = jsontext.AppendQuote(e.b, s) // the error only reports invalid UTF-8
 }
@@ -124,7 +121,7 @@ func (e *encoder) time(name string, t time.Time) {
 	}
 }
 
-// timeOrEmpty is like time, but writes "" for the zero time.
+// timeOrEmpty writes "" for the zero time.
 func (e *encoder) timeOrEmpty(name string, t time.Time) {
 	e.time(name, t)
 	if t.IsZero() {
@@ -133,7 +130,6 @@ func (e *encoder) timeOrEmpty(name string, t time.Time) {
 	}
 }
 
-// instant writes a time relative to e.at.
 func (e *encoder) instant(t time.Time) {
 	if t.Nanosecond()%int(time.Millisecond) != 0 {
 		e.full(t)
@@ -156,7 +152,6 @@ func (e *encoder) check(t time.Time) {
 	}
 }
 
-// have writes the differences between Have and Want.
 func (e *encoder) have(r *Row) {
 	switch zero := (Version{}); {
 	case same(&r.Have, &r.Want):
@@ -179,7 +174,6 @@ func (i *Identity) equal(j *Identity) bool {
 	return i.VersionID == j.VersionID && i.ETag == j.ETag && i.ModTime.Equal(j.ModTime) && i.Meta == j.Meta && i.Size == j.Size
 }
 
-// version writes the members of v that differ from base.
 func (e *encoder) version(v, base *Version) {
 	if s := v.Sequencer.Raw(); s != base.Sequencer.Raw() {
 		e.member("seq")
@@ -228,7 +222,7 @@ func (e *encoder) history(h []Entry) {
 	e.b = append(e.b, ']')
 }
 
-// line writes a history entry, and returns its time, which is the base of the next entry.
+// line returns the entry's time, which is the base of the next entry.
 func (e *encoder) line(h *Entry, last int64) int64 {
 	var buf [256]byte
 	s := buf[:0]
@@ -246,7 +240,6 @@ func (e *encoder) line(h *Entry, last int64) int64 {
 	return h.At.UnixMilli()
 }
 
-// usualAttempts returns the default of "attempts".
 func usualAttempts(l *Lease) int {
 	if l.Owner != "" {
 		return 1
@@ -260,8 +253,7 @@ type abbreviation struct {
 	text   string
 }
 
-// abbreviations returns the abbreviations for a row, longer texts before their parts. It
-// omits texts that are too short.
+// abbreviations puts longer texts before their parts.
 func abbreviations(r *Row) []abbreviation {
 	order, fence := r.Want.Order(), "fence "+strconv.FormatInt(r.Lease.Fence, 10)
 	return slices.DeleteFunc([]abbreviation{
@@ -269,7 +261,7 @@ func abbreviations(r *Row) []abbreviation {
 	}, func(a abbreviation) bool { return len(a.text) < minAbbreviated })
 }
 
-// minAbbreviated is the minimum length of an abbreviated text, in bytes.
+// in bytes
 const minAbbreviated = 9
 
 func (e *encoder) abbreviate(b []byte, note string) []byte {

@@ -10,25 +10,22 @@ import (
 type Read struct {
 	Kind     event.Kind // zero: the attempt did not read the object
 	Identity Identity
-	// ByEvent: the attempt did not read the object; Identity comes from the event.
+	// ByEvent: Identity comes from the event.
 	ByEvent bool
 }
 
-// Ending has what an attempt knows about its effects when it ends.
+// Ending is what an attempt knows about its effects when it ends.
 type Ending struct {
 	Read Read
-	// Sent: the attempt may have had an effect, because it sent a publish request, or called
-	// a handler without a fenced output.
+	// Sent: the attempt may have had an effect.
 	Sent bool
-	// Unsure: the store gave no definite answer to a publish request, which may still land.
+	// Unsure: a publish request had no definite answer, and may still land.
 	Unsure bool
 }
 
-// Complete sets Have to the claimed Want, with the identity that was read. It fails if the
-// row does not have the attempt's fence. acted is false if there was nothing to do.
-//
-// If Want was raised during the attempt, the row is pending afterwards, and the same write
-// may claim it again.
+// Complete sets Have to the claimed Want, with the identity that was read. It fails if the row does
+// not have the attempt's fence. acted is false if there was nothing to do. If Want was raised
+// during the attempt, the row is pending afterwards.
 func (r Row) Complete(a *Claim, e *Ending, acted bool, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false
@@ -49,21 +46,18 @@ func (r Row) Complete(a *Claim, e *Ending, acted bool, p *Policy, now time.Time)
 	return r, true
 }
 
-// Failure is the reason of a failed attempt.
 type Failure struct {
 	Message   string
 	Permanent bool          // a retry with the same content is useless
 	After     time.Duration // minimum back-off
-	// Uncounted: the attempt does not count, because the object is not the cause of the
-	// failure. Therefore an outage, for example of the store, leaves no dead objects.
+	// Uncounted: the object is not the cause of the failure, so an outage leaves no dead objects.
 	Uncounted bool
 }
 
-// Fail ends a failed attempt. The row backs off, or becomes dead if the failure is
-// permanent or no attempts are left. Want of a dead row names the content that was read,
-// so that another content, even one that arrived during the attempt, differs from it. A
-// permanent failure of an outdated version does not make the row dead, because it says
-// nothing about the new version.
+// Fail ends a failed attempt. The row backs off, or becomes dead if the failure is permanent or no
+// attempts are left. Want of a dead row names the content that was read, so that any other content
+// differs from it. A permanent failure of an outdated version says nothing about the new version,
+// so the row stays alive.
 //
 // jitter is uniform in [0, 1).
 func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, now time.Time) (Row, bool) {
@@ -96,12 +90,11 @@ func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, no
 	return r, true
 }
 
-// uncountedBackoff is the number of failures that determines the back-off after an
-// uncounted failure. With the default policy, the back-off is at most half a minute, to
-// spare a store that recovers.
+// Uncounted failures back off as after this number of failures, at most half a minute by default,
+// to spare a store that recovers.
 const uncountedBackoff = 6
 
-// OutageBackoff returns the back-off after the given number of failed probes.
+// OutageBackoff returns the back-off after failed probes. jitter is uniform in [0, 1).
 func (p *Policy) OutageBackoff(probes int, jitter float64) time.Duration {
 	return p.backoff(min(probes, uncountedBackoff), jitter)
 }
@@ -132,8 +125,8 @@ func (r *Row) endLease(e *Ending, p *Policy, now time.Time) {
 	}
 }
 
-// ScheduleVerify schedules a verification for a worker that sent a publish and then lost
-// its lease. The verification follows the current live lease, if there is one.
+// ScheduleVerify schedules a verification for a worker that sent a publish and then lost its lease.
+// It follows the current live lease, if there is one.
 func (r Row) ScheduleVerify(e *Ending, p *Policy, now time.Time) Row {
 	at := now
 	if e.Unsure {

@@ -12,8 +12,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// FuzzDecode checks that a readable row is encoded again unchanged, and that every
-// transition accepts it.
 func FuzzDecode(f *testing.F) {
 	const head = `{"v":"1.0","at":"2026-01-01T00:00:00.000001Z",`
 	for _, seed := range []string{
@@ -51,8 +49,6 @@ func FuzzDecode(f *testing.F) {
 
 var sequencers = cmp.Comparer(func(a, b event.Sequencer) bool { return a.Raw() == b.Raw() })
 
-// checkComesBack checks that an encoded row decodes to an equal row, and encodes to the
-// same body.
 func checkComesBack(t *testing.T, row *ledger.Row) {
 	t.Helper()
 	body, err := ledger.Encode(row)
@@ -71,8 +67,7 @@ func checkComesBack(t *testing.T, row *ledger.Row) {
 	}
 }
 
-// checkGoesOn checks that an operator, an event and a worker can settle the object, in any
-// state of its row.
+// checkGoesOn checks that the object can be settled from any state of its row.
 func checkGoesOn(t *testing.T, row *ledger.Row) {
 	t.Helper()
 	p := ledger.DefaultPolicy()

@@ -8,7 +8,7 @@ import (
 // MaxHistory is the maximum number of history entries of a row.
 const MaxHistory = 16
 
-// maxNote is the maximum size of a note and of LastError, in bytes.
+// bytes of a note and of LastError
 const maxNote = 512
 
 // Entry is one entry of a row's history.
@@ -18,7 +18,7 @@ type Entry struct {
 	Note string    `json:"note,omitzero"`
 }
 
-// addEntry prepends an entry. It copies the history, because rows are values.
+// Rows are values, so addEntry copies the history.
 func (r *Row) addEntry(now time.Time, what, note string) {
 	n := min(len(r.History)+1, MaxHistory)
 	h := make([]Entry, n)
@@ -28,8 +28,8 @@ func (r *Row) addEntry(now time.Time, what, note string) {
 	r.UpdatedAt = now
 }
 
-// DiedAt returns when a dead row died. If the history no longer has that entry, it returns
-// the time of the oldest entry.
+// DiedAt returns when a dead row died, or the time of the oldest entry if the history no longer has
+// the death.
 func (r *Row) DiedAt() (at time.Time) {
 	for _, e := range r.History {
 		at = e.At
@@ -40,7 +40,6 @@ func (r *Row) DiedAt() (at time.Time) {
 	return at
 }
 
-// truncate limits the size of a text, and replaces invalid UTF-8.
 func truncate(s string) string {
 	if len(s) > maxNote {
 		s = s[:maxNote] + "…"

@@ -8,8 +8,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// An event from the future must not make real events look old. Otherwise the correction of
-// a bad upload would never revive the object.
+// Otherwise the correction of a bad upload would never revive the object.
 func TestEventsFromTheFuture(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -32,8 +31,6 @@ func TestEventsFromTheFuture(t *testing.T) {
 	}
 }
 
-// An attempt that could not reach the store is not counted, and backs off as after several
-// failures.
 func TestUncountedFailures(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

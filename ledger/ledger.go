@@ -13,14 +13,13 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Ledger is a Store that resolves unclear answers: each swap is either applied, or refused
-// by the current row.
+// Ledger is a Store that resolves unclear answers: each change is applied, or refused by the
+// current row.
 type Ledger struct {
 	Store
 	// Unclear, if set, is called for each request that had no clear answer.
 	Unclear func(err error)
-	// Wait waits between two tries. It returns the cause early if ctx ends. Simulations
-	// replace it.
+	// Wait waits between two tries, or until ctx ends. Simulations replace it.
 	Wait func(ctx context.Context, d time.Duration) error
 
 	traits Traits
@@ -36,23 +35,20 @@ func (l *Ledger) Traits() Traits {
 	return t
 }
 
-// Swap commits changes. If an answer is unclear, it loads the rows and compares nonces. If
-// a row has the nonce of the change, the change landed. If it has the expected nonce, the
-// change has not landed, and Swap sends it again. Otherwise the row refuses the change. If
-// the refusing row has the caller's own fence, the change had landed before another worker
-// changed the row.
+// Swap commits changes. After an unclear answer, it loads the rows and compares nonces. A row with
+// the nonce of the change shows that the change landed. A row with the expected nonce shows that it
+// has not, and Swap sends it again. Any other row refuses the change. If that row has the caller's
+// own fence, the change had landed before another worker changed the row.
 //
-// A request whose answer was lost may land even later. The store then refuses it because
-// of its nonce. It does not refuse the request for the first row of an object if that row
-// was deleted meanwhile. In this case the old row comes back with an expired lease, and
+// A lost request may land even later. Its nonce then refuses it, unless it is the first row of an
+// object and that row was deleted meanwhile. Then the old row comes back with an expired lease, and
 // another attempt processes it again.
 //
-// Swap splits batches that are too large for the store. It resends throttled changes
-// without loading rows. A change that matches [ErrRejected] never lands; its Outcome has
-// the error, and other changes are not affected.
+// Swap splits batches that are too large for the store. A change that matches [ErrRejected] never
+// lands, and does not affect others.
 //
-// Swap retries until ctx ends or the store returns [ErrUnusable]. A change whose Outcome
-// has an Err other than ErrRejected has an unknown result. Swap returns an error if any Outcome has one.
+// Swap retries until ctx ends or the store returns [ErrUnusable]. A change whose Outcome has an Err
+// other than ErrRejected has an unknown result. Swap returns an error if any Outcome has one.
 func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
 	s := &swap{Ledger: l, changes: changes, out: make([]Outcome, len(changes)), ambiguous: make([]bool, len(changes))}
 	all := make([]int, len(changes))
@@ -78,19 +74,16 @@ func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) 
 	return s.out, errors.Join(err, s.rejected)
 }
 
-// swap is the state of one call of Ledger.Swap.
 type swap struct {
 	*Ledger
 	changes []Change
 	out     []Outcome
-	// ambiguous: an earlier request of the change had no clear answer, and may have
-	// landed.
+	// ambiguous: an earlier request had no clear answer, and may have landed.
 	ambiguous []bool
 	rejected  error // of the last rejected change
 }
 
-// resolve resolves the open changes that it can, resends those that have not landed, and
-// returns the changes that are still open, with the last error.
+// resolve returns the changes that are still open, with the last error.
 func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	var keys []RowKey
 	for _, i := range open {
@@ -122,10 +115,10 @@ func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	return s.send(ctx, again)
 }
 
-// errChangedTwice is returned for a refused change that the current row would not refuse.
+// the current row would not refuse the change
 var errChangedTwice = fmt.Errorf("the row changed twice: %w", store.ErrThrottled)
 
-// send sends changes in batches, and returns those without an answer, with the last error.
+// send returns the changes without an answer, with the last error.
 func (s *swap) send(ctx context.Context, which []int) (open []int, err error) {
 	for part := range slices.Chunk(which, s.traits.Batch) {
 		batch := make([]Change, len(part))
@@ -154,8 +147,8 @@ func (s *swap) send(ctx context.Context, which []int) (open []int, err error) {
 	return open, err
 }
 
-// applyAnswer stores the answer to a change, or returns the reason for another try. The
-// refusal of an ambiguous change may come from its own first request.
+// applyAnswer returns the reason for another try. The refusal of an ambiguous change may come from
+// its own first request.
 func (s *swap) applyAnswer(c int, o Outcome) error {
 	switch first, known := classify(&s.changes[c], o.Current); {
 	case o.Err != nil:
@@ -170,8 +163,8 @@ func (s *swap) applyAnswer(c int, o Outcome) error {
 	return nil
 }
 
-// classify derives the result of a change from the current row. known is false if the
-// change has not landed and may be sent again.
+// classify derives the result of a change from the current row. known is false if the change has
+// not landed and may be sent again.
 func classify(c *Change, now *Row) (o Outcome, known bool) {
 	switch {
 	case c.Row == nil && now == nil:

@@ -15,8 +15,6 @@ import (
 	"github.com/pawlhq/pawl/store/storetest"
 )
 
-// Tests of Ledger.Swap with lost answers.
-
 func aRow(n byte) *ledger.Row {
 	return &ledger.Row{
 		RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}, Nonce: ledger.Nonce{n},
@@ -24,7 +22,6 @@ func aRow(n byte) *ledger.Row {
 	}
 }
 
-// faulty is a ledger that loses the answers of the calls that a plan selects.
 type faulty struct {
 	*ledger.Rows
 	lossy *storetest.Faulty
@@ -62,7 +59,6 @@ func swap(t *testing.T, l *ledger.Ledger, changes ...ledger.Change) []ledger.Out
 	return out
 }
 
-// A clear answer is returned, and Unclear is not called.
 func TestSwapResolvesUnclearAnswers(t *testing.T) {
 	l := ledger.New(ledger.NewRows(memory.New()))
 	l.Unclear = func(err error) { t.Errorf("unclear: %v", err) }
@@ -75,7 +71,6 @@ func TestSwapResolvesUnclearAnswers(t *testing.T) {
 	}
 }
 
-// mute answers only some of the changes.
 type mute struct {
 	ledger.Store
 	calls int
@@ -89,7 +84,6 @@ func (m *mute) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 	return out, err
 }
 
-// The ledger treats an answer with too few outcomes as no answer.
 func TestSwapRejectsMissingOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New(&mute{Store: ledger.NewRows(memory.New())})
@@ -103,8 +97,7 @@ func TestSwapRejectsMissingOutcomes(t *testing.T) {
 	})
 }
 
-// Without answers, the waits grow to seconds, so that waiting workers do not overload a
-// store that is down.
+// Waiting workers must not overload a store that is down.
 func TestSwapBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lossy := faultyRows(memory.New(), func(int) storetest.Fault { return storetest.Unsent })
@@ -122,7 +115,6 @@ func TestSwapBacksOff(t *testing.T) {
 	})
 }
 
-// limited is a store that accepts two changes per call.
 type limited struct {
 	ledger.Store
 	fail int // first call of Swap that fails; 0: none
@@ -148,8 +140,7 @@ func (s *limited) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row,
 	return s.Store.Load(ctx, keys)
 }
 
-// A ledger splits a batch into the sizes that its store accepts. When it gives up, it
-// keeps the answers that it has.
+// A ledger that gives up keeps the answers that it has.
 func TestSwapSplitsLargeBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := &limited{Store: ledger.NewRows(memory.New())}
@@ -180,8 +171,8 @@ func TestSwapSplitsLargeBatches(t *testing.T) {
 	})
 }
 
-// The answer to a claim is lost, and another worker writes the row. The refusing row has
-// the caller's fence, so the caller knows that its claim landed.
+// The answer to a claim is lost, and another worker writes the row. The refusing row has the
+// caller's fence.
 func TestSwapReportsSupersededChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())
@@ -204,7 +195,6 @@ func TestSwapReportsSupersededChange(t *testing.T) {
 	})
 }
 
-// An insert, an update and a delete have the correct result whichever calls fail.
 func TestSwapLoadsOnlyAmbiguousRows(t *testing.T) {
 	for _, plan := range [][]storetest.Fault{
 		{storetest.Lost}, {storetest.Unsent}, {storetest.Unsent, storetest.Unsent}, {storetest.Late}, {storetest.Later},
@@ -239,7 +229,6 @@ func TestSwapLoadsOnlyAmbiguousRows(t *testing.T) {
 	}
 }
 
-// A batch is resolved change by change, wherever the calls fail.
 func TestSwapResolvesBatches(t *testing.T) {
 	for _, plan := range [][]storetest.Fault{
 		{storetest.Unsent}, {storetest.Torn}, {storetest.Torn, storetest.Torn}, {storetest.Torn, storetest.Unsent}, {storetest.Lost},
@@ -252,7 +241,7 @@ func TestSwapResolvesBatches(t *testing.T) {
 				r.Key = string(rune('a' + i))
 				changes[i] = ledger.Change{Key: r.RowKey, Row: r}
 			}
-			// Another worker has already written the last row but one.
+			// another worker has already written the last row but one
 			other := *changes[4].Row
 			other.Nonce = ledger.Nonce{9}
 			swap(t, ledger.New(rows), ledger.Change{Key: other.RowKey, Row: &other})
@@ -275,7 +264,6 @@ func TestSwapResolvesBatches(t *testing.T) {
 	}
 }
 
-// A change that the current row refuses is not sent again.
 func TestSwapStopsWhenResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())
@@ -296,7 +284,6 @@ func TestSwapStopsWhenResolved(t *testing.T) {
 	})
 }
 
-// A change that never lands does not affect the others of its batch.
 func TestSwapReportsRejectedChanges(t *testing.T) {
 	good, bad := aRow(1), aRow(2)
 	bad.Key, bad.RetryAt = "bad", time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -308,7 +295,6 @@ func TestSwapReportsRejectedChanges(t *testing.T) {
 	}
 }
 
-// Throttled changes are sent again without loading rows.
 func TestSwapRetriesThrottledChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lossy := faultyRows(memory.New(), func(call int) storetest.Fault {
@@ -325,7 +311,7 @@ func TestSwapRetriesThrottledChanges(t *testing.T) {
 	})
 }
 
-// shifting refuses the first swap, by a row that has the expected nonce when it is loaded.
+// shifting refuses the first swap by a row that has the expected nonce when it is loaded.
 type shifting struct {
 	ledger.Store
 	current *ledger.Row
@@ -340,7 +326,6 @@ func (s *shifting) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.
 	return out, nil
 }
 
-// A change is sent again if the current row does not refuse it.
 func TestSwapRetriesIfRowChangedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())

@@ -9,12 +9,12 @@ import (
 // Verdict is the ledger's judgement of an event.
 type Verdict uint8
 
-// Verdicts. Only Raised and Disordered change the row.
+// Only Raised and Disordered change the row.
 const (
 	Raised     Verdict = iota + 1
 	Duplicate          // seen before
 	Stale              // older than Want
-	Disordered         // its sequencer is older but its time is newer than Want; Want stays
+	Disordered         // older sequencer but newer time than Want, which stays
 )
 
 // String returns the verdict's name.
@@ -24,11 +24,10 @@ func (v Verdict) String() string {
 
 // Observe records an event. The row of a new object has only its key.
 //
-// A trusted sequencer decides alone. If it is newer than Want, Observe raises Want and
-// resets the attempts; if not, Want stays. An untrusted or missing sequencer always raises
-// Want, by Generation, because the event may be new. In this case the attempts reset only
-// if the event is newer than any seen before. Otherwise two redelivered copies of one
-// poison event would revive each other forever.
+// A trusted sequencer decides alone whether Want is raised. An untrusted or missing sequencer
+// always raises Want, by Generation, because the event may be new. Attempts then reset only if the
+// event is newer than any seen before. Otherwise two redelivered copies of one poison event would
+// revive each other forever.
 func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict) {
 	fresh, at := true, plausibleTime(e.Time, now)
 	newest := !at.Before(r.EventTime)
@@ -70,9 +69,8 @@ func (r *Row) noteEventTimes(e *event.Event, at time.Time) {
 	}
 }
 
-// disorderThreshold returns the time by which a stale event must be newer to count as
-// disordered. For the first such event of a row, the threshold allows for clock
-// differences. After that, any newer event counts.
+// A stale event must be newer by this much to count as disordered. The first one of a row allows
+// for clock differences.
 func (r *Row) disorderThreshold() time.Duration {
 	if r.Disorder > 0 {
 		return 0
@@ -80,15 +78,14 @@ func (r *Row) disorderThreshold() time.Duration {
 	return 15 * time.Second
 }
 
-// isVersionRemoval reports whether the event is about the removal of one version. In some
-// stores, the event has the sequencer position of the removed version, even if the removal
-// happens much later.
+// isVersionRemoval reports whether the event is about the removal of one version. In some stores,
+// it has the sequencer position of the removed version, even if the removal is much later.
 func isVersionRemoval(e *event.Event) bool {
 	return e.Kind == event.Removed && e.Object.VersionID != ""
 }
 
-// disordered records a stale event with a newer time. Pawl cannot know which of the two is
-// wrong, so Want stays. An operator can reset the order.
+// Pawl cannot know whether the sequencer or the time is wrong, so Want stays. An operator can reset
+// the order.
 func (r Row) disordered(e *event.Event, at, now time.Time) Row {
 	r.Disorder++
 	r.noteEventTimes(e, at)
@@ -96,15 +93,12 @@ func (r Row) disordered(e *event.Event, at, now time.Time) Row {
 	return r
 }
 
-// Raise records that an audit read the object and found a difference from the row. id is
-// the identity that the audit saw, zero for a removal. The row of a new object has only
-// its key.
+// Raise records that an audit found the object different from the row. id is the identity that the
+// audit saw, zero for a removal. The row of a new object has only its key.
 //
-// Raise raises Want by Generation, so that a later event still outranks it, and resets the
-// attempts. Audits do not revive a poison object forever, because a dead row names the
-// content that it died of. EventTime stays unchanged, because there was no event. The
-// caller must check that no worker holds the row, because the end of its attempt would
-// clear Doubt.
+// Want is raised by Generation, so that a later event outranks it. A dead row names the content
+// that it died of, so audits do not revive a poison object forever. No worker may hold the row,
+// because the end of its attempt would clear Doubt.
 func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 	r.Want.Generation++
 	r.Want.Kind, r.Want.Identity = kind, id
@@ -120,11 +114,9 @@ func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 	return r
 }
 
-// maxAhead is the maximum accepted lead of a store's clock.
 const maxAhead = 15 * time.Minute
 
-// plausibleTime returns a store's time, or zero if it is in the future. A future time
-// would make all real times after it look old.
+// plausibleTime returns zero for a future time, which would make all later real times look old.
 func plausibleTime(t, now time.Time) time.Time {
 	if t.After(now.Add(maxAhead)) {
 		return time.Time{}
@@ -132,8 +124,8 @@ func plausibleTime(t, now time.Time) time.Time {
 	return t
 }
 
-// ChangesShape reports whether the event's sequencer has another format than the row's. If
-// so, the order of trusted sequencers is doubtful.
+// ChangesShape reports whether the event's sequencer has another format than the row's, which makes
+// the order of trusted sequencers doubtful.
 func (r *Row) ChangesShape(e *event.Event) bool {
 	return !e.Sequencer.SameShape(r.Want.Sequencer)
 }

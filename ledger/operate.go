@@ -6,8 +6,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Redrive resets the attempts of a dead or failing row. With force, the effect is repeated
-// even if it is committed.
+// Redrive resets the attempts of a dead or failing row. With force, a committed effect is repeated.
 func (r Row) Redrive(force bool, now time.Time) Row {
 	r.Dead, r.Attempts, r.RetryAt = false, 0, time.Time{}
 	note := ""
@@ -20,14 +19,13 @@ func (r Row) Redrive(force bool, now time.Time) Row {
 	return r
 }
 
-// ResetOrder removes the sequencers of a row. It is the remedy if a forged event, or a
-// store whose clock was set back, has left a sequencer that no real event outranks. The
-// next event then counts regardless of its sequencer, and the next attempt reads the
-// object now. The caller must check that no worker holds the row, because the end of its
-// attempt would restore the sequencer.
+// ResetOrder removes the sequencers of a row, after a forged event or a reset clock left a
+// sequencer that no real event outranks. The next event counts regardless of its sequencer, and the
+// next attempt reads the object now. No worker may hold the row, because the end of its attempt
+// would restore the sequencer.
 //
-// The new generations are times, so that no earlier version had the same order, which is
-// part of idempotency keys.
+// The new generations are times, so that no earlier version had the same order, which is part of
+// idempotency keys.
 func (r Row) ResetOrder(now time.Time) Row {
 	next := max(uint64(max(now.UnixMilli(), 0)), r.Want.Generation+2)
 	r.Want.Sequencer, r.Want.Generation = event.Sequencer{}, next
@@ -39,10 +37,9 @@ func (r Row) ResetOrder(now time.Time) Row {
 	return r
 }
 
-// Purgeable reports whether the row may be deleted. It must be the row of a removal,
-// unless PurgeSettled is set. It must have been settled for longer than the retention
-// time, and must have no lease and no scheduled verification. Its fence must be so old
-// that any later fence is larger.
+// Purgeable reports whether the row of a removal, or with PurgeSettled any settled row, may be
+// deleted. It must have been settled for longer than the retention time, without lease or scheduled
+// verification. Its fence must be so old that any later fence is larger.
 func (r *Row) Purgeable(p *Policy, now time.Time) bool {
 	return r.Settled() && (r.Have.Kind == event.Removed || p.PurgeSettled) && r.Unreadable == nil && !r.Dead && !r.Held() && r.VerifyAt.IsZero() &&
 		r.UpdatedAt.Before(now.Add(-p.RowRetention)) && r.Lease.Fence < now.Add(-p.Skew).UnixMilli()

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Policy has the times and counts of the transitions. The zero Policy is invalid; start
-// from [DefaultPolicy].
+// Policy has the times and counts of the transitions. The zero Policy is invalid.
 type Policy struct {
 	TTL             time.Duration // duration of a lease without renewal
 	LeaseEnd        time.Time     // fixed end of every lease; zero: TTL applies
@@ -15,10 +14,10 @@ type Policy struct {
 	Base            time.Duration // first back-off; it doubles with each attempt
 	Max             time.Duration // maximum back-off
 	LateWriteWindow time.Duration // how late a write may land after its attempt
-	RowRetention    time.Duration // retention time of rows of settled removals
+	RowRetention    time.Duration // of settled removals
 
-	// PurgeSettled makes settled rows of existing objects purgeable too. Losses about such
-	// objects are not found afterwards.
+	// PurgeSettled makes settled rows of existing objects purgeable too. Later losses of such
+	// objects are not found.
 	PurgeSettled bool
 }
 
@@ -35,8 +34,8 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// LeaseUntil returns the end of a lease that is claimed or renewed at now, for its holder.
-// For other workers the lease ends Skew later.
+// LeaseUntil returns the end of a lease claimed or renewed at now, for its holder. For other
+// workers the lease ends Skew later.
 func (p *Policy) LeaseUntil(now time.Time) time.Time {
 	if !p.LeaseEnd.IsZero() {
 		return p.LeaseEnd
@@ -44,8 +43,7 @@ func (p *Policy) LeaseUntil(now time.Time) time.Time {
 	return now.Add(p.TTL)
 }
 
-// backoff returns a random back-off: full jitter under an exponential ceiling. jitter is
-// uniform in [0, 1).
+// backoff applies full jitter under an exponential ceiling. jitter is uniform in [0, 1).
 // https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/
 func (p *Policy) backoff(attempts int, jitter float64) time.Duration {
 	ceiling := math.Ldexp(float64(p.Base), max(attempts, 1)-1) // may be infinite

@@ -15,8 +15,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestTransitions applies random transitions of three workers with different clocks to one
-// row, and checks the invariants after each one.
+// TestTransitions applies random transitions of three workers with different clocks to one row.
 func TestTransitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
@@ -29,14 +28,13 @@ func TestTransitions(t *testing.T) {
 	})
 }
 
-// machine is the row with its history.
 type machine struct {
 	policy   ledger.Policy
 	row      ledger.Row
 	now      time.Time        // the true time
 	skews    [3]time.Duration // of the workers' clocks
 	attempts []ledger.Claim   // granted, newest last
-	fence    int64            // the largest one ever granted
+	fence    int64            // the largest one granted
 	held     *ledger.Claim    // whose lease the row must have
 }
 
@@ -51,8 +49,7 @@ func newMachine(t *rapid.T) *machine {
 	return m
 }
 
-// apply replaces the row. It checks that the transition has not modified the old row or
-// the shared history.
+// apply also checks that the transition has not modified the old row or the shared history.
 func (m *machine) apply(t *rapid.T, transition func(ledger.Row) ledger.Row) {
 	t.Helper()
 	before := m.row
@@ -72,7 +69,6 @@ func (m *machine) apply(t *rapid.T, transition func(ledger.Row) ledger.Row) {
 
 var opaque = cmp.Comparer(func(a, b event.Sequencer) bool { return a.Raw() == b.Raw() })
 
-// unchanged fails unless the transition returned the same row.
 func (m *machine) unchanged(t *rapid.T, what string, next ledger.Row) {
 	t.Helper()
 	if !reflect.DeepEqual(m.row, next) {
@@ -187,8 +183,7 @@ func (m *machine) claim(t *rapid.T) {
 	}
 }
 
-// attempt draws any granted attempt. Most have lost their lease. If none was granted, it
-// returns an invented one.
+// attempt draws a granted attempt, or invents one. Most have lost their lease.
 func (m *machine) attempt(t *rapid.T) *ledger.Claim {
 	if len(m.attempts) == 0 {
 		return &ledger.Claim{Key: m.row.RowKey}
@@ -209,8 +204,7 @@ func (m *machine) ending(t *rapid.T) *ledger.Ending {
 	}
 }
 
-// finish checks that a transition succeeds only for the holder of the lease, and ends the
-// lease.
+// finish checks that a transition succeeds only for the holder of the lease.
 func (m *machine) finish(t *rapid.T, a *ledger.Claim, transition func(ledger.Row) (ledger.Row, bool)) {
 	t.Helper()
 	was := m.row
@@ -318,8 +312,8 @@ func (m *machine) resetOrder(t *rapid.T) {
 	}
 }
 
-// purge deletes the row if it is purgeable, and the next event creates it again. Want and
-// Have restart, but the fence must not.
+// After a purge, the next event creates the row again. Want and Have restart, but the fence must
+// not.
 func (m *machine) purge(t *rapid.T) {
 	_, now := m.clock(t)
 	m.policy.PurgeSettled = rapid.Bool().Draw(t, "settled")
@@ -354,9 +348,8 @@ func (m *machine) check(t *rapid.T) {
 	m.checkEncoding(t)
 }
 
-// checkDue checks that a due row can be claimed or retired, and that other rows cannot. A
-// pending row is due from its last change, but a worker with a slow clock may claim it
-// earlier.
+// checkDue checks that a due row can be claimed or retired, and that other rows cannot. A worker
+// with a slow clock may claim a pending row before it is due.
 func (m *machine) checkDue(t *rapid.T) {
 	r := m.row
 	due := r.Due()

@@ -2,12 +2,12 @@ package ledger
 
 import "strings"
 
-// Range selects rows for Scan. The zero Range selects all rows.
+// Range selects rows for Scan. The zero Range selects all.
 type Range struct {
 	Pipeline string // empty: all
 	Bucket   string // empty: all; if set, requires Pipeline
 	Prefix   string // prefix of Key; requires Bucket
-	After    RowKey // exclusive lower bound; the zero RowKey is none
+	After    RowKey // exclusive
 }
 
 // Match reports whether the range holds k.

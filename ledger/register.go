@@ -11,32 +11,30 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Registers are named values beside the rows, each changed by its own compare-and-swap.
-// They hold shared state of a ledger's workers: leases, and the cursors and reports of
-// audits and archives. [Rows] implements them.
+// Registers are named values beside the rows, each changed by its own compare-and-swap. [Rows]
+// implements them.
 type Registers interface {
-	// ReadRegister returns a register, without a Version if it does not exist.
+	// ReadRegister returns a register, without a Version if there is none.
 	ReadRegister(ctx context.Context, name string) (Register, error)
-	// WriteRegister writes value if the register still has the given version. The empty
-	// version requires that the register does not exist. WriteRegister returns the new
-	// version, which no register has had before. It replaces invalid UTF-8.
+	// WriteRegister writes value if the register still has the given version; "" requires that
+	// there is no register. It replaces invalid UTF-8. It returns the new version, which no
+	// register has had before.
 	//
-	// ErrRegisterChanged means that the condition was false and nothing was written.
-	// ErrInvalidRegister means that the write can never succeed. After any other error,
-	// including ErrUnusable, the value may have been written or may still be.
+	// ErrRegisterChanged means that nothing was written. ErrInvalidRegister means that the write
+	// can never succeed. After any other error, the value may have been written or may still be.
 	WriteRegister(ctx context.Context, name, version string, value []byte) (next string, err error)
-	// RemoveRegister removes a register if it still has the given version. Its errors are
-	// those of WriteRegister.
+	// RemoveRegister removes a register if it still has the given version. Its errors are those of
+	// WriteRegister.
 	RemoveRegister(ctx context.Context, name, version string) error
-	// ListRegisters yields the registers whose names begin with prefix, ordered by name,
-	// byte by byte. It may miss concurrent writes. An error ends it.
+	// ListRegisters yields the registers with a prefix, ordered by name, byte by byte. It may miss
+	// concurrent writes. An error ends it.
 	ListRegisters(ctx context.Context, prefix string) iter.Seq2[Register, error]
 }
 
 // Register is a named value.
 type Register struct {
 	Name    string
-	Version string // changes with every write; empty: the register does not exist
+	Version string // changes with every write; empty: no register
 	Value   []byte // owned by the caller
 }
 
@@ -53,9 +51,8 @@ var (
 	ErrInvalidRegister = errors.New("invalid register")
 )
 
-// CheckRegister returns an error that matches ErrInvalidRegister if the name is not 1 to
-// MaxRegisterName bytes of printable ASCII without spaces, or if the value has more than
-// MaxRegister bytes.
+// CheckRegister returns an ErrInvalidRegister unless the name is 1 to MaxRegisterName bytes of
+// printable ASCII without spaces and the value has at most MaxRegister bytes.
 func CheckRegister(name string, value []byte) error {
 	if name == "" || len(name) > MaxRegisterName {
 		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", ErrInvalidRegister, len(name), MaxRegisterName)
@@ -114,7 +111,6 @@ func (s *Rows) RemoveRegister(ctx context.Context, name, version string) error {
 	return s.changeRegister(ctx, &store.Change{Key: store.Key{Space: registerSpace, Name: name}}, version)
 }
 
-// changeRegister writes or removes a register that has the given version.
 func (s *Rows) changeRegister(ctx context.Context, c *store.Change, version string) error {
 	if version != "" {
 		b, err := hex.DecodeString(version)

@@ -16,8 +16,7 @@ type RowKey struct {
 	Pipeline string
 	Bucket   string
 	Key      string
-	// VersionID is set only for pipelines that process each version of an object
-	// separately.
+	// VersionID is set only for pipelines that process each version separately.
 	VersionID string
 }
 
@@ -33,10 +32,9 @@ func (k RowKey) Compare(o RowKey) int {
 		cmp.Compare(k.Key, o.Key), cmp.Compare(k.VersionID, o.VersionID))
 }
 
-// String returns pipeline and object, quoted if needed.
 func (k RowKey) String() string { return event.Quote(k.Pipeline) + " " + k.Object().String() }
 
-// Digest returns a hash of the key in 32 hexadecimal digits.
+// Digest returns a hash of the key as 32 hexadecimal digits.
 func (k RowKey) Digest() string { return k.digest() }
 
 func (k RowKey) digest(more ...string) string {
@@ -52,35 +50,32 @@ func (k RowKey) digest(more ...string) string {
 // Nonce is the value that compare-and-swap compares. The zero Nonce means "no row".
 type Nonce = store.Nonce
 
-// Lease is one worker's exclusive right to process an object.
+// Lease is one worker's exclusive right to an object.
 type Lease struct {
-	Owner string // empty: no worker holds the lease
-	// Fence is the fencing token. It rises with every claim, even if the row is purged and
-	// created again, and stays when the lease ends.
+	Owner string // empty: no lease
+	// Fence is the fencing token. It rises with every claim, even after a purge, and stays when the
+	// lease ends.
 	Fence int64
-	// Until is the time from which other workers may take over: the holder's deadline plus
-	// the clock skew.
+	// Until is when other workers may take over: the holder's deadline plus the skew.
 	Until time.Time
 }
 
-// Row is the state of one object in one pipeline. [Encode] defines its stored form.
-//
-// A Row is a value: no method changes History in place, so copies are safe.
+// Row is the state of one object in one pipeline. It is a value: no method changes History in
+// place.
 type Row struct {
 	RowKey
 	Nonce Nonce
-	// Unreadable is the reason why the stored row cannot be read, or nil. Only the key and
-	// the nonce of such a row are known. It is never claimed, settled or due, and callers
-	// must not apply other transitions to it.
+	// Unreadable is why the stored row cannot be read, or nil. Only its key and nonce are known. It
+	// is never claimed, settled or due, and no transition applies to it.
 	Unreadable error
 
 	Want  Version
 	Have  Version
 	Lease Lease
-	// Doubt: an earlier attempt may have had an effect without completing, so the next
-	// attempt must not rely on Have alone.
+	// Doubt: an earlier attempt may have had an effect without completing, so Have alone proves
+	// nothing.
 	Doubt bool
-	// Forced: an operator requests the effect again, even if it is committed.
+	// Forced: an operator requests the effect again.
 	Forced    bool
 	Attempts  int
 	RetryAt   time.Time
@@ -88,17 +83,14 @@ type Row struct {
 	Dead      bool
 	VerifyAt  time.Time
 	EventTime time.Time
-	// Disorder counts disordered events since Want's sequencer: stale events whose time
-	// was newer than that of all events before.
+	// Disorder counts disordered events since Want's sequencer.
 	Disorder int
-	// CreatedTime is the time of the newest created event, or of the object as an audit
-	// saw it.
+	// CreatedTime is the time of the newest created event, or of the object that an audit saw.
 	CreatedTime time.Time
 	History     []Entry
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	// Unknown is a JSON object with the stored members that a newer Pawl wrote and this
-	// one does not know. They are kept.
+	// Unknown is a JSON object with members that a newer Pawl wrote.
 	Unknown string
 }
 
@@ -111,9 +103,8 @@ func (r *Row) Held() bool { return r.Lease.Owner != "" }
 // Live reports whether a worker has a lease that has not expired.
 func (r *Row) Live(now time.Time) bool { return r.Held() && now.Before(r.Lease.Until) }
 
-// Due returns the time at which a worker should process the row: the time of a retry, of
-// the lease's expiry or of a verification, rounded up to a millisecond. It returns zero if
-// the row is not due before Want is raised.
+// Due returns when a worker should process the row, rounded up to a millisecond, or zero if only a
+// raised Want makes it due.
 func (r *Row) Due() time.Time {
 	due := r.dueTime()
 	if ms := due.Truncate(time.Millisecond); !ms.Equal(due) {
@@ -141,8 +132,7 @@ func (r *Row) dueTime() time.Time {
 // State summarizes a row for people.
 type State string
 
-// States of a row. Rows in all states except dead and unreadable become settled without an
-// operator.
+// Rows in all states except dead and unreadable become settled without an operator.
 const (
 	StateSettled    State = "settled"
 	StatePending    State = "pending"
@@ -150,7 +140,6 @@ const (
 	StateStuck      State = "stuck"  // under an expired lease
 	StateFailed     State = "failed" // backing off
 	StateDead       State = "dead"
-	// StateUnreadable: the row is damaged, or a newer Pawl wrote it.
 	StateUnreadable State = "unreadable"
 )
 

@@ -122,7 +122,6 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Texts from outside are truncated, and valid UTF-8.
 func TestHistoryNotesAreTruncated(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	r, _ := ledger.Row{}.Observe(&event.Event{Kind: event.Created, Time: epoch, Name: strings.Repeat("N\xff", 10_000)}, false, epoch)

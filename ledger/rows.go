@@ -12,9 +12,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Rows keeps rows and registers in a record store. It implements [Store] and [Registers].
-//
-// A row is a record in the space row/PIPELINE, named by bucket, key and version ID.
+// Rows keeps rows and registers in a record store. A row is a record in the space row/PIPELINE,
+// named by bucket, key and version ID.
 type Rows struct {
 	// IntN returns a random number below n; default [rand.IntN].
 	IntN func(n int) int
@@ -55,8 +54,7 @@ func recordKey(k RowKey) store.Key {
 	return store.Key{Space: rowSpace + k.Pipeline, Name: name}
 }
 
-// ParseKey returns the row key of a record. It returns an error if the record is not a
-// row.
+// ParseKey returns the row key of a record, or an error if the record is not a row.
 func ParseKey(k store.Key) (RowKey, error) {
 	parts, err := store.Split(k.Name)
 	pipeline, ours := strings.CutPrefix(k.Space, rowSpace)
@@ -70,11 +68,10 @@ func ParseKey(k store.Key) (RowKey, error) {
 	return row, nil
 }
 
-// dueNever is the due time of dead rows. It is after every time for which a worker calls Due,
-// so no sweep returns a dead row.
+// dueNever is after every time for which a worker calls Due.
 var dueNever = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// recordOf encodes a row. It shortens the history until the body has at most limit bytes.
+// recordOf shortens the history until the body has at most limit bytes.
 func recordOf(r *Row, limit int) (*store.Record, error) {
 	next := &store.Record{Key: recordKey(r.RowKey), Nonce: r.Nonce, Due: r.Due()}
 	if r.Dead {
@@ -99,7 +96,6 @@ func rowOf(r *store.Record) (Row, error) {
 	return Decode(key, r.Nonce, r.Body), nil
 }
 
-// rowsOf decodes records. A record whose name is not that of a row is an error.
 func rowsOf(records []store.Record) ([]Row, error) {
 	rows := make([]Row, len(records))
 	for i := range records {
@@ -179,13 +175,12 @@ func (s *Rows) Load(ctx context.Context, keys []RowKey) ([]Row, error) {
 	return rowsOf(found)
 }
 
-// dueRuns is the number of runs, each of limit rows, among which a worker chooses at
-// random. Concurrent sweeps therefore rarely get the same rows.
+// A worker chooses among this number of runs at random, so that concurrent sweeps rarely get the
+// same rows.
 const dueRuns = 100
 
-// Due implements [Store]. If more rows are due than the limit, it returns a random run of
-// the oldest. It does not know the number of due rows, so it halves the offset's range if
-// a run is incomplete.
+// Due returns a random run of the oldest rows if more than limit are due. Their number is unknown,
+// so it halves the offset's range if a run is incomplete.
 func (s *Rows) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]Row, error) {
 	r := store.DueRange{Space: rowSpace + pipeline, Before: before, Limit: limit}
 	oldest, err := s.records.Due(ctx, r)
@@ -227,7 +222,6 @@ func (s *Rows) Scan(ctx context.Context, r Range) iter.Seq2[Row, error] {
 	}
 }
 
-// pipelines yields the names of the pipelines in a range, in order.
 func (s *Rows) pipelines(ctx context.Context, r *Range) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if r.Pipeline != "" {
@@ -273,14 +267,14 @@ func (s *Rows) scan(ctx context.Context, pipeline string, r *Range) iter.Seq2[Ro
 	}
 }
 
-// lowerBound returns a name before prefix that excludes nearly all names before it.
-// Range.Match excludes the remaining ones.
+// lowerBound returns a name before prefix that excludes nearly all names before it. Range.Match
+// excludes the others.
 func lowerBound(prefix string) string {
 	last := len(prefix) - 1
 	return prefix[:last] + string([]byte{prefix[last] - 1}) + strings.Repeat("\xff", 8)
 }
 
-// Pipelines returns the names of all pipelines that have had rows in a store, sorted.
+// Pipelines returns the sorted names of all pipelines that have had rows in a store.
 func Pipelines(ctx context.Context, s Store) (names []string, err error) {
 	for after := (RowKey{}); ; {
 		name, ok, err := firstPipeline(ctx, s, after)
@@ -292,7 +286,6 @@ func Pipelines(ctx context.Context, s Store) (names []string, err error) {
 	}
 }
 
-// beyondBuckets sorts after the name of any bucket.
 const beyondBuckets = "\xff\xff\xff\xff"
 
 func firstPipeline(ctx context.Context, s Store, after RowKey) (name string, ok bool, err error) {

@@ -39,8 +39,6 @@ func scan(t *testing.T, s ledger.Store, r ledger.Range) (keys []ledger.RowKey) {
 	return keys
 }
 
-// A scan yields the rows of any range in the order of pipeline, bucket, key and version,
-// even if names share prefixes.
 func TestScanRanges(t *testing.T) {
 	s := ledger.NewRows(memory.New())
 	var all []ledger.RowKey
@@ -79,8 +77,6 @@ func TestScanRanges(t *testing.T) {
 	}
 }
 
-// A process that starts over a filled ledger, and one that updates only, need not name
-// the pipeline.
 func TestPipelineRecordIsWrittenOnce(t *testing.T) {
 	records := memory.New()
 	put(t, ledger.NewRows(records), ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "1"})
@@ -90,7 +86,6 @@ func TestPipelineRecordIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// If more rows are due than a worker asks for, it gets a random run of the oldest.
 func TestDueRowsAreShared(t *testing.T) {
 	s := ledger.NewRows(memory.New())
 	s.IntN = rand.New(rand.NewPCG(1, 2)).IntN
@@ -120,8 +115,6 @@ func TestDueRowsAreShared(t *testing.T) {
 	}
 }
 
-// A row is never due early, even in a store that keeps whole milliseconds. A dead row is
-// not due.
 func TestDueIsNeverEarly(t *testing.T) {
 	s := ledger.NewRows(memory.New())
 	due := epoch.Add(1500 * time.Microsecond)
@@ -144,7 +137,6 @@ func TestDueIsNeverEarly(t *testing.T) {
 	}
 }
 
-// A row that cannot be read is returned as such, and delays no other.
 func TestUnreadableRow(t *testing.T) {
 	records := memory.New()
 	s := ledger.NewRows(records)
@@ -158,7 +150,6 @@ func TestUnreadableRow(t *testing.T) {
 	if err != nil || len(due) != 2 || due[0].Unreadable == nil || due[1].Unreadable != nil {
 		t.Errorf("%+v, %v", due, err)
 	}
-	// A swap that knows its nonce can replace it.
 	next := &ledger.Row{RowKey: due[0].RowKey, Nonce: store.NewNonce(), UpdatedAt: epoch}
 	if out := swap(t, ledger.New(s), ledger.Change{Key: next.RowKey, Row: next}); out[0].Current == nil || out[0].Current.Unreadable == nil {
 		t.Errorf("%+v, want a refusal by the unreadable row", out[0])
@@ -168,7 +159,6 @@ func TestUnreadableRow(t *testing.T) {
 	}
 }
 
-// small is a store for small bodies.
 type small struct{ store.Store }
 
 func (s small) Traits() store.Traits {
@@ -177,7 +167,6 @@ func (s small) Traits() store.Traits {
 	return t
 }
 
-// History is cut to what the store keeps, newest first.
 func TestHistoryIsCutToFitTheBody(t *testing.T) {
 	s := ledger.NewRows(small{memory.New()})
 	r := aRow(1)
@@ -291,7 +280,6 @@ type aTask ledger.Completion
 
 func (t *aTask) Completion() (*ledger.Completion, error) { return (*ledger.Completion)(t), nil }
 
-// A task is completed in the row that has its fence, with any nonce.
 func TestComplete(t *testing.T) {
 	p, records := ledger.DefaultPolicy(), memory.New()
 	s := ledger.NewRows(records)

@@ -13,7 +13,7 @@ type Declarer interface {
 	Traits() Traits
 }
 
-// TraitsOf returns the traits of a store. Zero limits are replaced by defaults.
+// TraitsOf returns the traits of a store, with defaults for zero limits.
 func TraitsOf(s Store) Traits {
 	var t Traits
 	if d, ok := s.(Declarer); ok {

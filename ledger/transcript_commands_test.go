@@ -47,7 +47,6 @@ func (s *story) show(a args) (string, error) {
 	return b.String(), nil
 }
 
-// crash by=w1: the worker dies without a write.
 func (s *story) crash(a args) (string, error) {
 	name, at, err := s.attempt(a)
 	if err != nil {
@@ -74,8 +73,7 @@ func (s *story) event(a args) (*event.Event, error) {
 	}, errors.Join(err1, err2, err3)
 }
 
-// observe seq=0055 [kind=removed] [etag=a] [version=v1] [time=9s] [untrusted] [on=..]
-// [at=..]. The default time of an event is now.
+// observe seq=0055 [kind=removed] [etag=a] [version=v1] [time=9s] [untrusted] [on=..] [at=..]
 func (s *story) observe(a args) (string, error) {
 	e, err := s.event(a)
 	if err != nil {
@@ -88,7 +86,7 @@ func (s *story) observe(a args) (string, error) {
 	return s.store(r, "%s", verdict)
 }
 
-// raise [kind=removed] [etag=b mtime=..] [on=..] [at=..]: an audit saw the object.
+// raise [kind=removed] [etag=b mtime=..] [on=..] [at=..]
 func (s *story) raise(a args) (string, error) {
 	kind, err1 := a.kind("kind", "created")
 	id, err2 := a.identity()
@@ -98,7 +96,6 @@ func (s *story) raise(a args) (string, error) {
 	return s.store(s.row(a.key()).Raise(kind, id, s.now), "raised")
 }
 
-// shape seq=55: prints whether the sequencer has another format than the row's.
 func (s *story) shape(a args) (string, error) {
 	e, err := s.event(a)
 	r := s.row(a.key())
@@ -141,8 +138,8 @@ func (s *story) renew(a args) (string, error) {
 	return s.store(r, "renewed")
 }
 
-// ending parses [read=created etag=.. mtime=.. version=..] [sent] [unsure]. The default
-// read is Want as of the claim.
+// ending parses [read=created etag=.. mtime=.. version=..] [sent] [unsure]. The default read is
+// Want as of the claim.
 func (s *story) ending(a args, at *ledger.Claim) (*ledger.Ending, error) {
 	read, err := s.read(a, at)
 	return &ledger.Ending{Read: read, Sent: a.has("sent"), Unsure: a.has("unsure")}, err
@@ -174,8 +171,7 @@ func (s *story) complete(a args) (string, error) {
 	return s.store(r, "completed")
 }
 
-// fail by=w1 [ending] [permanent] [after=30s] [jitter=0.5]; the lines below are the
-// message.
+// fail by=w1 [ending] [permanent] [after=30s] [jitter=0.5], with the message below
 func (s *story) fail(a args) (string, error) {
 	_, at, err := s.attempt(a)
 	if err != nil {
@@ -238,7 +234,7 @@ func (s *story) resetOrder(a args) (string, error) {
 	return s.store(s.row(a.key()).ResetOrder(s.now), "reset")
 }
 
-// purge [settled] [on=..]: deletes the row if it is purgeable.
+// purge [settled] [on=..]
 func (s *story) purge(a args) (string, error) {
 	r := s.row(a.key())
 	p := s.policy

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// describe prints a row without its history and without empty fields.
 func (s *story) describe(r *ledger.Row) string {
 	var b strings.Builder
 	line := func(format string, a ...any) { fmt.Fprintf(&b, "  "+format+"\n", a...) }
@@ -87,7 +86,6 @@ func fence(f int64) string { return fmt.Sprintf("%+d", f-epoch.UnixMilli()) }
 
 var fences = regexp.MustCompile(`fence \d+`)
 
-// relative prints the fences in a text relative to the start.
 func (s *story) relative(text string) string {
 	return fences.ReplaceAllStringFunc(text, func(m string) string {
 		n, err := strconv.ParseInt(m[len("fence "):], 10, 64)
@@ -98,8 +96,7 @@ func (s *story) relative(text string) string {
 	})
 }
 
-// pinned parses pinned=absent, or source=.. with the modification time of the output's
-// source. The default is no output.
+// pinned parses pinned=absent, or source=.. with the modification time of the output's source.
 func (s *story) pinned(a args) (*ledger.Pinned, error) {
 	switch {
 	case a.has("pinned"):
@@ -111,8 +108,8 @@ func (s *story) pinned(a args) (*ledger.Pinned, error) {
 	return nil, nil
 }
 
-// must-act prints the decisions of MustAct for each kind of pinned output: without doubt,
-// with doubt, and forced. had=yes: Have is the version that was read.
+// must-act prints the decisions without doubt, with doubt, and forced. had=yes: Have is the version
+// that was read.
 func (s *story) mustAct(a args) (string, error) {
 	kind, err := a.kind("read", "created")
 	if err != nil {
@@ -178,7 +175,6 @@ func (s *story) notFoundDelay(a args) (string, error) {
 	return map[bool]string{true: "too early: check again", false: "removed"}[at.NotFoundDelay(out, s.now) > 0], err
 }
 
-// idempotency-key by=w1 [read=.. etag=..] prints the first digits.
 func (s *story) idempotencyKey(a args) (string, error) {
 	_, at, err := s.attempt(a)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// The transcripts in testdata show what the transitions do to a row, and why. To record
-// the current output, run
+// To record the current output, run
 //
 //	go test ./ledger -run TestTranscripts -rewrite
 //
@@ -47,10 +46,8 @@ func tell(t *testing.T, path string) {
 	})
 }
 
-// epoch is the start of every transcript.
 var epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// story is the state of one transcript: rows, and the attempts of its workers.
 type story struct {
 	policy   ledger.Policy
 	rows     map[ledger.RowKey]*ledger.Row
@@ -65,7 +62,7 @@ func newStory() *story {
 	}
 }
 
-// run performs one command. The argument at= advances the clock first.
+// The argument at= advances the clock first.
 func (s *story) run(d *datadriven.TestData) (string, error) {
 	commands := map[string]func(args) (string, error){
 		"policy": s.setPolicy, "show": s.show, "crash": s.crash,
@@ -105,7 +102,7 @@ func (s *story) run(d *datadriven.TestData) (string, error) {
 type args struct {
 	values map[string]string
 	used   map[string]bool
-	input  string // the lines below the command
+	input  string // below the command
 }
 
 func (a args) has(name string) bool {
@@ -125,7 +122,7 @@ func (a args) duration(name string) (time.Duration, error) {
 	return time.ParseDuration(a.text(name, "0s"))
 }
 
-// key parses on=bucket/key; the default is photos/cat.jpg.
+// key parses on=bucket/key.
 func (a args) key() ledger.RowKey {
 	bucket, key, _ := strings.Cut(a.text("on", "photos/cat.jpg"), "/")
 	return ledger.RowKey{Pipeline: "gray", Bucket: bucket, Key: key}
@@ -136,7 +133,6 @@ func (a args) kind(name, otherwise string) (k event.Kind, err error) {
 	return k, err
 }
 
-// time parses a time as the distance from the start. The default is the zero time.
 func (a args) time(name string) (time.Time, error) {
 	if !a.has(name) {
 		return time.Time{}, nil
@@ -150,7 +146,6 @@ func (a args) identity() (ledger.Identity, error) {
 	return ledger.Identity{VersionID: a.text("version", ""), ETag: a.text("etag", ""), Meta: a.text("meta", ""), ModTime: at}, err
 }
 
-// row returns the row, or a new row with that key.
 func (s *story) row(k ledger.RowKey) ledger.Row {
 	if r := s.rows[k]; r != nil {
 		return *r
@@ -158,13 +153,11 @@ func (s *story) row(k ledger.RowKey) ledger.Row {
 	return ledger.Row{RowKey: k}
 }
 
-// store stores the row, and returns a message and its description.
 func (s *story) store(r ledger.Row, format string, a ...any) (string, error) {
 	s.rows[r.RowKey] = &r
 	return fmt.Sprintf(format, a...) + "\n" + s.describe(&r), nil
 }
 
-// unchanged returns an error if the transition changed the row.
 func (s *story) unchanged(r ledger.Row, format string, a ...any) (string, error) {
 	if was := s.row(r.RowKey); !reflect.DeepEqual(was, r) {
 		return "", fmt.Errorf("%s: the row was changed to\n%s", fmt.Sprintf(format, a...), s.describe(&r))

@@ -12,8 +12,8 @@ import (
 // Version is one state of an object.
 type Version struct {
 	Sequencer event.Sequencer `json:"seq,omitzero"`
-	// Generation raises a version without a new sequencer: for an untrusted event, an
-	// audit or an operator. A later sequencer outranks any generation.
+	// Generation raises a version without a new sequencer. A later sequencer outranks any
+	// generation.
 	Generation uint64     `json:"gen,omitzero"`
 	Kind       event.Kind `json:"kind,omitzero"`
 	Identity   Identity   `json:"id,omitzero"`
@@ -24,14 +24,13 @@ func (v Version) Compare(w Version) int {
 	return cmp.Or(v.Sequencer.CompareSameKey(w.Sequencer), cmp.Compare(v.Generation, w.Generation))
 }
 
-// Order returns the version's sequencer and generation as text, for people and for output
-// metadata.
+// Order returns the version's sequencer and generation as text.
 func (v Version) Order() string {
 	return v.Sequencer.String() + "." + strconv.FormatUint(v.Generation, 10)
 }
 
-// Identity is what the store reports about one content. In an unversioned bucket, two
-// rewrites within one second with equal content and metadata have the same identity.
+// Identity is what the store reports about one content. Without versioning, two rewrites within a
+// second with equal content and metadata have the same identity.
 type Identity struct {
 	VersionID string    `json:"version,omitzero"`
 	ETag      string    `json:"etag,omitzero"`
@@ -40,8 +39,7 @@ type Identity struct {
 	Size      int64     `json:"size,omitzero"`
 }
 
-// Same reports whether i and j are the same content. It compares version IDs if either has
-// one, otherwise ETag, modification time, metadata and size.
+// Same compares version IDs if either has one, otherwise all other members.
 func (i Identity) Same(j Identity) bool {
 	if i.VersionID != "" || j.VersionID != "" {
 		return i.VersionID == j.VersionID
@@ -49,10 +47,9 @@ func (i Identity) Same(j Identity) bool {
 	return i.ETag == j.ETag && i.ModTime.Equal(j.ModTime) && i.Meta == j.Meta && i.Size == j.Size
 }
 
-// CompatibleWith reports whether seen, the identity of content that was read, may be the
-// identity of the same content as i. If i comes from an event, it lacks the modification
-// time and the metadata, and perhaps more, so CompatibleWith compares only the members
-// that i has. If both have a version ID, it compares only the IDs.
+// CompatibleWith reports whether content that was read as seen may be the content of i. An identity
+// from an event is incomplete, so only the members that i has are compared. If both have a version
+// ID, only the IDs are.
 func (i Identity) CompatibleWith(seen Identity) bool {
 	if i.VersionID != "" && seen.VersionID != "" {
 		return i.VersionID == seen.VersionID
@@ -63,8 +60,8 @@ func (i Identity) CompatibleWith(seen Identity) bool {
 		(i.Size == 0 || i.Size == seen.Size)
 }
 
-// String returns the identity in printable ASCII. Different identities have different
-// texts. Outputs record it as their source.
+// String returns a distinct text in printable ASCII for each identity. Outputs record it as their
+// source.
 func (i Identity) String() string {
 	if i.VersionID != "" {
 		return "version=" + url.QueryEscape(i.VersionID)

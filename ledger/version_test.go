@@ -31,8 +31,6 @@ func drawIdentity() *rapid.Generator[ledger.Identity] {
 	})
 }
 
-// An output records its source as text. Two texts are equal if and only if the identities
-// are the same content.
 func TestIdentityText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i, j := drawIdentity().Draw(t, "i"), drawIdentity().Draw(t, "j")
@@ -50,8 +48,6 @@ func TestIdentityText(t *testing.T) {
 	})
 }
 
-// Version IDs distinguish versions regardless of other members. Without version IDs, all
-// other members count.
 func TestIdentitySame(t *testing.T) {
 	base := ledger.Identity{ETag: "e", ModTime: epoch, Meta: "m", Size: 1}
 	edit := func(f func(*ledger.Identity)) ledger.Identity {
@@ -81,7 +77,6 @@ func TestIdentitySame(t *testing.T) {
 	}
 }
 
-// Only the members that an event has are compared with what was read.
 func TestCompatibleWith(t *testing.T) {
 	seen := ledger.Identity{ETag: "e", ModTime: epoch, Meta: "m", Size: 7}
 	versioned := seen
@@ -128,7 +123,6 @@ func TestCompatibleWith(t *testing.T) {
 	}
 }
 
-// The key is equal for all attempts at a version, and different for any other effect.
 func TestIdempotencyKey(t *testing.T) {
 	type effect struct {
 		key  ledger.RowKey
