@@ -10,13 +10,9 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// cycleEvents is the number of objects in one round of BenchmarkCycle.
 const cycleEvents = 500
 
-// BenchmarkCycle measures the engine alone: messages of ten events about new objects are
-// observed, claimed and completed. The ledger applies every swap at once.
-//
-//	go test ./engine -run '^$' -bench Cycle -benchmem
+// BenchmarkCycle measures the engine alone. The ledger applies every swap at once.
 func BenchmarkCycle(b *testing.B) {
 	for _, tasks := range []int{cycleEvents, 16} {
 		b.Run(fmt.Sprintf("tasks=%d", tasks), func(b *testing.B) { benchmarkCycle(b, tasks) })
@@ -60,7 +56,6 @@ func cycleMessages(b *testing.B) []engine.Deliver {
 	return messages
 }
 
-// cycle passes all messages of round n through the engine.
 func cycle(b *testing.B, e *engine.Engine, messages []engine.Deliver, n int) {
 	inputs := make([]engine.Input, len(messages))
 	for i, m := range messages {

@@ -25,8 +25,7 @@ func (e *Engine) deliver(in *Deliver) {
 	}
 }
 
-// noteVerdict records the ledger's verdict on an item. With AckSettled, an item
-// that is not stale stays open until its object is settled or dead.
+// With AckSettled, an item that is not stale stays open until its object is settled or dead.
 func (e *Engine) noteVerdict(en *entry, o observation) {
 	if o.verdict == ledger.Disordered {
 		o.verdict = ledger.Stale
@@ -42,7 +41,6 @@ func (e *Engine) noteVerdict(en *entry, o observation) {
 	e.closeItem(o.delivery)
 }
 
-// releaseWaiting closes the items that waited for the object, if it is settled or dead.
 func (e *Engine) releaseWaiting(en *entry) {
 	if en.row.Settled() || en.row.Dead {
 		for _, o := range en.waiting {
@@ -53,7 +51,6 @@ func (e *Engine) releaseWaiting(en *entry) {
 	}
 }
 
-// Reasons to return a delivery to its source.
 var (
 	errHeldElsewhere = errors.New("another worker is processing the object")
 	errBackOff       = errors.New("the object failed and is backing off")
@@ -62,8 +59,7 @@ var (
 	errUnreadable    = errors.New("the object's row cannot be read")
 )
 
-// returnWaiting returns the deliveries that wait for an object to their source, because
-// this worker will not settle the object now.
+// returnWaiting returns the deliveries of an object that this worker will not settle now.
 func (e *Engine) returnWaiting(en *entry) {
 	for _, o := range en.waiting {
 		after, err := time.Duration(0), errStopping
@@ -80,13 +76,11 @@ func (e *Engine) returnWaiting(en *entry) {
 	en.waiting = nil
 }
 
-// returnItem closes an item, and marks its delivery for redelivery after the given time.
 func (e *Engine) returnItem(d *delivery, after time.Duration, err error) {
 	d.refuse(after, err)
 	e.closeItem(d)
 }
 
-// closeItem closes an item, and answers its delivery if it was the last one.
 func (e *Engine) closeItem(d *delivery) {
 	if d.close() {
 		e.emit(d.answer)

@@ -6,7 +6,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// delivery is a message with at least one unanswered item.
 type delivery struct {
 	open   int // unanswered items
 	answer Answer
@@ -17,7 +16,6 @@ func newDelivery(in *Deliver, now time.Time) *delivery {
 	return &delivery{open: len(in.Items), answer: Answer{ID: in.ID, Ack: true}, came: now}
 }
 
-// count adds a verdict to the answer and to the statistics.
 func (d *delivery) count(v ledger.Verdict, s *Stats) {
 	switch v {
 	case ledger.Raised:
@@ -39,7 +37,7 @@ func (d *delivery) refuse(after time.Duration, err error) {
 	d.answer.Err = err
 }
 
-// close counts one item as answered, and reports whether it was the last.
+// close reports whether the item was the last.
 func (d *delivery) close() bool {
 	d.open--
 	return d.open == 0

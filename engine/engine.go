@@ -14,43 +14,40 @@ type Config struct {
 	Owner     string // this worker's name in leases; unique among all workers that ever ran
 	Pipelines []string
 	Policy    ledger.Policy
-	Tasks     int            // maximum number of concurrent attempts of all pipelines without reserved slots
-	Reserved  map[string]int // reserved slots by pipeline; 0: the pipeline uses the common slots
-	// Waiting bounds the objects of one pipeline that wait for a slot in memory. Sweeps
-	// load the others from the ledger later. 0: no bound.
+	Tasks     int            // concurrent attempts of all pipelines without reserved slots
+	Reserved  map[string]int // by pipeline; 0: the pipeline uses the common slots
+	// Waiting bounds the objects of one pipeline that wait for a slot in memory. Sweeps load the
+	// others later. 0: no bound.
 	Waiting       int
-	Bytes         int64         // maximum total size of the objects in running attempts
-	Swaps         int           // maximum number of concurrent swaps
-	Batch         int           // maximum number of changes in one swap
-	Cache         int           // maximum number of cached rows of objects without an entry
-	SweepInterval time.Duration // average interval of the query for due rows of a pipeline; 0: never
+	Bytes         int64         // total size of the objects in running attempts
+	Swaps         int           // concurrent swaps
+	Batch         int           // changes in one swap
+	Cache         int           // cached rows of objects without an entry
+	SweepInterval time.Duration // average interval for each pipeline; 0: never
 	Outage        time.Duration // time for which attempts do not count while a receiver is down
 	Outages       Outages       // state of an earlier engine; may be nil
-	// AckSettled acknowledges a delivery when all its objects are settled or dead, instead
-	// of when its events are in the ledger. Workers need it if no other worker sweeps, or
-	// if the ledger is volatile.
+	// AckSettled acknowledges a delivery when its objects are settled or dead, instead of when its
+	// events are in the ledger. Workers need it if no worker sweeps, or if the ledger is volatile.
 	AckSettled bool
-	// Counts also emits notices of every verdict, claim, answer and write, for metrics.
+	// Counts also emits the notices that only metrics need.
 	Counts bool
-	// Rand supplies nonces and jitter. Nonces must never repeat, so it must be seeded from
-	// a secure random source.
+	// Rand supplies nonces and jitter. Nonces must never repeat, so seed it securely.
 	Rand *rand.Rand
 }
 
 // Engine makes a worker's decisions. It is not safe for concurrent use.
 type Engine struct {
-	cfg     Config
-	now     time.Time
-	out     []Action
-	entries map[ledger.RowKey]*entry
-	cache   *simplelru.LRU[ledger.RowKey, ledger.Row]
-	// reportedUnreadable has the nonces of the unreadable rows that were reported.
+	cfg                Config
+	now                time.Time
+	out                []Action
+	entries            map[ledger.RowKey]*entry
+	cache              *simplelru.LRU[ledger.RowKey, ledger.Row]
 	reportedUnreadable *simplelru.LRU[ledger.RowKey, ledger.Nonce]
 
 	dirty   queue            // entries with intents, in order of arrival
 	lanes   map[string]*lane // by pipeline
 	order   []*lane
-	turn    int // index in order of the pipeline that may use the next free slot
+	turn    int // in order: the pipeline that may use the next free slot
 	running []*entry
 
 	deliveries map[uint64]*delivery
@@ -58,7 +55,7 @@ type Engine struct {
 	lastBatch  uint64
 	slots      slots
 	draining   bool
-	sweepOnce  bool // sweep each pipeline only until one query returns all of its due rows
+	sweepOnce  bool // sweep each pipeline until one query returns all of its due rows
 
 	sweeps   []sweep
 	tracker  tracker
@@ -66,7 +63,7 @@ type Engine struct {
 	Stats    Stats
 }
 
-// Stats counts events, attempts, rows and swaps since the engine was created.
+// Stats counts since the engine was created.
 type Stats struct {
 	Raised, Duplicate, Stale                       int64 // events
 	Claimed, TakenOver                             int64 // attempts started
@@ -93,8 +90,8 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// Step processes inputs and returns the actions to perform, in order. The result is valid
-// until the next Step.
+// Step processes inputs and returns the actions to perform, in order. The result is valid until the
+// next Step.
 func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 	e.now, e.out = now, e.out[:0]
 	for _, in := range inputs {
@@ -125,14 +122,13 @@ func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 	return e.out
 }
 
-// Pending returns the number of active objects, for back-pressure.
+// Pending returns the number of active objects.
 func (e *Engine) Pending() int { return len(e.entries) }
 
 // Idle reports whether the engine has no active object and no unanswered delivery.
 func (e *Engine) Idle() bool { return len(e.entries) == 0 && len(e.deliveries) == 0 }
 
-// Next returns the time by which Step must be called again, or the zero time if no call is
-// needed.
+// Next returns when Step must be called again, or zero if no call is needed.
 func (e *Engine) Next() time.Time {
 	next := e.nextScan
 	for i := range e.sweeps {

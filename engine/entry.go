@@ -6,12 +6,10 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// entry is the state of one active object.
 type entry struct {
 	key ledger.RowKey
-	row ledger.Row // last known state of the row; without a nonce, the engine assumes that there is no row
+	row ledger.Row // last known; without a nonce, the engine assumes that there is no row
 
-	// Intents.
 	observe []observation
 	finish  *Finished
 	renew   bool
@@ -23,24 +21,23 @@ type entry struct {
 	slot    slot
 
 	tracked bool      // counted by Engine.tracker
-	since   time.Time // when the object began to need a claim, for notices
-	began   time.Time // when the running attempt was granted, for notices
+	since   time.Time // when the object began to need a claim
+	began   time.Time // when the running attempt was granted
 
 	pending *pendingSwap
-	waiting []observation // with AckSettled: events that raised Want and whose version is not settled yet
+	waiting []observation // with AckSettled: raised Want, not settled yet
 	queued  [queues]bool
 }
 
-// observation is a delivery's item that the row has not recorded yet.
+// observation is an item that the row has not recorded yet.
 type observation struct {
 	item     Item
 	delivery *delivery
 	verdict  ledger.Verdict
 }
 
-// entry returns the entry of an object, and creates it if needed. A new entry starts from
-// the cached row, or assumes that there is no row. If this guess is wrong, the ledger
-// refuses the swap.
+// A new entry starts from the cached row, or assumes that there is no row. If the guess is wrong,
+// the ledger refuses the swap.
 func (e *Engine) entry(key ledger.RowKey) *entry {
 	en := e.entries[key]
 	if en == nil {
@@ -56,7 +53,6 @@ func (e *Engine) entry(key ledger.RowKey) *entry {
 	return en
 }
 
-// drop removes an inactive entry, and caches its row.
 func (e *Engine) drop(en *entry) {
 	e.releaseWaiting(en)
 	e.returnWaiting(en)
@@ -67,7 +63,6 @@ func (e *Engine) drop(en *entry) {
 	delete(e.entries, en.key)
 }
 
-// addRunning and removeRunning maintain the list of running attempts.
 func (e *Engine) addRunning(en *entry, a *ledger.Claim) {
 	en.attempt, en.index = a, len(e.running)
 	e.running = append(e.running, en)
@@ -83,8 +78,6 @@ func (e *Engine) removeRunning(en *entry) {
 	en.attempt, en.renewAt = nil, time.Time{}
 }
 
-// route puts an entry into the queue of dirty entries or the queue of its lane, or drops
-// it.
 func (e *Engine) route(en *entry) {
 	switch {
 	case en.pending != nil:
@@ -102,9 +95,8 @@ func (e *Engine) route(en *entry) {
 
 func (en *entry) hasIntents() bool { return len(en.observe) > 0 || en.finish != nil || en.renew }
 
-// claimable reports whether a claim would change the row now. It also checks RetryAt: if
-// the clock was set back during an attempt, the lease can expire before the back-off ends,
-// and Due returns only the lease's end.
+// claimable also checks RetryAt. If the clock was set back during an attempt, the lease can expire
+// before the back-off ends, and Due returns only the lease's end.
 func claimable(row *ledger.Row, now time.Time) bool {
 	due := row.Due()
 	return !due.IsZero() && !due.After(now) && !row.RetryAt.After(now)

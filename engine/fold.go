@@ -8,7 +8,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// flush sends batches until no intent is left or Config.Swaps batches are in flight.
 func (e *Engine) flush() {
 	for len(e.batches) < e.cfg.Swaps && e.hasWork() {
 		if batch := e.foldDirty(e.foldReady(nil)); len(batch) > 0 {
@@ -17,7 +16,6 @@ func (e *Engine) flush() {
 	}
 }
 
-// hasWork reports whether an entry can be folded.
 func (e *Engine) hasWork() bool {
 	if !e.dirty.empty() {
 		return true
@@ -28,7 +26,6 @@ func (e *Engine) hasWork() bool {
 	return en != nil
 }
 
-// foldReady assigns free slots to waiting entries, and folds their claims.
 func (e *Engine) foldReady(batch []*entry) []*entry {
 	for len(batch) < e.cfg.Batch {
 		en := e.nextReady()
@@ -58,8 +55,7 @@ func (e *Engine) send(batch []*entry) {
 	e.emit(Swap{Batch: e.lastBatch, Changes: changes})
 }
 
-// fold applies an entry's intents to its row. If the row changes, fold adds the entry to
-// the batch.
+// fold applies an entry's intents to its row, and adds the entry to the batch if the row changes.
 func (e *Engine) fold(en *entry, batch []*entry) []*entry {
 	p := &pendingSwap{next: en.row, at: e.now}
 	changed := e.foldObserve(en, p)
@@ -67,7 +63,7 @@ func (e *Engine) fold(en *entry, batch []*entry) []*entry {
 	changed = e.foldRenew(en, p) || changed
 	changed = e.foldClaim(en, p) || changed
 	if !changed {
-		// No write is needed. Sequencers only rise, so the cached row suffices.
+		// Sequencers only rise, so the cached row suffices.
 		e.landed(en, p, en.row)
 		return batch
 	}
@@ -96,10 +92,9 @@ func (e *Engine) foldFinish(en *entry, p *pendingSwap) (changed bool) {
 	return p.applyResult(&en.row, en.attempt, &e.cfg, e.now)
 }
 
-// foldRenew extends the lease of a running task until its deadline. It does not renew
-// after the deadline, even if the renewal was requested earlier: the handler has ignored
-// its cancelled context. If the handler's own transaction has ended the lease, the handler
-// is about to return, and its task is not cancelled.
+// After the deadline, foldRenew does not renew: the handler has ignored its cancelled context. If
+// the handler's own transaction has ended the lease, the handler is about to return, and its task
+// is not cancelled.
 func (e *Engine) foldRenew(en *entry, p *pendingSwap) (changed bool) {
 	renew := en.renew && e.now.Before(en.endsAt)
 	en.renew = false
@@ -113,8 +108,7 @@ func (e *Engine) foldRenew(en *entry, p *pendingSwap) (changed bool) {
 	return p.renewed
 }
 
-// foldClaim claims the row if it is due and has a slot. The claim shares the write with
-// the event or the result that precedes it.
+// The claim shares the write with the event or the result that precedes it.
 func (e *Engine) foldClaim(en *entry, p *pendingSwap) (changed bool) {
 	if en.attempt != nil && p.finish == nil {
 		return false // the attempt is still running
@@ -126,9 +120,8 @@ func (e *Engine) foldClaim(en *entry, p *pendingSwap) (changed bool) {
 	return changed
 }
 
-// canClaim reports whether the next row is claimable and the entry has a slot. If
-// foldReady has not acquired the slot, canClaim acquires one, unless another object of the
-// pipeline waits for a slot.
+// canClaim acquires a slot if foldReady has not, unless another object of the pipeline waits for
+// one.
 func (e *Engine) canClaim(en *entry, p *pendingSwap) bool {
 	return claimable(&p.next, e.now) && (en.slot.held() || e.lane(en.key).ready.empty() && e.acquireSlot(en, &p.next))
 }
@@ -153,8 +146,7 @@ func (e *Engine) swapped(in *Swapped) {
 	}
 }
 
-// refused handles a refused swap. current is the row that refused it, or nil if there is
-// no row.
+// refused handles a refused swap. current is the row, or nil if there is none.
 func (e *Engine) refused(en *entry, p *pendingSwap, current *ledger.Row) {
 	e.Stats.Refused++
 	row := ledger.Row{RowKey: en.key}
@@ -168,7 +160,7 @@ func (e *Engine) refused(en *entry, p *pendingSwap, current *ledger.Row) {
 		return
 	}
 	if p.supersededBy(&row, e.cfg.Owner, en.attempt) {
-		if p.claim == nil { // the completion landed, but its events may be missing: observe them again
+		if p.claim == nil { // the completion landed, but its events may be missing
 			en.observe, p.observed = append(p.observed, en.observe...), nil
 		}
 		e.landed(en, p, row)
@@ -176,16 +168,14 @@ func (e *Engine) refused(en *entry, p *pendingSwap, current *ledger.Row) {
 	}
 	en.row = row
 	if p.retired && row.Dead {
-		e.noteDeath(en, 0) // this write may have made the row dead; a second notice is better than none
+		e.noteDeath(en, 0) // this write may have made the row dead
 	}
 	e.restoreIntents(en, p)
 }
 
-// restoreIntents restores the intents of a refused swap, so that they apply to the current
-// row.
 func (e *Engine) restoreIntents(en *entry, p *pendingSwap) {
 	en.observe = append(p.observed, en.observe...)
-	if p.finish != nil { // if p has no result, keep a result that has arrived since
+	if p.finish != nil { // keep a result that has arrived since
 		en.finish = p.finish
 	}
 	if p.renewed && en.finish == nil {
@@ -197,7 +187,7 @@ func (e *Engine) restoreIntents(en *entry, p *pendingSwap) {
 	e.route(en)
 }
 
-// abandon drops an entry that this engine cannot process, and returns its deliveries.
+// abandon drops an entry that this engine cannot process.
 func (e *Engine) abandon(en *entry, p *pendingSwap, err error, after time.Duration) {
 	for _, o := range slices.Concat(en.waiting, p.observed, en.observe) {
 		e.returnItem(o.delivery, after, err)
@@ -211,11 +201,10 @@ func (e *Engine) abandon(en *entry, p *pendingSwap, err error, after time.Durati
 	delete(e.entries, en.key)
 }
 
-// unreadableRetry is the redelivery delay for an event whose row is unreadable. A newer
-// Pawl may process the event by then.
+// unreadableRetry is a redelivery delay. A newer Pawl may process the event by then.
 const unreadableRetry = time.Minute
 
-// reportUnreadable emits a notice of an unreadable row, once per version of the row.
+// reportUnreadable reports each version of a row once.
 func (e *Engine) reportUnreadable(row *ledger.Row) {
 	if nonce, ok := e.reportedUnreadable.Get(row.RowKey); ok && nonce == row.Nonce {
 		return

@@ -17,7 +17,6 @@ func parseKey(text string) ledger.RowKey {
 	return ledger.RowKey{Pipeline: pipeline, Bucket: "b", Key: key}
 }
 
-// item parses KEY and the options of an event.
 func (s *script) item(words []string) engine.Item {
 	key := parseKey(words[0])
 	ev := event.Event{Object: key.Object(), Kind: event.Created, Name: "Put", Time: s.world.now}
@@ -48,8 +47,7 @@ func (s *script) item(words []string) engine.Item {
 	return engine.Item{Key: key, Event: ev, Trusted: trusted}
 }
 
-// finished parses KEY, a result, and its options. The default fence is that of the running
-// task.
+// The default fence is that of the running task.
 func (s *script) finished(w *worker, words []string) engine.Finished {
 	key := parseKey(words[0])
 	in := engine.Finished{Key: key, Acted: true}

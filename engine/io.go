@@ -23,9 +23,9 @@ type Item struct {
 	Trusted bool // the sequencer alone may decide the order
 }
 
-// Swapped answers a Swap, with one Outcome for each change. An Outcome with
-// [ledger.ErrRejected] means that the change never lands. With any other error, the result
-// stays unknown, because the worker is being stopped or its ledger is unusable.
+// Swapped answers a Swap, with one Outcome for each change. [ledger.ErrRejected] means that the
+// change never lands. Any other error leaves the result unknown: the worker is being stopped or its
+// ledger is unusable.
 type Swapped struct {
 	Batch    uint64
 	Outcomes []ledger.Outcome
@@ -36,23 +36,20 @@ type Finished struct {
 	Key    ledger.RowKey
 	Fence  int64
 	Result Result
-	Acted  bool // reports whether the effect was needed, if Result is Completed
+	Acted  bool // the effect was needed, if Result is Completed
 	Ending ledger.Ending
-	// Transactional: the handler commits its effect and the row in one transaction. The
-	// row shows whether it did.
+	// Transactional: the handler commits its effect and the row in one transaction.
 	Transactional bool
 	// Row is the row after the handler's transaction, if it was loaded.
-	Row *ledger.Row
-	// Failure is the reason if Result is Failed.
+	Row     *ledger.Row
 	Failure ledger.Failure
-	// Shared relates the failure to those of other objects if Result is Failed.
+	// Shared relates the failure to those of other objects.
 	Shared Shared
 }
 
 // Result is how a task ended.
 type Result uint8
 
-// Results of a task.
 const (
 	Completed Result = iota + 1
 	Failed
@@ -66,8 +63,8 @@ type Swept struct {
 	Failed   bool
 }
 
-// Loaded answers a Load with the current rows of its keys. A missing row was purged. A
-// failed load has no keys.
+// Loaded answers a Load with the current rows of its keys. A missing row was purged; a failed load
+// has no keys.
 type Loaded struct {
 	Keys []ledger.RowKey
 	Rows []ledger.Row
@@ -76,13 +73,12 @@ type Loaded struct {
 // Tick reports that time has passed.
 type Tick struct{}
 
-// SourcesEnded reports that no delivery follows. From then on the engine loads the rows of
-// unsettled objects regularly, until [Engine.AllSettled].
+// SourcesEnded reports that no delivery follows. The engine then loads the rows of unsettled
+// objects regularly, until [Engine.AllSettled].
 type SourcesEnded struct{}
 
-// SweepOnce makes the engine sweep each pipeline until one query returns all of its due
-// rows. No delivery follows. [Engine.AllSettled] reports when all of those rows are
-// processed.
+// SweepOnce makes the engine sweep each pipeline until one query returns all of its due rows. No
+// delivery follows. [Engine.AllSettled] reports the end.
 type SweepOnce struct{}
 
 // Drain stops new claims, so that running attempts can end.
@@ -107,9 +103,8 @@ type Swap struct {
 	Changes []ledger.Change
 }
 
-// Start requests an attempt whose claim is committed. Always answer it with Finished. The
-// caller must cancel the task's context by Deadline, according to the worker's own clock,
-// because another worker may hold the lease afterwards.
+// Start requests an attempt. Always answer it with Finished. Cancel the task's context by Deadline,
+// by the worker's own clock, because another worker may hold the lease afterwards.
 type Start struct {
 	Claim    ledger.Claim
 	Deadline time.Time
@@ -132,7 +127,7 @@ type Cancel struct {
 type Answer struct {
 	ID  uint64
 	Ack bool
-	// After is the delay before redelivery, if Ack is false.
+	// After delays the redelivery, if Ack is false.
 	After                    time.Duration
 	Raised, Duplicate, Stale int
 	Err                      error

@@ -7,7 +7,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// landed applies the effects of a committed swap. row is the current row.
 func (e *Engine) landed(en *entry, p *pendingSwap, row ledger.Row) {
 	en.row = row
 	if p.finish != nil {
@@ -60,7 +59,7 @@ func (e *Engine) noteEnd(en *entry, p *pendingSwap) {
 	}
 }
 
-// noteDeath records that a row is dead. took is the duration of the last attempt, or 0.
+// took is the duration of the last attempt, or 0.
 func (e *Engine) noteDeath(en *entry, took time.Duration) {
 	e.Stats.Died++
 	e.emit(Notice{Kind: Died, Key: en.key, Took: took, Detail: en.row.LastError})
@@ -82,7 +81,6 @@ func (e *Engine) startAttempt(en *entry, p *pendingSwap) {
 	e.emit(Start{Claim: *p.claim, Deadline: e.cfg.Policy.LeaseUntil(p.at)})
 }
 
-// waited returns how long the object has needed an attempt, or 0 if unknown.
 func (en *entry) waited(now time.Time) time.Duration {
 	if en.since.IsZero() {
 		return 0
@@ -90,8 +88,6 @@ func (en *entry) waited(now time.Time) time.Duration {
 	return now.Sub(en.since)
 }
 
-// planRenewal schedules the renewal of a lease that was granted at the given time. A lease
-// with a fixed end is not renewed.
 func (e *Engine) planRenewal(en *entry, at time.Time) {
 	en.renewAt, en.endsAt = at.Add(e.cfg.Policy.TTL/3), e.cfg.Policy.LeaseUntil(at)
 	if !e.cfg.Policy.LeaseEnd.IsZero() {
@@ -102,15 +98,15 @@ func (e *Engine) planRenewal(en *entry, at time.Time) {
 	}
 }
 
-// finished accepts a task's result. It frees the slot at once, so that the write of the
-// result can carry the claim of a waiting object.
+// finished frees the slot at once, so that the write of the result can carry the claim of a waiting
+// object.
 func (e *Engine) finished(in *Finished) {
 	en := e.entries[in.Key]
 	if en == nil || en.attempt == nil || en.attempt.Fence != in.Fence || en.ending() {
 		return // its entry was abandoned
 	}
 	if in.Row != nil && en.row.Held() && en.row.Lease.Fence == in.Fence {
-		en.row = *in.Row // if the lease ended or has another fence, the cached row is newer
+		en.row = *in.Row // otherwise the cached row is newer
 	}
 	en.finish, en.renew = in, false
 	e.slots.release(&en.slot)

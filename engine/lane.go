@@ -6,7 +6,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// lane is the queue of one pipeline.
 type lane struct {
 	ready  queue // entries that wait for a slot
 	share  *share
@@ -27,13 +26,11 @@ func (e *Engine) lane(k ledger.RowKey) *lane {
 	return e.addLane(k.Pipeline) // in tests only
 }
 
-// room reports whether the pipeline may use another slot.
 func (e *Engine) room(l *lane) bool { return l.permitsAttempt(e.now) && e.slots.room(l.share) }
 
-// leavesToSweep reports whether to drop an object instead of letting it wait for a slot.
-// It does so if Config.Waiting objects of the pipeline wait, the row is in the ledger, and
-// no message waits for the object. Otherwise one slow pipeline would fill the backlog.
-// During an outage only the first object waits, as the next probe.
+// leavesToSweep reports whether to drop an object from memory, because Config.Waiting objects of
+// its pipeline wait for slots. Otherwise one slow pipeline would fill the backlog. During an outage
+// only the first object waits, as the next probe.
 func (e *Engine) leavesToSweep(en *entry) bool {
 	if l := e.lane(en.key); l.outage.active() {
 		first := e.first(l)
@@ -43,7 +40,6 @@ func (e *Engine) leavesToSweep(en *entry) bool {
 		len(e.lane(en.key).ready.items) >= e.cfg.Waiting
 }
 
-// acquireSlot reserves a slot for an attempt at row, if one is free.
 func (e *Engine) acquireSlot(en *entry, row *ledger.Row) bool {
 	l := e.lane(en.key)
 	if !e.fits(l, row) {
@@ -57,8 +53,6 @@ func (e *Engine) acquireSlot(en *entry, row *ledger.Row) bool {
 	return true
 }
 
-// acquireFirst acquires a slot for the first entry of its lane, and removes the entry from
-// the lane.
 func (e *Engine) acquireFirst(en *entry) bool {
 	l := e.lane(en.key)
 	l.ready.pop()
@@ -81,19 +75,17 @@ func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 	return e.slots.fits(l.share, row.Want.Identity.Size)
 }
 
-// quarantined reports whether an attempt at row must run alone. This is so if half of the
-// attempts are used up and the worker of the last one died, because the object may be what
-// kills the processes. Other objects that run beside it would use up their attempts and
-// become dead. The rule covers all pipelines, because a poison object of another pipeline,
-// not yet in quarantine, would kill this row too.
+// A quarantined attempt runs alone. Half of its attempts are used up and the worker of the last one
+// died, so the object may be what kills the processes. Objects beside it would use up their
+// attempts and become dead. This holds across pipelines, because a poison object that is not yet in
+// quarantine would kill this row too.
 func (e *Engine) quarantined(row *ledger.Row) bool {
 	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
 }
 
-// quarantineWaits reports whether a quarantined object is first in its lane and needs only
-// a free slot to start. Other lanes then start nothing until it has started alone. The
-// object does not delay other lanes while its own lane is busy or another quarantined
-// object runs.
+// quarantineWaits reports whether a quarantined object needs only a free slot to start. Other lanes
+// then start nothing, until it has started alone. They do not wait while its own lane is busy or
+// another quarantined object runs.
 func (e *Engine) quarantineWaits() bool {
 	if e.slots.quarantine {
 		return false
@@ -106,9 +98,8 @@ func (e *Engine) quarantineWaits() bool {
 	return false
 }
 
-// first returns the first entry of a lane that may start next, and drops entries that no
-// longer wait. While a quarantined object runs for more than one TTL, first leaves other
-// quarantined objects to the sweep, so that they do not block their lane.
+// first drops entries that no longer wait. While a quarantined object runs for more than one TTL,
+// first leaves other quarantined objects to the sweep, so that they do not block their lane.
 func (e *Engine) first(l *lane) *entry {
 	for range len(l.ready.items) {
 		en := l.ready.peek()
@@ -128,7 +119,7 @@ func (e *Engine) first(l *lane) *entry {
 	return nil
 }
 
-// nextReady returns the next entry that can have a slot. Pipelines take turns.
+// Pipelines take turns.
 func (e *Engine) nextReady() *entry {
 	for i := range e.order {
 		l := e.order[(e.turn+i)%len(e.order)]
@@ -140,8 +131,7 @@ func (e *Engine) nextReady() *entry {
 	return nil
 }
 
-// waits reports whether an entry of the ready queue still waits for a slot, and for
-// nothing else.
+// waits reports whether an entry still waits for a slot, and for nothing else.
 func (e *Engine) waits(en *entry) bool {
 	return e.entries[en.key] == en && en.pending == nil && en.attempt == nil && !en.hasIntents()
 }

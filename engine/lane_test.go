@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// crowd delivers objects of a pipeline, commits all swaps, and returns the number of its
-// running attempts.
+// crowd delivers objects of a pipeline, commits all swaps, and returns the number of its running
+// attempts.
 func crowd(t *testing.T, a *worker, pipeline string, objects int) int {
 	t.Helper()
 	for i := range objects {
@@ -33,7 +33,6 @@ func crowd(t *testing.T, a *worker, pipeline string, objects int) int {
 	return n
 }
 
-// Free slots go to the pipelines in turn, not to the one with the longest queue.
 func TestPipelinesTakeTurns(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{
@@ -56,8 +55,6 @@ func TestPipelinesTakeTurns(t *testing.T) {
 	}
 }
 
-// Objects beyond a pipeline's share of the backlog wait in the ledger, and sweeps return
-// all of them.
 func TestSlowPipelineLeavesRoomInTheBacklog(t *testing.T) {
 	const objects, waiting = 60, 5
 	w := newWorld(t)
@@ -91,8 +88,6 @@ func TestSlowPipelineLeavesRoomInTheBacklog(t *testing.T) {
 	}
 }
 
-// A quarantined object waits until nothing else runs. Other pipelines keep starting
-// attempts until its own pipeline is idle.
 func TestQuarantineWaitsForItsOwnPipelineFirst(t *testing.T) {
 	w := newWorld(t)
 	two := policy()

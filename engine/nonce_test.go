@@ -7,8 +7,6 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// TestNoncesAreUnique checks that all bytes of a nonce are random, because
-// compare-and-swap needs unique nonces.
 func TestNoncesAreUnique(t *testing.T) {
 	const n = 1000
 	w := newWorld(t).newWorker(engine.Config{Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Swaps: 1, Batch: n}, 1)

@@ -7,18 +7,15 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Shared marks a failure that counts as an outage of the receiver if enough objects of the
-// pipeline have it.
+// Shared marks a failure that counts as an outage if enough objects of the pipeline have it.
 type Shared struct {
 	Cause   string // equal for failures of one kind
 	Objects int    // objects that must fail with Cause without a success in between; 0: not shared
 }
 
-// Outages is the known state of receivers, by pipeline. It can be passed to the next
-// engine of the process.
+// Outages is the known state of receivers, by pipeline, for the next engine of the process.
 type Outages map[string]outage
 
-// Outages returns a copy of the current state.
 func (e *Engine) Outages() Outages {
 	all := make(Outages, len(e.order))
 	for name, l := range e.lanes {
@@ -27,7 +24,7 @@ func (e *Engine) Outages() Outages {
 	return all
 }
 
-// clone returns a copy. A continued outage begins with a probe.
+// A continued outage begins with a probe.
 func (o outage) clone() outage {
 	met := make(map[string][]ledger.RowKey, len(o.met))
 	for cause, keys := range o.met {
@@ -37,27 +34,25 @@ func (o outage) clone() outage {
 	return o
 }
 
-// outage is the known state of a pipeline's receiver. Processes do not share it.
+// Processes do not share the state.
 type outage struct {
-	met     map[string][]ledger.RowKey // objects that failed with each cause since the last success
-	since   time.Time                  // start of the outage; zero: no outage
-	probeAt time.Time                  // earliest time of the next attempt
-	probes  int                        // failed attempts since the start
-	ended   time.Time                  // end of the last outage
+	met     map[string][]ledger.RowKey // since the last success, by cause
+	since   time.Time                  // zero: no outage
+	probeAt time.Time                  // of the next attempt
+	probes  int                        // failed since the start
+	ended   time.Time
 }
 
 func (o *outage) active() bool { return !o.since.IsZero() }
 
-// permitsAttempt reports whether an attempt may start. During an outage, one object at a
-// time probes the receiver, after a back-off.
+// During an outage, one object at a time probes the receiver, after a back-off.
 func (l *lane) permitsAttempt(now time.Time) bool {
 	return !l.outage.active() || l.share.running == 0 && !l.outage.probeAt.After(now)
 }
 
-// noteReceiver updates the receiver's state after an attempt. During an outage, failures
-// are not counted until the outage has lasted for Config.Outage. Without this limit, two
-// objects that always fail could prolong the outage forever. A failed attempt that began
-// before the last outage ended is not counted and starts no new outage.
+// During an outage, failures are not counted until it has lasted for Config.Outage. Without this
+// limit, two objects that always fail could prolong it forever. A failed attempt that began before
+// the last outage ended is not counted and starts no new outage.
 func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 	l := e.lane(in.Key)
 	o := &l.outage
@@ -88,8 +83,7 @@ func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 	in.Failure.Uncounted = in.Failure.Uncounted || e.now.Before(o.since.Add(e.cfg.Outage))
 }
 
-// recordFailure records the object for its cause, and reports whether enough objects have
-// failed.
+// recordFailure reports whether enough objects have failed with this cause.
 func (o *outage) recordFailure(in *Finished) bool {
 	if o.met == nil {
 		o.met = map[string][]ledger.RowKey{}
@@ -107,9 +101,8 @@ func (e *Engine) backOff(o *outage, in *Finished) {
 	o.probeAt = e.now.Add(max(e.cfg.Policy.OutageBackoff(o.probes, e.cfg.Rand.Float64()), in.Failure.After))
 }
 
-// unqueue drops the objects that wait for a slot when an outage begins, except for the
-// first one, which is the next probe. Sweeps return the oldest rows first, so probes
-// rotate.
+// unqueue drops all waiting objects but the next probe. Sweeps return the oldest rows first, so
+// probes rotate.
 func (e *Engine) unqueue(l *lane) {
 	first := e.first(l)
 	l.ready.pop()

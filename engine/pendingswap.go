@@ -6,8 +6,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// pendingSwap is an entry's unanswered write, with the effects that it has if it is
-// applied.
+// pendingSwap is an entry's unanswered write, with its effects if it is applied.
 type pendingSwap struct {
 	next     ledger.Row
 	observed []observation
@@ -19,15 +18,12 @@ type pendingSwap struct {
 	at       time.Time // when it was sent
 }
 
-// observe applies an event, and reports whether the row changes.
 func (p *pendingSwap) observe(o *observation, now time.Time) bool {
 	p.next, o.verdict = p.next.Observe(&o.item.Event, o.item.Trusted, now)
 	return o.verdict == ledger.Raised || o.verdict == ledger.Disordered
 }
 
-// applyResult applies the result of an attempt, and reports whether the row changes. If
-// the attempt lost its lease after it had sent a write, applyResult schedules a
-// verification.
+// If the attempt lost its lease after it had sent a write, applyResult schedules a verification.
 func (p *pendingSwap) applyResult(standing *ledger.Row, attempt *ledger.Claim, cfg *Config, now time.Time) bool {
 	in, ok := p.finish, false
 	switch in.Result {
@@ -53,8 +49,6 @@ func (p *pendingSwap) applyResult(standing *ledger.Row, attempt *ledger.Claim, c
 	return true
 }
 
-// applyClaim claims the row, or retires it if no attempts are left, and reports whether
-// the row changes.
 func (p *pendingSwap) applyClaim(cfg *Config, now time.Time) bool {
 	next, claim, why := p.next.Claim(cfg.Owner, &cfg.Policy, now)
 	switch why {
@@ -69,11 +63,11 @@ func (p *pendingSwap) applyClaim(cfg *Config, now time.Time) bool {
 	return true
 }
 
-// supersededBy reports whether a refused swap had landed before another worker changed the
-// row. A claim had landed if the row has the fence that the swap granted. A result had
-// landed if the lease has ended and Have is as the swap left it. If another worker ended
-// the lease instead, by retiring the row, Have is behind or only that worker's row is
-// dead. If both rows are dead, this swap came first only if the row has its verification.
+// supersededBy reports whether a refused swap had landed before another worker changed the row. A
+// claim had landed if the row has its fence. A result had landed if the lease has ended and Have is
+// as the swap left it. If another worker retired the row instead, Have is behind or only that
+// worker's row is dead. If both rows are dead, this swap came first only if the row has its
+// verification.
 func (p *pendingSwap) supersededBy(row *ledger.Row, owner string, was *ledger.Claim) bool {
 	switch {
 	case p.claim != nil:

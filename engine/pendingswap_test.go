@@ -15,7 +15,6 @@ func swapConfig() *Config {
 	return &Config{Owner: "a", Policy: ledger.DefaultPolicy(), Rand: rand.New(rand.NewPCG(1, 0))}
 }
 
-// claimed returns a leased row and its claim.
 func claimed(t *testing.T) (ledger.Row, *ledger.Claim) {
 	t.Helper()
 	p := &pendingSwap{next: ledger.Row{RowKey: objectKey("k")}}
@@ -97,7 +96,6 @@ func TestPendingSwapSupersededAfterLanding(t *testing.T) {
 	}
 }
 
-// TestRefusedClaimReleasesItsSlot lets another worker claim the only due row first.
 func TestRefusedClaimReleasesItsSlot(t *testing.T) {
 	cfg := swapConfig()
 	cfg.Pipelines, cfg.Tasks, cfg.Swaps, cfg.Batch, cfg.SweepInterval = []string{"p"}, 1, 1, 1, time.Hour

@@ -61,7 +61,6 @@ var kinds = map[engine.Kind]string{
 	engine.RowsWritten: "rows written", engine.RowsRefused: "rows refused",
 }
 
-// notice prints durations only if a worker of the transcript counts.
 func (p *printer) notice(r *engine.Notice) {
 	p.printf("notice")
 	switch r.Key {
@@ -103,7 +102,7 @@ func (p *printer) swap(a *engine.Swap) {
 	}
 }
 
-// whatChanged returns the new history entries, oldest first. Only a renewal adds none.
+// Only a renewal adds no history entry.
 func whatChanged(before, after []ledger.Entry) string {
 	n := 0
 	for n < len(after) && !slices.Equal(after[n:], before[:min(len(before), len(after)-n)]) {

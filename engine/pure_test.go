@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// pure has the permitted names of imports that know the time, produce random numbers or
-// block. Pure packages receive time and randomness as inputs.
+// pure has the permitted names of packages that know the time, produce random numbers or block.
 var pure = map[string]func(name string) bool{
 	"time": allBut("Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker",
 		"Local", "LoadLocation"),
@@ -35,11 +34,9 @@ func allBut(names ...string) func(string) bool {
 	return func(name string) bool { return !slices.Contains(names, name) }
 }
 
-// waits are the files that connect pure transitions to a store, and may block.
+// waits are the files that connect pure transitions to a store.
 var waits = []string{"ledger/ledger.go", "ledger/rows.go"}
 
-// TestEngineIsPure checks that the packages event, ledger and engine use no clock, global
-// randomness, goroutine or channel.
 func TestEngineIsPure(t *testing.T) {
 	for _, dir := range []string{"event", "ledger", "engine"} {
 		files, err := filepath.Glob("../" + dir + "/*.go")
@@ -57,7 +54,6 @@ func TestEngineIsPure(t *testing.T) {
 	}
 }
 
-// TestPurityCheckFindsViolations checks the check of TestEngineIsPure.
 func TestPurityCheckFindsViolations(t *testing.T) {
 	const source = `package p
 import ("time"; r "math/rand/v2"; "os")
@@ -81,7 +77,6 @@ func f(x *r.Rand, d time.Duration) int {
 	}
 }
 
-// impurities parses a file, or the given source, and returns its forbidden uses.
 func impurities(t *testing.T, file string, source any) (faults []string) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -117,7 +112,6 @@ func impurities(t *testing.T, file string, source any) (faults []string) {
 	return faults
 }
 
-// importsOf returns the restricted imports of a file by their local names.
 func importsOf(t *testing.T, f *ast.File) map[string]string {
 	t.Helper()
 	imports := map[string]string{}

@@ -1,13 +1,13 @@
 package engine
 
-// Kinds of queues. An entry can be in both.
+// An entry can be in both queues.
 const (
 	dirty = iota
 	ready
 	queues
 )
 
-// queue is a first-in, first-out list of distinct entries.
+// queue holds distinct entries.
 type queue struct {
 	which int
 	items []*entry
@@ -20,8 +20,8 @@ func (q *queue) push(en *entry) {
 	}
 }
 
-// pop returns nil if the queue is empty. append drops popped entries when it moves the
-// slice, so a queue that is never empty does not grow.
+// append drops popped entries when it moves the slice, so a queue that is never empty does not
+// grow.
 func (q *queue) pop() *entry {
 	en := q.peek()
 	if en != nil {

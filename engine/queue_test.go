@@ -2,8 +2,6 @@ package engine
 
 import "testing"
 
-// TestQueueNeverEmpty checks that a queue that is never empty keeps its order, and frees
-// the memory of popped entries.
 func TestQueueNeverEmpty(t *testing.T) {
 	q := queue{which: ready}
 	entries := make([]*entry, 10)

@@ -4,10 +4,10 @@ import "time"
 
 // slots limits the concurrent attempts and the total size of their objects.
 type slots struct {
-	common  int   // slots of the pipelines without reserved slots
-	bytes   int64 // maximum total size of the objects in all attempts, including those in reserved slots
+	common  int   // of the pipelines without reserved slots
+	bytes   int64 // maximum total size of the objects in all attempts
 	shares  []*share
-	sharers int // number of pipelines without reserved slots
+	sharers int // pipelines without reserved slots
 
 	used      int
 	usedBytes int64
@@ -16,15 +16,14 @@ type slots struct {
 	quarantineEnd time.Time // when other attempts may start beside it
 }
 
-// share is one pipeline's part of the slots. Each pipeline has guaranteed slots. The
-// remaining common slots go to the first pipeline that needs them.
+// share is one pipeline's part. Common slots beyond the guaranteed ones go to the first pipeline
+// that needs them.
 type share struct {
-	running  int // slots in use
-	reserved int // slots that only this pipeline uses; 0: it uses the common slots
+	running  int
+	reserved int // 0: the pipeline uses the common slots
 }
 
-// slot is held by an attempt from its claim to the end of its task. The zero slot is not
-// held.
+// slot is held from the claim to the end of the task. The zero slot is not held.
 type slot struct {
 	share      *share
 	size       int64
@@ -42,8 +41,7 @@ func (s *slots) addShare(reserved int) *share {
 	return sh
 }
 
-// guaranteed returns the number of common slots that each pipeline always gets: half of
-// the slots divided by the number of pipelines, at least one.
+// guaranteed is half of the common slots divided by the number of pipelines, at least one.
 func (s *slots) guaranteed() int { return max(1, s.common/(2*s.sharers)) }
 
 func (s *slots) room(sh *share) bool {
@@ -54,7 +52,7 @@ func (s *slots) room(sh *share) bool {
 	if sh.running < sure || s.sharers == 1 && sh.running < s.common {
 		return true
 	}
-	open := s.common - s.sharers*sure // slots beyond the guaranteed ones
+	open := s.common - s.sharers*sure // beyond the guaranteed ones
 	for _, other := range s.shares {
 		if other.reserved == 0 {
 			open -= max(0, other.running-sure)
@@ -63,8 +61,7 @@ func (s *slots) room(sh *share) bool {
 	return open > 0
 }
 
-// fits reports whether an object can have a slot. An object larger than the free bytes
-// runs if no other object of its pipeline runs.
+// An object larger than the free bytes runs if no other object of its pipeline runs.
 func (s *slots) fits(sh *share, size int64) bool {
 	if s.used == 0 {
 		return true
@@ -72,8 +69,7 @@ func (s *slots) fits(sh *share, size int64) bool {
 	return s.room(sh) && (sh.running == 0 || size <= s.bytes-s.usedBytes)
 }
 
-// acquire takes a slot. A non-zero quarantineEnd marks an attempt in quarantine, which
-// keeps other attempts from starting until that time.
+// acquire takes a slot. A non-zero quarantineEnd keeps other attempts from starting until then.
 func (s *slots) acquire(sh *share, size int64, quarantineEnd time.Time) slot {
 	sh.running++
 	s.used++
@@ -96,11 +92,8 @@ func (s *slots) release(sl *slot) {
 	*sl = slot{}
 }
 
-// quarantines reports whether an attempt in quarantine keeps others from starting.
 func (s *slots) quarantines(now time.Time) bool { return s.quarantine && now.Before(s.quarantineEnd) }
 
-// quarantineOverdue reports whether an attempt in quarantine runs longer than it keeps
-// others from starting.
 func (s *slots) quarantineOverdue(now time.Time) bool {
 	return s.quarantine && !now.Before(s.quarantineEnd)
 }

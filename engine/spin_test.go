@@ -11,9 +11,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestClockPutBack sets a worker's clock back by an hour between the claim of a failed
-// object and the renewal. When the lease expires, the back-off has not passed yet. The row
-// is due but not claimable, and the engine must not retry in a loop.
+// The clock goes back by an hour between the claim of a failed object and the renewal. When the
+// lease expires, the row is due but not claimable, and the engine must not retry in a loop.
 func TestClockPutBack(t *testing.T) {
 	w := newWorld(t)
 	seq, err := event.ParseSequencer("01")
@@ -45,9 +44,8 @@ func TestClockPutBack(t *testing.T) {
 	}
 }
 
-// TestSweepDuringPendingSwap ends an attempt after its lease while the ledger is slow. The
-// only due row is the attempt's own. The engine must not sweep in a loop until the swap is
-// answered.
+// An attempt ends after its lease while the ledger is slow, and the only due row is its own. The
+// engine must not sweep in a loop.
 func TestSweepDuringPendingSwap(t *testing.T) {
 	w := newWorld(t)
 	seq, err := event.ParseSequencer("01")
@@ -78,9 +76,8 @@ func TestSweepDuringPendingSwap(t *testing.T) {
 	}
 }
 
-// TestSweepFromOlderSnapshot answers a sweep with rows from before they were settled. The
-// engine writes nothing and does not sweep again at once. If another worker has changed
-// the row meanwhile, the second sweep finds it.
+// The engine must neither write nor sweep again at once. A second sweep finds a row that another
+// worker has changed.
 func TestSweepFromOlderSnapshot(t *testing.T) {
 	w := newWorld(t)
 	seq, err := event.ParseSequencer("01")
@@ -120,8 +117,6 @@ func TestSweepFromOlderSnapshot(t *testing.T) {
 	}
 }
 
-// TestUnreadableRowsAreReportedOnce checks that unreadable rows are reported once, do not
-// hide other due rows, and return only the events of their own objects.
 func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{
@@ -160,8 +155,6 @@ func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableRowsDoNotBlockSweeps checks that the engine keeps its sweep interval if a
-// sweep returns too many unreadable rows, and reports each row once.
 func TestUnreadableRowsDoNotBlockSweeps(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{

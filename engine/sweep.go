@@ -6,7 +6,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// sweep is the state of one pipeline's query for due rows.
 type sweep struct {
 	pipeline string
 	lane     *lane
@@ -15,22 +14,19 @@ type sweep struct {
 	limit    int
 	answered bool // a query has succeeded
 	complete bool // with SweepOnce: an answer had all due rows
-	// unreadable is the number of unreadable rows in the last answer. The next sweep
-	// raises its limit by twice that number, because unreadable rows stay due and would
-	// fill every answer.
+	// unreadable is the number of unreadable rows in the last answer. They stay due and would fill
+	// every answer, so the next sweep asks for twice that number more.
 	unreadable int
 }
 
-// maxSwept is the largest limit of a sweep, not counting unreadable rows.
+// not counting unreadable rows
 const maxSwept = 500
 
-// maxUnreadable bounds the extra rows for unreadable ones. If there are more, they block
-// the sweep.
+// More unreadable rows block the sweep.
 const maxUnreadable = 10_000
 
 func (s *sweep) due(now time.Time) bool { return !s.asked && !s.complete && !s.next.After(now) }
 
-// begin starts a sweep for the given number of attempts, and returns its limit.
 func (s *sweep) begin(attempts int) int {
 	s.asked = true
 	s.limit = min(maxSwept, max(attempts, 1)) + min(2*s.unreadable, maxUnreadable)
@@ -41,12 +37,11 @@ type sweepAnswer struct {
 	failed     bool
 	rows       int
 	unreadable int // among rows
-	adopted    int // rows that need processing
+	adopted    int // in need of processing
 }
 
-// finish ends a sweep, and schedules the next one. A full answer means that more rows are
-// due, so the engine sweeps again at once. If no row of the answer needs processing, it
-// waits, because the next answer would have the same rows.
+// After a full answer, the engine sweeps again at once. If no row of it needs processing, the
+// engine waits, because the next answer would have the same rows.
 func (s *sweep) finish(a sweepAnswer, once bool, now, next time.Time) {
 	full := a.rows >= s.limit
 	s.asked = false
@@ -59,8 +54,7 @@ func (s *sweep) finish(a sweepAnswer, once bool, now, next time.Time) {
 	s.unreadable = a.unreadable
 }
 
-// sweeping reports whether to sweep a pipeline. It returns false while objects of the
-// pipeline wait for a slot, because no slot is free for more.
+// While objects of the pipeline wait for a slot, no slot is free for more.
 func (e *Engine) sweeping(l *lane) bool {
 	return e.cfg.SweepInterval > 0 && !e.draining && l.ready.empty() && e.room(l)
 }
@@ -73,8 +67,7 @@ func (e *Engine) sweepAll() {
 	}
 }
 
-// sweptOnce reports whether all due rows of each pipeline were read and processed. A
-// pipeline whose receiver is down counts as done after one answer.
+// A pipeline whose receiver is down counts as done after one answer.
 func (e *Engine) sweptOnce() bool {
 	for i := range e.sweeps {
 		if s := &e.sweeps[i]; !s.complete && !(s.answered && s.lane.outage.active()) {
@@ -84,8 +77,7 @@ func (e *Engine) sweptOnce() bool {
 	return e.Idle()
 }
 
-// adopt creates an entry for a row from the ledger, and reports whether the row needs
-// processing. It ignores a row that already has an entry.
+// adopt reports whether the row needs processing. It ignores a row that has an entry.
 func (e *Engine) adopt(row *ledger.Row) bool {
 	if e.draining || e.entries[row.RowKey] != nil {
 		return false
@@ -97,15 +89,13 @@ func (e *Engine) adopt(row *ledger.Row) bool {
 	return e.entries[row.RowKey] == en
 }
 
-// jittered returns the time of the next sweep or load. It is random, so that workers that
-// started together spread their queries.
+// jittered spreads the queries of workers that started together.
 func (e *Engine) jittered() time.Time {
 	return e.now.Add(e.cfg.SweepInterval/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.SweepInterval)))
 }
 
-// swept handles due rows. It ignores rows that have an entry. It also ignores a row if the
-// cached one was updated later, because a store may answer from an older snapshot. The
-// cached time may come from a slow or fast clock, so swept drops the cached row, and the
+// swept ignores a row if the cached one was updated later, because a store may answer from an older
+// snapshot. The cached time may come from a wrong clock, so swept drops the cached row, and the
 // next sweep decides.
 func (e *Engine) swept(in *Swept) {
 	a := sweepAnswer{failed: in.Failed, rows: len(in.Rows)}

@@ -9,17 +9,16 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// tracker counts the delivered objects that are neither settled nor dead. Active ones have
-// an entry. Parked ones have none, because they back off or another worker holds them.
-// Sweeps return most parked objects later, but not those that another worker settles, so
-// the engine also loads parked rows.
+// tracker counts the delivered objects that are neither settled nor dead. Parked ones have no
+// entry, because they back off or another worker holds them. Sweeps do not return objects that
+// another worker settles, so the engine also loads parked rows.
 type tracker struct {
 	active       int
-	parked       *simplelru.LRU[ledger.RowKey, int] // value: loads at the time of parking
-	loads        int                                // number of load requests
-	asked        bool                               // a load is unanswered
-	sourcesEnded bool                               // no delivery follows
-	next         time.Time                          // time of the next load
+	parked       *simplelru.LRU[ledger.RowKey, int] // loads at the time of parking
+	loads        int
+	asked        bool
+	sourcesEnded bool
+	next         time.Time // of the next load
 }
 
 func newTracker() tracker {
@@ -29,7 +28,6 @@ func newTracker() tracker {
 
 func (t *tracker) unsettled() int { return t.active + t.parked.Len() }
 
-// track counts a delivered object.
 func (t *tracker) track(en *entry) {
 	if !en.tracked {
 		en.tracked = true
@@ -44,7 +42,6 @@ func (t *tracker) untrack(en *entry) {
 	}
 }
 
-// park keeps the key of an unsettled object without an entry.
 func (t *tracker) park(en *entry) {
 	if en.tracked {
 		t.parked.Add(en.key, t.loads)
@@ -52,16 +49,14 @@ func (t *tracker) park(en *entry) {
 	}
 }
 
-// resume moves a parked object that has a new entry back to the active ones.
 func (t *tracker) resume(en *entry) {
 	if t.parked.Remove(en.key) {
 		t.track(en)
 	}
 }
 
-// wantsLoad reports whether to load parked rows. After the sources have ended, it is true
-// if any object is parked. Before, it is true if more than limit objects are parked, so
-// that the tracker can forget those that other workers have settled.
+// wantsLoad reports whether to load parked rows: always after the sources have ended, before only
+// above limit, to forget those that other workers settled.
 func (t *tracker) wantsLoad(limit int) bool {
 	if t.asked {
 		return false
@@ -72,7 +67,7 @@ func (t *tracker) wantsLoad(limit int) bool {
 	return t.parked.Len() > limit
 }
 
-// nextKeys returns the next parked keys to load, at most limit, in rotation.
+// nextKeys returns parked keys in rotation.
 func (t *tracker) nextKeys(limit int) []ledger.RowKey {
 	t.asked = true
 	t.loads++
@@ -86,8 +81,7 @@ func (t *tracker) nextKeys(limit int) []ledger.RowKey {
 
 func (t *tracker) answered(next time.Time) { t.asked, t.next = false, next }
 
-// parkedBeforeLoad reports whether an object was already parked when the last load was
-// requested. For other objects, the answer may be out of date.
+// For objects parked after the request, the answer of a load may be out of date.
 func (t *tracker) parkedBeforeLoad(key ledger.RowKey) bool {
 	loads, parked := t.parked.Peek(key)
 	return parked && loads < t.loads

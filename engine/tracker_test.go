@@ -79,7 +79,6 @@ func TestTrackerLoadsInTurn(t *testing.T) {
 	}
 }
 
-// TestLoadIgnoresResumedObjects also has an unreadable row in the answer.
 func TestLoadIgnoresResumedObjects(t *testing.T) {
 	e := New(Config{Owner: "a", Pipelines: []string{"p"}, Policy: ledger.DefaultPolicy(), Tasks: 1, Swaps: 1, Batch: 10, SweepInterval: time.Hour, Rand: rand.New(rand.NewPCG(1, 0))})
 	now := time.Unix(1000, 0)

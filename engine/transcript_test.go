@@ -16,14 +16,12 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestTranscripts runs the files in testdata. Each command is one of script.commands, and
-// prints the engine's actions. To record the current output, run
+// TestTranscripts runs the files in testdata. To record the current output, run
 //
 //	go test ./engine -run TestTranscripts -rewrite
 //
-// Time begins one second after 1970, so that fences, which are milliseconds, are short:
-// the first claim has fence 1000. Other times are printed relative to that, for example
-// +30s.
+// Time begins one second after 1970, so that fences are short: the first claim has fence 1000.
+// Other times are printed relative to that.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -31,7 +29,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			// In a synctest bubble, the ledger's retries take no time.
+			// The ledger's retries take no time in a bubble.
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{t: t, world: newWorld(t)}
 				datadriven.RunTest(t, file, s.run)
@@ -40,7 +38,6 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// script runs the commands of one transcript.
 type script struct {
 	t      *testing.T
 	d      *datadriven.TestData
@@ -52,46 +49,46 @@ type script struct {
 var commands = map[string]func(s *script){
 	// worker NAME [tasks= bytes= swaps= batch= cache= sweep= outage= attempts= pipelines=(p,q) ack-settled counts]
 	"worker": (*script).newWorker,
-	// clock +10s: advances the time without a tick.
+	// clock +10s: no tick
 	"clock": (*script).clock,
-	// skew NAME 3s: sets how far the worker's clock is ahead.
+	// skew NAME 3s: the lead of the worker's clock
 	"skew": (*script).skew,
 	// tick NAME [+10s]
 	"tick": (*script).tick,
-	// deliver NAME ID KEY [seq=HEX | untrusted] [removed] [size= etag= time=+1s name=]; or
-	// lines of ID ITEM, ITEM..., all in one step.
+	// deliver NAME ID KEY [seq=HEX | untrusted] [removed] [size= etag= time=+1s name=]; or lines of
+	// ID ITEM, ITEM..., all in one step
 	"deliver": (*script).deliver,
-	// apply NAME: commits and answers every pending swap, one step each.
+	// apply NAME: commits and answers every pending swap, one step each
 	"apply": (*script).apply,
-	// run NAME: repeats apply until no swap is pending.
+	// run NAME: repeats apply until no swap is pending
 	"run": (*script).runOut,
-	// lose NAME: commits every pending swap, and loses the answers.
+	// lose NAME: commits every pending swap, and loses the answers
 	"lose": (*script).lose,
-	// answer NAME: ledger.Ledger resolves every pending swap.
+	// answer NAME: ledger.Ledger resolves every pending swap
 	"answer": (*script).answer,
-	// hard NAME: the pending swaps are never answered.
+	// hard NAME: the pending swaps are never answered
 	"hard": (*script).hard,
 	// finish NAME KEY completed|failed|permanent|released [nothing sent unsure after=5s
-	// shared=CAUSE:OBJECTS fence=]; or lines of that.
+	// shared=CAUSE:OBJECTS fence=]; or lines of that
 	"finish": (*script).finish,
-	// swept NAME [failed]: answers the pending sweeps.
+	// swept NAME [failed]
 	"swept": (*script).swept,
-	// loaded NAME [failed]: answers the pending load with the rows as of the request.
+	// loaded NAME [failed]: with the rows as of the request
 	"loaded": (*script).loaded,
-	// sources-ended NAME: no delivery follows.
+	// sources-ended NAME
 	"sources-ended": (*script).sourcesEnded,
 	"drain":         (*script).drain,
-	// redrive KEY [force]: an operator's write.
+	// redrive KEY [force]
 	"redrive": (*script).redrive,
 	// reset-order KEY
 	"reset-order": (*script).resetOrder,
 	// purge KEY
 	"purge": (*script).purge,
-	// row KEY: prints the row in the ledger.
+	// row KEY
 	"row": (*script).row,
-	// state NAME: prints the engine's state.
+	// state NAME
 	"state": (*script).state,
-	// unsettled NAME: prints the number of unsettled objects.
+	// unsettled NAME
 	"unsettled": (*script).unsettled,
 	// stats NAME
 	"stats": (*script).stats,
@@ -110,7 +107,6 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	return s.String()
 }
 
-// word returns argument i, or "".
 func (s *script) word(i int) string {
 	if i < len(s.d.CmdArgs) {
 		return s.d.CmdArgs[i].Key

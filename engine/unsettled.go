@@ -2,13 +2,12 @@ package engine
 
 import "github.com/pawlhq/pawl/ledger"
 
-// Unsettled returns the number of delivered objects that are neither settled nor dead. An
-// engine without sweeps does not count objects that it returned.
+// Unsettled returns the number of delivered objects that are neither settled nor dead. Without
+// sweeps, it does not count objects that the engine returned.
 func (e *Engine) Unsettled() int { return e.tracker.unsettled() }
 
-// AllSettled reports whether every delivery is answered and every delivered object is
-// settled or dead. It ignores objects that came from sweeps and not from a delivery. After
-// [SweepOnce] it reports whether every due row was read and processed.
+// AllSettled reports whether every delivery is answered and every delivered object is settled or
+// dead. After [SweepOnce] it reports whether every due row was processed.
 func (e *Engine) AllSettled() bool {
 	if e.sweepOnce {
 		return e.sweptOnce()
@@ -16,8 +15,7 @@ func (e *Engine) AllSettled() bool {
 	return e.Unsettled() == 0 && len(e.deliveries) == 0
 }
 
-// park tracks an unsettled object whose entry is dropped. An engine without sweeps stops
-// tracking it.
+// Without sweeps, park stops tracking the object.
 func (e *Engine) park(en *entry) {
 	if e.cfg.SweepInterval > 0 {
 		e.tracker.park(en)
@@ -33,8 +31,8 @@ func (e *Engine) loadParked() {
 	}
 }
 
-// loaded handles the rows of parked objects. It ignores objects that changed after the
-// request. A missing row was purged, so it was settled.
+// loaded ignores objects that changed after the request. A missing row was purged, so it was
+// settled.
 func (e *Engine) loaded(in *Loaded) {
 	e.tracker.answered(e.jittered())
 	rows := make(map[ledger.RowKey]*ledger.Row, len(in.Rows))

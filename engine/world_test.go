@@ -21,21 +21,18 @@ func policy() ledger.Policy {
 	}
 }
 
-// world has a real ledger, a clock that tests advance, and workers that act only on
-// command.
+// world has a real ledger, a clock that tests advance, and workers that act only on command.
 type world struct {
 	t       *testing.T
 	now     time.Time
 	store   *ledger.Rows
 	workers map[string]*worker
-	// proposed has every row of a requested write, by its nonce, to print the changes of
-	// the next write.
+	// proposed has the requested rows, to print the changes of the next write.
 	proposed map[ledger.Nonce]ledger.Row
 	nonces   *rand.Rand
 }
 
-// newRows returns a ledger in memory whose sweeps return the oldest rows, not a random
-// run.
+// Sweeps return the oldest rows, not a random run.
 func newRows() *ledger.Rows {
 	rows := ledger.NewRows(memory.New())
 	rows.IntN = func(int) int { return 0 }
@@ -49,7 +46,6 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// worker is an engine with its unanswered requests.
 type worker struct {
 	*engine.Engine
 	world  *world
@@ -61,7 +57,6 @@ type worker struct {
 	tasks  map[ledger.RowKey]*ledger.Claim // the last one of each object
 }
 
-// swap is an unanswered batch.
 type swap struct {
 	engine.Swap
 	landed []ledger.Outcome // nil: not committed yet
@@ -76,7 +71,6 @@ func (wd *world) newWorker(cfg engine.Config, seed uint64) *worker {
 
 func (w *worker) clock() time.Time { return w.world.now.Add(w.skew) }
 
-// step makes one step with the worker's clock, and keeps the requests.
 func (w *worker) step(in ...engine.Input) []engine.Action {
 	out := w.Step(w.clock(), in...)
 	for _, a := range out {
@@ -101,8 +95,6 @@ func (w *worker) step(in ...engine.Input) []engine.Action {
 	return out
 }
 
-// checkSwap requires at most Batch changes in a swap, at most Swaps pending swaps, and
-// each row in at most one of them.
 func (w *worker) checkSwap(s *engine.Swap) {
 	if len(s.Changes) == 0 || len(s.Changes) > w.cfg.Batch || len(w.swaps) > w.cfg.Swaps {
 		w.world.t.Errorf("batch %d of %d changes, with %d batches out", s.Batch, len(s.Changes), len(w.swaps))
@@ -138,7 +130,6 @@ func (w *worker) takeLoads() []engine.Loaded {
 
 func (w *worker) land(s *swap) { s.landed = w.world.swap(s.Changes) }
 
-// unsent is a ledger whose first swap does not arrive.
 type unsent struct {
 	ledger.Store
 	lost bool
@@ -152,8 +143,6 @@ func (u *unsent) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Ou
 	return u.Store.Swap(ctx, changes)
 }
 
-// resolve lets ledger.Ledger resolve a batch with a lost answer. It resends changes that
-// have not landed.
 func (w *worker) resolve(s *swap) []ledger.Outcome {
 	faulty := &unsent{Store: w.world.store}
 	out, err := ledger.New(faulty).Swap(w.world.t.Context(), s.Changes)
@@ -171,7 +160,6 @@ func (wd *world) swap(changes []ledger.Change) []ledger.Outcome {
 	return out
 }
 
-// load returns the current row, or one with only its key.
 func (wd *world) load(key ledger.RowKey) ledger.Row {
 	rows := wd.rows([]ledger.RowKey{key})
 	if len(rows) == 0 {
@@ -196,7 +184,6 @@ func (wd *world) due(a engine.Sweep) []ledger.Row {
 	return rows
 }
 
-// write makes a write that no worker made.
 func (wd *world) write(row ledger.Row, expect ledger.Nonce) {
 	for i := range row.Nonce {
 		row.Nonce[i] = byte(wd.nonces.Uint32())
