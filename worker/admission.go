@@ -8,14 +8,13 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// admission limits the items and objects in progress. Sources wait while the limits are
-// reached.
+// admission limits the items and objects in progress.
 type admission struct {
 	mu      sync.Mutex
 	max     int
-	share   int            // maximum of open items of one pipeline
+	share   int            // of one pipeline's open items
 	open    int            // items of unanswered deliveries
-	each    map[string]int // open items by pipeline
+	each    map[string]int // by pipeline
 	pending int            // active objects of the engine
 	closed  bool
 	changed chan struct{} // closed and replaced when there may be room
@@ -25,9 +24,8 @@ func newAdmission(limit, share int) *admission {
 	return &admission{max: limit, share: share, each: map[string]int{}, changed: make(chan struct{})}
 }
 
-// enter admits a delivery with one item for each of the given pipelines. A delivery
-// without items counts as one item. A delivery larger than the free room is admitted
-// whole, if there is any room.
+// enter admits a delivery with one item for each of the given pipelines. A delivery without items
+// counts as one item. A delivery larger than the free room is admitted whole, if there is any room.
 func (a *admission) enter(ctx context.Context, pipelines []string, wait bool) error {
 	for {
 		a.mu.Lock()

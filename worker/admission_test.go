@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// A delivery that was admitted just before a shutdown, and has not reached the loop yet,
-// is answered, because its source expects an answer.
+// The delivery was admitted, but has not reached the loop yet.
 func TestDeliveryAdmittedBeforeShutdownIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Config{

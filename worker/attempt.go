@@ -20,14 +20,12 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Attempt performs one claim in four steps: it records the output's state (it pins the
-// output), reads the input, calls the handler, and publishes the output. The order of
-// these steps is essential. If the attempt pinned the output after it had read the input,
-// a worker that slept in between would replace a newer result with an older one.
+// Attempt performs one claim in four steps: it pins the output's state, reads the input, calls the
+// handler, and publishes the output. If it pinned after the read, a worker that slept in between
+// would replace a newer result with an older one.
 //
-// An Attempt runs in its caller's goroutine and starts no other. It gets time and nonces
-// only from its fields, so that a simulator can run it. All fields except FailAfter are
-// required.
+// Time and nonces come only from the fields, so that a simulator can run it. All fields except
+// FailAfter are required.
 type Attempt struct {
 	Ledger   *ledger.Ledger
 	Objects  bucket.Store
@@ -36,40 +34,36 @@ type Attempt struct {
 	Nonce    func() string // must never repeat
 	Now      func() time.Time
 	// FailAfter is the running time after which an attempt that a shutdown cancels counts as
-	// failed. A shorter attempt is released. If FailAfter is 0, every attempt that a
-	// shutdown cancels is released.
+	// failed, and is not released. 0: never.
 	FailAfter time.Duration
 
 	ending          ledger.Ending
 	began           bool        // the handler was called
-	completionAsked bool        // the handler has requested its completion
-	finalRow        *ledger.Row // the row after the commit
+	completionAsked bool        // requested by the handler
+	finalRow        *ledger.Row // after the commit
 	pinned          *bucket.Output
 	info            bucket.Info
 }
 
-// maxMoves is the maximum number of tries of an attempt, which starts over if the input or
-// the output has changed. After the last try the attempt fails.
+// maxMoves bounds the tries of an attempt whose input or output keeps changing.
 const maxMoves = 5
 
-// recheckDelay is the maximum delay before an object is read again that an eventually
-// consistent store may not show yet.
+// recheckDelay bounds the delay before an object is read again that an eventually consistent store
+// may hide.
 const recheckDelay = 15 * time.Second
 
-// unmatched is the error of an object that matched the pipeline before its match was
-// edited. The location of its output is no longer validated, so the object waits.
+// unmatched: the match was edited after the event. The location of the output is no longer
+// validated, so the object waits.
 const unmatched = "the pipeline no longer matches this object: Pawl checks again every hour; pawl redrive --drop removes the row"
 
-// unmatchedRetry is the interval of the checks whether the object matches again.
 const unmatchedRetry = time.Hour
 
-// errMayBeHidden is returned if the store may still hide an existing object.
 var errMayBeHidden = errors.New("not found, but it changed too recently to count as removed")
 
 var errMoved = errors.New("the object changed during the attempt")
 
 // Run runs the attempt and returns its result. The caller must cancel ctx with the cause
-// [ErrLeaseLost] at the lease's deadline. Run must be called only once.
+// [ErrLeaseLost] at the lease's deadline, and call Run only once.
 func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	fin := engine.Finished{Key: x.Claim.Key, Fence: x.Claim.Fence, Transactional: x.Pipeline.Transactional}
 	if context.Cause(ctx) != nil {
@@ -104,8 +98,6 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	return fin
 }
 
-// run repeats the attempt if the input or the output has changed. It reports whether there
-// was anything to do.
 func (x *Attempt) run(ctx context.Context) (acted bool, err error) {
 	for range maxMoves {
 		acted, err = x.try(ctx)
@@ -124,7 +116,7 @@ func (x *Attempt) try(ctx context.Context) (acted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	asked := x.Now() // before the request, because its answer may be delayed
+	asked := x.Now() // before the request, whose answer may be delayed
 	read, err := x.read(ctx)
 	if err != nil {
 		return false, err
@@ -141,9 +133,8 @@ func (x *Attempt) try(ctx context.Context) (acted bool, err error) {
 	return true, x.act(ctx, &read)
 }
 
-// mustAct reports whether the handler must run. An attempt without an output that has
-// called the handler and started over must call it again, because Have does not record
-// that effect.
+// An attempt without an output that called the handler and started over must call it again, because
+// Have does not record that effect.
 func (x *Attempt) mustAct(read *ledger.Read, out *ledger.Pinned) bool {
 	if x.Pipeline.Transactional {
 		return x.Claim.MustCommit(read)
@@ -151,7 +142,6 @@ func (x *Attempt) mustAct(read *ledger.Read, out *ledger.Pinned) bool {
 	return out == nil && x.began || x.Claim.MustAct(read, out)
 }
 
-// pin records the output's state before the input is read.
 func (x *Attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
 	if x.Pipeline.Output == nil {
 		return nil, nil
@@ -169,8 +159,8 @@ func (x *Attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
 	return &ledger.Pinned{Exists: out.Exists(), Source: source, ModTime: out.ModTime()}, nil
 }
 
-// checkOutput rejects keys that a server on a file system may store elsewhere: there,
-// s3://out/gray/../x is not below s3://out/gray/.
+// A server on a file system may store these keys elsewhere: there, s3://out/gray/../x is not below
+// s3://out/gray/.
 func checkOutput(key string) error {
 	if key == "" {
 		return errors.New("has an empty key: set an output prefix, or match a shorter prefix")
@@ -183,8 +173,7 @@ func checkOutput(key string) error {
 	return nil
 }
 
-// read sends a HEAD request for the object. In event order it returns the event's data
-// instead.
+// read sends a HEAD request, or returns the event's data in event order.
 func (x *Attempt) read(ctx context.Context) (ledger.Read, error) {
 	if x.Pipeline.Order == EventOrder {
 		return x.readEvent(ctx)
@@ -201,9 +190,8 @@ func (x *Attempt) read(ctx context.Context) (ledger.Read, error) {
 	return ledger.Read{Kind: event.Created, Identity: Identify(&info)}, nil
 }
 
-// readEvent returns the event's data. In event order, no read shows that a worker with a
-// later lease has already written the output. Therefore readEvent checks after the pin that
-// this attempt still has its lease. A pipeline without an output needs no check.
+// In event order, no read shows that a worker with a later lease has already written the output.
+// Therefore readEvent checks the lease after the pin.
 func (x *Attempt) readEvent(ctx context.Context) (ledger.Read, error) {
 	if x.pinned != nil {
 		if err := x.checkLease(ctx); err != nil {
@@ -232,14 +220,14 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	if x.pinned != nil && read.Kind == event.Removed {
 		return x.remove(ctx)
 	}
-	// A read after the end of the lease may be newer than the next holder's read. Publishing
-	// its result before the next holder's result would break the order.
+	// A read after the end of the lease may be newer than the next holder's, whose result would
+	// then replace a newer one.
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	t := x.task(read)
 	defer t.discard()
-	// A transaction without a commit has no effect, so it does not count as sent.
+	// A transaction without a commit has no effect.
 	x.ending.Sent = x.ending.Sent || x.pinned == nil && !x.Pipeline.Transactional
 	x.began = true
 	err := recoverPanic("handler of "+x.Pipeline.Name, func() error { return x.Pipeline.Handler.Handle(ctx, t) })
@@ -307,8 +295,7 @@ func (x *Attempt) task(read *ledger.Read) *Task {
 	}
 }
 
-// open reads exactly the content of the HEAD request. In event order it reads the current
-// content.
+// open reads exactly the content of the HEAD request, or the current content in event order.
 func (x *Attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, error) {
 	if x.Objects == nil {
 		return nil, Permanent(fmt.Errorf("read %s: no object store is configured", x.object()))
@@ -320,8 +307,7 @@ func (x *Attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, e
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", x.object(), hint(err))
 	case read.ByEvent:
-		// The content may be newer than the event. Audits compare the content that was
-		// read.
+		// The content may be newer than the event. Audits compare what was read.
 		x.ending.Read.Identity = Identify(&info)
 	case !Identify(&info).Same(read.Identity):
 		return nil, errors.Join(errMoved, body.Close())
@@ -343,7 +329,7 @@ func Identify(i *bucket.Info) ledger.Identity {
 	}
 }
 
-// digest returns a hash of the metadata, which ETags do not cover.
+// ETags do not cover the metadata.
 func digest(i *bucket.Info) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q", i.ContentType)
@@ -353,8 +339,7 @@ func digest(i *bucket.Info) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// recoverPanic returns a panic of f as an error with its location, so that one object
-// cannot stop the process.
+// recoverPanic returns a panic of f as an error with its location.
 func recoverPanic(what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -378,14 +363,12 @@ func panickedAt() string {
 	}
 }
 
-// uncounted reports whether a failed attempt does not count, because the object is not the
-// cause. If the store does not answer after the handler has started, the attempt counts,
-// because the object may be too large for any lease.
+// An attempt does not count if the object is not the cause. Once the handler has started, an
+// unavailable store counts, because the object may be too large for any lease.
 func (x *Attempt) uncounted(err error) bool {
 	return isOutage(err) || !x.began && (errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, errMayBeHidden))
 }
 
-// hint adds a remedy to an error of the store.
 func hint(err error) error {
 	switch {
 	case errors.Is(err, bucket.ErrNoBucket):

@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// narrow limits the backlog to the given number of events, and runs one handler at a time.
 func narrow(backlog int) func(*worker.Config) {
 	return func(c *worker.Config) { c.MaxBacklogEvents, c.Concurrency = backlog, 1 }
 }
@@ -71,7 +70,6 @@ func TestWaitingDeliveryReturnsAtShutdown(t *testing.T) {
 	})
 }
 
-// A delivery is never split, even if the backlog is smaller.
 func TestDeliveryLargerThanTheBacklogIsAdmitted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper), narrow(1))
@@ -111,8 +109,6 @@ func TestConcurrencyLimit(t *testing.T) {
 	})
 }
 
-// The outcome has the verdict on each event. A delivery whose events match no pipeline is
-// acknowledged.
 func TestVerdicts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		p := toOut(upper)
@@ -133,7 +129,6 @@ func TestVerdicts(t *testing.T) {
 	})
 }
 
-// An untrusted sequencer decides nothing, so the attempt reads the object.
 func TestUntrustedDuplicateIsChecked(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
@@ -148,8 +143,7 @@ func TestUntrustedDuplicateIsChecked(t *testing.T) {
 	})
 }
 
-// With AckSettled, a worker returns deliveries that will not settle soon, with the delay
-// after which a redelivery is useful.
+// The delay is that after which a redelivery is useful.
 func TestAckSettledReturnsUnsettledDeliveries(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error {
@@ -177,8 +171,6 @@ func TestAckSettledReturnsUnsettledDeliveries(t *testing.T) {
 	})
 }
 
-// If deliveries wait until their objects are settled, one slow pipeline does not fill the
-// whole backlog.
 func TestSlowPipelineDoesNotBlockOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		slow := matchAll((&busy{work: time.Hour}).handle)

@@ -9,11 +9,9 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// If the clock difference is below the skew margin, two workers do not overlap. If it is
-// larger, they overlap, which costs time but corrupts no output.
 func TestClockSkewBetweenWorkers(t *testing.T) {
 	for _, c := range []struct {
-		ahead   time.Duration // lead of the second worker's clock
+		ahead   time.Duration // of the second worker's clock
 		overlap bool
 	}{
 		{-time.Minute, false},

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// Copy implements [bucket.Copier].
 func (s recorded) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	etag, err := s.Store.(halting).Store.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
 	s.recorder.note("copy %s/%s to %s/%s %s: %s", from.Ref.Bucket, from.Ref.Key, ref.Bucket, ref.Key, recoverPanic(c), said(err))
@@ -40,8 +39,6 @@ func TestStoreCopiesTheObject(t *testing.T) {
 	})
 }
 
-// The object changes after the attempt has read it. The copy is refused, and the attempt
-// starts over.
 func TestCopyOfAChangedObjectStartsOver(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(copyWhole))
@@ -55,7 +52,6 @@ func TestCopyOfAChangedObjectStartsOver(t *testing.T) {
 	})
 }
 
-// A copy without an answer may land later, so the row is verified.
 func TestUnansweredCopyIsVerified(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(copyWhole))
@@ -86,7 +82,7 @@ func TestRefusedCopyStreams(t *testing.T) {
 	})
 }
 
-// In event order the ETag comes from the event, so objects stream.
+// The ETag comes from the event, so objects stream.
 func TestEventOrderDoesNotLetTheStoreCopy(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(byEvent(toOut(copyWhole)))

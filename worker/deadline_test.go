@@ -14,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// slowHead is a store with delayed answers to HEAD.
 type slowHead struct {
 	bucket.Store
 	wait time.Duration
@@ -62,8 +61,7 @@ func TestLeaseIsExtended(t *testing.T) {
 	})
 }
 
-// An answer that arrives after the end of the lease is not used, because it may be newer
-// than what the next holder has read.
+// A late answer may be newer than what the next holder has read.
 func TestLateReadIsNotProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := membucket.New(time.Now, []string{"in"})

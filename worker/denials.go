@@ -11,18 +11,16 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// denials is an object store that distinguishes a missing permission from a denial of one
-// object. If the store denies the same call for two objects of a bucket, and no such call
-// succeeds in between, the permission is missing. Each further denial is then an [Outage]
-// until a call succeeds. It is safe for concurrent use.
+// denials distinguishes a missing permission from a denial of one object. The permission is missing
+// if the same call is denied for two objects of a bucket without a success in between. Each further
+// denial is then an [Outage] until a call succeeds.
 type denials struct {
 	bucket.Store
 
 	mu    sync.Mutex
-	since map[permission]denial // denials since the last success
+	since map[permission]denial // since the last success
 }
 
-// permission is a call on a bucket.
 type permission struct{ call, bucket string }
 
 type denial struct {
@@ -30,8 +28,8 @@ type denial struct {
 	all   bool // a second object was denied
 }
 
-// DetectDenials wraps a store to detect missing permissions. Workers that share the result
-// share their knowledge. A worker wraps any other store itself.
+// DetectDenials wraps a store to detect missing permissions, for workers that share their
+// knowledge. A worker wraps any other store itself.
 func DetectDenials(s bucket.Store) bucket.Store { return newDenials(s) }
 
 func newDenials(s bucket.Store) bucket.Store {
@@ -44,8 +42,6 @@ func newDenials(s bucket.Store) bucket.Store {
 	return &denials{Store: s, since: map[permission]denial{}}
 }
 
-// classify updates the denials after a call. It marks the error as an outage if the
-// permission is missing.
 func (d *denials) classify(call string, ref event.Object, err error) error {
 	p := permission{call, ref.Bucket}
 	d.mu.Lock()
@@ -87,8 +83,8 @@ func (d *denials) Put(ctx context.Context, ref event.Object, o bucket.Object, c 
 	return etag, d.classify("Put", ref, err)
 }
 
-// Copy implements [bucket.Copier] if the store does. It does not record a denied copy,
-// because the caller then uploads the bytes.
+// Copy implements [bucket.Copier] if the store does. The caller uploads the bytes after a denied
+// copy, so Copy does not record it.
 func (d *denials) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	copier, ok := d.Store.(bucket.Copier)
 	if !ok {

@@ -1,4 +1,3 @@
-// Package worker executes the decisions of package engine: it swaps rows, runs handlers
-// under leases, and answers deliveries. It owns the goroutines, the contexts and the
-// clock.
+// Package worker executes the decisions of package engine. It owns the goroutines, the contexts and
+// the clock.
 package worker

@@ -11,11 +11,9 @@ import (
 
 // Causes of a task's cancellation; see context.Cause.
 var (
-	// ErrLeaseLost means that the lease has expired or is about to expire. The store may
-	// refuse later writes of the task.
+	// ErrLeaseLost means that the lease has expired or is about to expire.
 	ErrLeaseLost = errors.New("lease lost")
-	// ErrShutdown means that the worker is shutting down and its shutdown timeout has
-	// passed.
+	// ErrShutdown means that the shutdown timeout has passed.
 	ErrShutdown = errors.New("worker is shutting down")
 )
 
@@ -24,8 +22,8 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-// Permanent marks an error that every attempt at the same content would return. The object
-// becomes dead at once, and stays dead until it changes or an operator redrives it.
+// Permanent marks an error that every attempt at the same content would return. The object stays
+// dead until it changes or an operator redrives it.
 func Permanent(err error) error { return &permanentError{err} }
 
 // IsPermanent reports whether err is marked as permanent.
@@ -39,9 +37,8 @@ type outageError struct{ err error }
 func (e *outageError) Error() string { return e.err.Error() }
 func (e *outageError) Unwrap() error { return e.err }
 
-// Outage marks an error that does not depend on the object, for example if a service that
-// all objects need is down. The worker retries the object with back-off until it succeeds,
-// and does not count the attempts.
+// Outage marks an error that does not depend on the object. The worker retries the object with
+// back-off until it succeeds, and does not count the attempts.
 func Outage(err error) error { return &outageError{err} }
 
 type sharedError struct {
@@ -52,11 +49,10 @@ type sharedError struct {
 func (e *sharedError) Error() string { return e.err.Error() }
 func (e *sharedError) Unwrap() error { return e.err }
 
-// OutageIfShared marks an error that may be an outage of the receiver. It is an outage
-// when the given number of objects have failed with the same cause and no object has
-// succeeded in between. The attempts that failed before that count. During the outage, the
-// pipeline backs off, one object at a time probes the receiver, and attempts do not count
-// until Config.Outage has passed.
+// OutageIfShared marks an error that is an outage of the receiver when the given number of objects
+// have failed with the same cause without a success in between. The attempts before that count.
+// During the outage, one object at a time probes the receiver, and attempts do not count until
+// Config.Outage has passed.
 func OutageIfShared(err error, cause string, objects int) error {
 	return &sharedError{err, engine.Shared{Cause: cause, Objects: objects}}
 }
@@ -68,15 +64,11 @@ func sharedBy(err error) engine.Shared {
 	return engine.Shared{}
 }
 
-// isOutage reports whether err is marked as an outage, or is caused by the credentials or
-// by a shortage of this machine.
 func isOutage(err error) bool {
 	var o *outageError
 	return errors.As(err, &o) || errors.Is(err, bucket.ErrCredentials) || isShortage(err)
 }
 
-// isShortage reports whether this machine lacks descriptors, processes, memory or disk
-// space.
 func isShortage(err error) bool {
 	for _, short := range []error{
 		syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOBUFS, syscall.ENOSPC, syscall.EDQUOT,

@@ -168,7 +168,6 @@ func TestEventOrderNeedsNoObjectStore(t *testing.T) {
 	})
 }
 
-// A task knows only the event's data about the object.
 func TestEventOrderReportsTheEventsData(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var got worker.Task
@@ -185,8 +184,6 @@ func TestEventOrderReportsTheEventsData(t *testing.T) {
 	})
 }
 
-// In event order a removal is an event, not a "not found" of an eventually consistent
-// store.
 func TestEventOrderTrustsRemovalsOnEventuallyConsistentStores(t *testing.T) {
 	inWorld(t, func(w *world) {
 		p := byEvent(toOut(upper))

@@ -9,13 +9,12 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// running is a task that has not ended.
 type running struct {
 	fence int64
 	*lease
 }
 
-// execute performs one action. It never blocks.
+// execute never blocks.
 func (w *Worker) execute(a engine.Action) {
 	switch a := a.(type) {
 	case engine.Swap:
@@ -52,14 +51,14 @@ func (w *Worker) task(key ledger.RowKey, fence int64) *running {
 	return nil
 }
 
-// start runs an attempt in a new goroutine. Its context ends at the lease's deadline.
+// The context of the attempt ends at the lease's deadline.
 func (w *Worker) start(a *engine.Start) {
 	held := newLease(w.base, a.Deadline)
 	w.tasks[a.Claim.Key] = &running{fence: a.Claim.Fence, lease: held}
 	claim, p := a.Claim, w.pipelines[a.Claim.Key.Pipeline]
 	w.wg.Go(func() {
-		// This result is sent if the handler ends its goroutine, as a test's FailNow does. The
-		// result of the attempt itself is then lost.
+		// This result replaces that of an attempt whose handler ends its goroutine, as a test's
+		// FailNow does.
 		fin := engine.Finished{
 			Key: claim.Key, Fence: claim.Fence, Result: engine.Failed, Ending: ledger.Ending{Sent: true, Unsure: true},
 			Failure: ledger.Failure{Message: "the handler ended its goroutine"}, Transactional: p.Transactional,
@@ -80,8 +79,7 @@ func (w *Worker) endTask(f *engine.Finished) {
 	}
 }
 
-// stopIfUnusable stops the worker if the ledger is unusable, because results can no longer
-// be stored.
+// Results can no longer be stored in an unusable ledger.
 func (w *Worker) stopIfUnusable(err error) {
 	if errors.Is(err, ledger.ErrUnusable) {
 		w.endCalls(err)

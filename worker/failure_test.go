@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// TestFailures checks the row after each kind of error of the handler or the store.
 func TestFailures(t *testing.T) {
 	const hint = "(grant s3:ListBucket and s3:GetObject on inputs and outputs, s3:PutObject and s3:DeleteObject on outputs: without s3:ListBucket, S3 denies access to missing objects"
 	broken := errors.New("broken pipe")
@@ -114,7 +113,6 @@ func TestOutageLeavesNoDeadRows(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine has failed, and its lease ends.
 func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error {
@@ -143,8 +141,7 @@ func TestPermanentAndRetryAfterKeepTheError(t *testing.T) {
 	}
 }
 
-// A handler without a fenced output may have had its effect when it fails. A handler with
-// an output has no effect before the publish.
+// A handler without a fenced output may have had its effect when it fails.
 func TestFailureAfterASendLeavesDoubt(t *testing.T) {
 	failing := func(context.Context, *worker.Task) error { return errors.New("broken pipe") }
 	for _, c := range []struct {
@@ -172,8 +169,6 @@ func TestFailureAfterASendLeavesDoubt(t *testing.T) {
 	}
 }
 
-// The back-off doubles up to its maximum, with full jitter. The last failure is logged as
-// an error, because it needs an operator.
 func TestBackoffUntilDead(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const sweep = 100 * time.Millisecond
@@ -230,8 +225,7 @@ func TestRetryAfterIsAMinimum(t *testing.T) {
 	})
 }
 
-// An object that kills the process never reaches the end of its attempt, so the attempt is
-// counted when it is claimed.
+// The attempt is counted when it is claimed.
 func TestObjectThatKillsWorkersIsDeadLettered(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(w.recorder.handler(upper)))
@@ -252,8 +246,6 @@ func TestObjectThatKillsWorkersIsDeadLettered(t *testing.T) {
 	})
 }
 
-// TestIdempotencyKeyAndFence compares the keys and fences of attempts at the same version
-// and at different ones.
 func TestIdempotencyKeyAndFence(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var got []worker.Task

@@ -9,37 +9,36 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// faultyLedger is one worker's connection to the ledger. It can be interrupted and
-// restored, and it can simulate a wrong clock of the worker.
+// faultyLedger is one worker's connection to the ledger. It can fail, and simulate a wrong clock of
+// the worker.
 type faultyLedger struct {
 	ledger.Store
 	recorder *recorder
-	// ahead is the lead of the worker's clock. All workers share the real clock, so the
-	// times in the rows are shifted instead.
+	// ahead is the lead of the worker's clock. All workers share the real clock, so the times in
+	// the rows are shifted instead.
 	ahead time.Duration
 
-	pauser *pauser // pauses the whole worker
+	pauser *pauser // of the whole worker
 
 	mu      sync.Mutex
 	cut     chan struct{} // not nil: calls wait until it is closed
 	err     error         // not nil: calls return it
 	next    map[string][]func(do func())
-	waiting int // calls that wait, now and at most
+	waiting int // waiting calls, now and at most
 	most    int
-	failed  int           // calls that returned err
-	sweep   time.Duration // duration of a sweep
+	failed  int           // returned err
+	sweep   time.Duration // of a sweep
 	dues    int           // answered sweeps
 }
 
-// slow sets the duration of sweeps. A sweep ends early with its context.
 func (l *faultyLedger) slow(sweep time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sweep = sweep
 }
 
-// meet injects a fault into the next swap with a purpose that whatChanged returns. The
-// fault calls do to make the swap, and the swap is answered after the fault returns.
+// meet injects a fault into the next swap with a purpose that whatChanged returns. The fault calls
+// do to make the swap.
 func (l *faultyLedger) meet(what string, fault func(do func())) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +61,6 @@ func (l *faultyLedger) fault(changes []ledger.Change) func(do func()) {
 	return func(do func()) { do() }
 }
 
-// turn sets the lead of the worker's clock.
 func (l *faultyLedger) turn(ahead time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +73,6 @@ func (l *faultyLedger) clock() time.Duration {
 	return l.ahead
 }
 
-// disconnect makes calls wait for an answer.
 func (l *faultyLedger) disconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +85,6 @@ func (l *faultyLedger) fail(err error) {
 	l.err = err
 }
 
-// mend ends the effects of disconnect and fail. Waiting calls continue.
 func (l *faultyLedger) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,8 +188,6 @@ func (l *faultyLedger) shifted(rows []ledger.Row) []ledger.Row {
 	return rows
 }
 
-// shift converts the times of a row from the worker's clock to the real one. A clock that
-// is ahead writes later times.
 func shift(r *ledger.Row, ahead time.Duration) ledger.Row {
 	row := *r
 	for _, at := range []*time.Time{&row.Lease.Until, &row.RetryAt, &row.VerifyAt, &row.CreatedAt, &row.UpdatedAt} {
@@ -204,7 +198,6 @@ func shift(r *ledger.Row, ahead time.Duration) ledger.Row {
 	return row
 }
 
-// whatChanged returns the purpose of a swap in one word.
 func whatChanged(r *ledger.Row) string {
 	if r.Held() && r.UpdatedAt.After(r.History[0].At) {
 		return "renewed"

@@ -21,7 +21,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// described is a store that returns arbitrary metadata for its inputs.
 type described struct {
 	bucket.Store
 	says bucket.Info
@@ -46,9 +45,8 @@ func (s *described) describe(ref event.Object, info bucket.Info) bucket.Info {
 	return says
 }
 
-// FuzzAttempt checks attempts with arbitrary keys and metadata. An attempt either has its
-// effect below the output's prefix, or its row is dead. A second attempt at the same
-// object does nothing. An attempt at an object with other metadata acts.
+// An attempt has its effect below the output's prefix, or its row is dead. A second attempt at the
+// same object does nothing, and one at other metadata acts.
 func FuzzAttempt(f *testing.F) {
 	for _, seed := range []struct{ key, etag, version, contentType, name, value string }{
 		{"a", "0123", "", "text/plain", "", ""}, {"a b/é\n", "e\"&size=1", "v1", "", "pawl-source", "s"}, {"..", "", "", "", "", ""},
@@ -67,8 +65,6 @@ func FuzzAttempt(f *testing.F) {
 	})
 }
 
-// fuzzIdentities checks that the source in an output's metadata is equal if and only if
-// the content is equal.
 func fuzzIdentities(t *testing.T, one, two bucket.Info) {
 	i, j := worker.Identify(&one), worker.Identify(&two)
 	if !i.Same(worker.Identify(&one)) || i.Same(j) != (i.String() == j.String()) {
@@ -126,8 +122,7 @@ func fuzzAttempt(t *testing.T, key string, one, two bucket.Info) {
 	}
 }
 
-// fit reports whether the output of a key can be written: no server stores it elsewhere,
-// and the key leaves room for the prefix.
+// fit reports whether the output of a key can be written.
 func fit(key string) bool {
 	parts := strings.Split(key, "/")
 	return key != "" && len(key) <= event.MaxKey-len("up/") && !slices.Contains(parts, ".") && !slices.Contains(parts, "..")

@@ -16,20 +16,18 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// wantNoGoroutine fails the test if a goroutine of a worker still runs.
 func wantNoGoroutine(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for g := range strings.SplitSeq(string(stacks), "\n\n") {
-		timer := strings.Contains(g, "time.goFunc") // it has nothing left to do
+		timer := strings.Contains(g, "time.goFunc") // has nothing left to do
 		if strings.Contains(g, "/worker.(*Worker)") && !timer {
 			t.Errorf("left behind:\n%s", g)
 		}
 	}
 }
 
-// When Run returns, all its goroutines have ended.
 func TestRunLeavesNoGoroutine(t *testing.T) {
 	slow := func(ctx context.Context, _ *worker.Task) error {
 		<-ctx.Done()
@@ -63,8 +61,6 @@ func TestRunLeavesNoGoroutine(t *testing.T) {
 	}
 }
 
-// A handler that ignores its context keeps Run from returning. The log names its object,
-// and another worker takes over its lease.
 func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin func(n *node)
@@ -122,8 +118,6 @@ func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 	}
 }
 
-// A task is valid until its handler returns. Then the goroutines of the handler are
-// cancelled, and its spooled content is discarded.
 func TestTaskEndsWithItsHandler(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var left context.Context
@@ -146,8 +140,6 @@ func TestTaskEndsWithItsHandler(t *testing.T) {
 	})
 }
 
-// A worker that has lost a lease starts no new attempt at the object while the old handler
-// still runs.
 func TestUnresponsiveHandlerRunsAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls, release := 0, make(chan struct{})

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// answered makes a ledger call at once, and delays its answer.
 func answered(after time.Duration, then ...func()) func(do func()) {
 	return func(do func()) {
 		do()
@@ -23,8 +22,7 @@ func answered(after time.Duration, then ...func()) func(do func()) {
 	}
 }
 
-// Other workers count the lease from the time in the request. The holder must do the same,
-// and not count from the answer.
+// Other workers count the lease from the time in the request.
 func TestDeadlineCountsFromTheRequest(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -56,8 +54,7 @@ func TestDeadlineCountsFromTheRequest(t *testing.T) {
 	}
 }
 
-// A lease whose renewal is answered after its deadline is not resumed, even though the
-// ledger has it, because the handler's context has been cancelled.
+// The ledger has the renewed lease, but the handler's context has been cancelled.
 func TestLateRenewalDoesNotReviveALease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls, running, causes := 0, 0, []error{}
@@ -89,7 +86,6 @@ func TestLateRenewalDoesNotReviveALease(t *testing.T) {
 	})
 }
 
-// A late refusal has the same effect as one in time.
 func TestLateRefusalOfARenewal(t *testing.T) {
 	inWorld(t, func(w *world) {
 		mine, others := &busy{work: time.Hour}, &busy{work: time.Hour}
@@ -115,8 +111,6 @@ func TestLateRefusalOfARenewal(t *testing.T) {
 	})
 }
 
-// A ledger that is down for longer than any lease loses nothing, and gets few requests
-// meanwhile. Renewals do not accumulate.
 func TestLongLedgerOutage(t *testing.T) {
 	const down = 20 * ttl
 	for name, cut := range map[string]func(l *faultyLedger){

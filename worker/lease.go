@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// lease is the context of an attempt. Err compares the deadline with the clock, instead of
-// relying on the timer. After a pause of the process, the task may run before the timer
-// does.
+// lease is the context of an attempt. Err compares the deadline with the clock, because after a
+// pause of the process the task may run before the timer does.
 type lease struct {
 	context.Context
 	cancel   context.CancelCauseFunc
@@ -16,7 +15,7 @@ type lease struct {
 	timer    *time.Timer
 }
 
-// newLease returns a lease. Its deadline may have passed already.
+// The deadline may have passed already.
 func newLease(parent context.Context, deadline time.Time) *lease {
 	l := &lease{}
 	l.Context, l.cancel = context.WithCancelCause(parent)
@@ -25,7 +24,7 @@ func newLease(parent context.Context, deadline time.Time) *lease {
 	return l
 }
 
-// Err implements [context.Context]. It makes [context.Cause] exact as well.
+// Err also makes [context.Cause] exact.
 func (l *lease) Err() error {
 	if !time.Now().Before(*l.deadline.Load()) {
 		l.cancel(ErrLeaseLost)
@@ -33,7 +32,6 @@ func (l *lease) Err() error {
 	return l.Context.Err()
 }
 
-// extend moves the deadline of a lease that has not ended.
 func (l *lease) extend(deadline time.Time) {
 	if l.Err() == nil && l.timer.Stop() {
 		l.deadline.Store(&deadline)

@@ -18,17 +18,15 @@ import (
 const (
 	ttl  = 30 * time.Second // as in ledger.DefaultPolicy
 	skew = 5 * time.Second
-	// tick is the maximum delay with which a worker notices that something is due. Its
-	// timer is never shorter.
+	// tick is the maximum delay with which a worker notices that something is due.
 	tick = time.Millisecond
 )
 
-// busy is a handler that runs for a while, or until its context ends.
 type busy struct {
 	work time.Duration
 
 	mu    sync.Mutex
-	cause error     // cause of the last call's cancellation
+	cause error     // of the last call's cancellation
 	at    time.Time // end of the last call
 }
 
@@ -67,8 +65,6 @@ func TestRenewalsKeepTheLease(t *testing.T) {
 	})
 }
 
-// A worker that cannot reach the ledger stops at its own deadline, before another worker
-// may take over.
 func TestPartitionedWorkerStopsBeforeTakeover(t *testing.T) {
 	for name, cut := range map[string]func(l *faultyLedger){
 		"no answer": (*faultyLedger).disconnect,
@@ -100,7 +96,6 @@ func TestPartitionedWorkerStopsBeforeTakeover(t *testing.T) {
 	}
 }
 
-// A ledger outage shorter than the lease has no effect.
 func TestShortLedgerOutageKeepsTheLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: 2 * ttl}
@@ -135,8 +130,6 @@ func TestRefusedRenewalCancelsTheTask(t *testing.T) {
 	})
 }
 
-// After the end of its lease, a handler cannot read the object, and its output is not
-// published.
 func TestHandlerThatOutlivesItsLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var opened error
@@ -180,8 +173,7 @@ func TestPermanentErrorAfterCancellationIsRetried(t *testing.T) {
 	})
 }
 
-// A lease that expired before the answer to the claim is not used. The test starts many
-// claims, because the order of goroutines is random.
+// The test starts many claims, because the order of goroutines is random.
 func TestLateClaimAnswer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const many = 400
@@ -212,7 +204,6 @@ func TestLateClaimAnswer(t *testing.T) {
 	})
 }
 
-// lateClaim is a ledger whose first swap is answered late.
 type lateClaim struct {
 	ledger.Store
 	wait  time.Duration

@@ -12,8 +12,6 @@ import (
 
 const horizon = 15 * time.Minute // as in ledger.DefaultPolicy
 
-// If the ledger's answers to a claim or a completion are lost, the ledger resolves them,
-// and the handler runs once.
 func TestLostLedgerAnswers(t *testing.T) {
 	for _, fault := range storetest.Faults {
 		t.Run(fault.String(), func(t *testing.T) {

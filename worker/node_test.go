@@ -27,7 +27,6 @@ type node struct {
 	err    error
 }
 
-// start runs a worker with one pipeline. The end of the test stops it.
 func (w *world) start(p *worker.Pipeline, with ...func(*worker.Config)) *node {
 	n := &node{
 		world: w, store: buckettest.NewFaults(w.objects), pauser: &pauser{}, ended: make(chan struct{}),
@@ -53,14 +52,13 @@ func (w *world) start(p *worker.Pipeline, with ...func(*worker.Config)) *node {
 	return n
 }
 
-// stop stops the worker, and returns the error of Run.
 func (n *node) stop() error {
 	n.cancel()
 	<-n.ended
 	return n.err
 }
 
-// deliver sends one delivery, and waits until the worker is idle in virtual time.
+// deliver waits until the worker is idle in virtual time.
 func (n *node) deliver(events ...event.Event) *answers {
 	n.world.t.Helper()
 	a := &answers{}

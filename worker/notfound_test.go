@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// eventual declares that the pipeline's store may hide objects.
 func eventual(p *worker.Pipeline) *worker.Pipeline {
 	p.EventuallyConsistent = true
 	return p
@@ -41,8 +40,7 @@ func TestNotFoundIsRecheckedOnEventuallyConsistentStores(t *testing.T) {
 	})
 }
 
-// An object that was too new at the time of the request is not treated as removed, even if
-// the answer is late.
+// The answer is late, and the object is no longer too new when it arrives.
 func TestNotFoundCountsFromTheRequest(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(eventual(toOut(upper)))
@@ -79,8 +77,6 @@ func TestNotFoundIsTrustedAfterAMinute(t *testing.T) {
 	})
 }
 
-// The newest created event, Have and the pinned output each delay the trust in "not
-// found".
 func TestNotFoundDelaySources(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -123,7 +119,6 @@ func TestNotFoundIsTrustedOnConsistentStores(t *testing.T) {
 	})
 }
 
-// A missing bucket is not a removal of its objects.
 func TestMissingBucketIsNoRemoval(t *testing.T) {
 	for name, heads := range map[string][]buckettest.Fault{
 		"input":  {buckettest.Pass, buckettest.Answer(bucket.ErrNoBucket)},
@@ -183,7 +178,6 @@ func TestEachVersionIsHandledOnce(t *testing.T) {
 	})
 }
 
-// Without EachVersion all versions are one object, and the latest one counts.
 func TestTheLatestVersionWins(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))

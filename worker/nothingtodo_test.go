@@ -36,7 +36,6 @@ func situations(kind event.Kind, outputs ...string) (all []situation) {
 	return all
 }
 
-// TestNothingToDo checks in which situations the handler runs or the output is removed.
 func TestNothingToDo(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -142,7 +141,6 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-// play settles the object, creates the situation, and prints what the next attempt does.
 func (s *situation) play(w *world, to *strings.Builder) {
 	pipeline := toOut(upper)
 	if s.output == "none" {
@@ -181,7 +179,6 @@ func (s *situation) play(w *world, to *strings.Builder) {
 	fmt.Fprintf(to, "%-7s %-7s %-5s %-9v %s\n", s.output, input, s.doubt, s.verifying, what)
 }
 
-// spoil changes input and output without an event.
 func (w *world) spoil(s *situation) {
 	switch s.output {
 	case "foreign":
@@ -190,7 +187,7 @@ func (w *world) spoil(s *situation) {
 		w.erase(out("a"))
 	}
 	switch {
-	case s.output == "ahead": // the output was made from a newer input than Have
+	case s.output == "ahead": // made from a newer input than Have
 		w.change("a", func(r *ledger.Row) { r.Have.Identity.ETag = "older" })
 	case s.changed && s.kind == event.Created:
 		w.write(in("a"), "two", nil)

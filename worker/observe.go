@@ -8,11 +8,8 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// Observer receives notices about a worker's activity.
-//
-// A worker calls Observe from a single goroutine that all its work depends on, so Observe
-// must not block and must not call the worker. Workers that share an Observer may call it
-// concurrently.
+// Observer receives notices about a worker's activity. The worker's main loop calls Observe, so it
+// must not block or call the worker. Workers that share an Observer may call it concurrently.
 type Observer interface {
 	Observe(r engine.Notice)
 }
@@ -31,7 +28,6 @@ type logObserver struct {
 	warnings *warnings
 }
 
-// logLines has the level and message of each logged kind.
 var logLines = map[engine.Kind]struct {
 	level   slog.Level
 	message string

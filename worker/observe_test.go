@@ -67,7 +67,6 @@ func TestObserverReceivesNotices(t *testing.T) {
 	})
 }
 
-// The log and a second observer both receive the notice of a dead row.
 func TestLogAndObserverReceiveNotices(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var r reports
@@ -92,9 +91,6 @@ type discard struct{}
 
 func (discard) Observe(engine.Notice) {}
 
-// BenchmarkObserver measures a cycle of a whole worker, with and without an observer.
-//
-//	go test ./worker -run '^$' -bench Observer -benchmem
 func BenchmarkObserver(b *testing.B) {
 	for name, o := range map[string]worker.Observer{"none": nil, "one": discard{}} {
 		b.Run(name, func(b *testing.B) { benchmarkObserver(b, o) })

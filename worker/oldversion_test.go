@@ -6,8 +6,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// In event order, the removal of an old version, for example by a lifecycle rule, must not
-// remove the output of the current object.
+// A lifecycle rule, for example, removes old versions.
 func TestOldVersionRemovals(t *testing.T) {
 	removed := func(name, version string) *event.Event {
 		return &event.Event{Kind: event.Removed, Name: name, Object: event.Object{Bucket: "b", Key: "k", VersionID: version}}

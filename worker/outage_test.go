@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// during returns a fault for every call of one kind in the first d of the test.
 func (w *world) during(d time.Duration, err error) []buckettest.Fault {
 	fault := func(ctx context.Context, do func(context.Context) error) error {
 		if w.since() < d {
@@ -28,8 +27,6 @@ func (w *world) during(d time.Duration, err error) []buckettest.Fault {
 	return slices.Repeat([]buckettest.Fault{fault}, 10_000)
 }
 
-// During ten minutes of an outage, none of 50 objects becomes dead. Afterwards all are
-// settled, and the log is short.
 func TestStoreOutageOfTenMinutes(t *testing.T) {
 	const long = 10 * time.Minute
 	credentials := fmt.Errorf("%w: ExpiredToken", bucket.ErrCredentials)
@@ -82,7 +79,6 @@ func TestStoreOutageOfTenMinutes(t *testing.T) {
 	}
 }
 
-// While other objects of the bucket are readable, denied objects become dead.
 func TestDenialOfOneObjectIsNoOutage(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var n *node
@@ -105,7 +101,6 @@ func TestDenialOfOneObjectIsNoOutage(t *testing.T) {
 	})
 }
 
-// A permanent error makes the object dead even if the machine has a shortage.
 func TestPermanentCountsInAnOutage(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error { return worker.Permanent(syscall.ENOSPC) }))
@@ -116,8 +111,6 @@ func TestPermanentCountsInAnOutage(t *testing.T) {
 	})
 }
 
-// If the ledger cannot be written for ten minutes, for example on a full disk, the log
-// stays short.
 func TestLedgerOutageOfTenMinutes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))

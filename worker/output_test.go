@@ -15,8 +15,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// Tests sizes around the memory limit. The output is exact, and no named temporary file
-// exists at any time.
+// The sizes are around the memory limit. No named temporary file may exist at any time.
 func TestOutputsOfAnySize(t *testing.T) {
 	const held = 4 << 20
 	for _, c := range []struct {
@@ -72,7 +71,7 @@ func wantEmpty(t *testing.T, dir string) {
 	}
 }
 
-// A store may need to read the body twice to sign it.
+// A store may read the body twice to sign it.
 func TestOutputsCanBeReadTwice(t *testing.T) {
 	for _, size := range []int{10, 5 << 20} {
 		inWorld(t, func(w *world) {
@@ -119,8 +118,6 @@ func TestOutputThatCannotBeSpooledFails(t *testing.T) {
 	})
 }
 
-// A second call of Output discards the content of the first, and a handler that fails
-// publishes nothing.
 func TestSecondOutputReplacesTheFirst(t *testing.T) {
 	inWorld(t, func(w *world) {
 		fail := false

@@ -17,8 +17,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// pauser blocks all calls of a worker while it is paused, even if their contexts end, as
-// in a stopped process.
+// pauser blocks all calls of a paused worker, even if their contexts end, as in a stopped process.
 type pauser struct {
 	mu   sync.Mutex
 	shut chan struct{}
@@ -33,9 +32,8 @@ func (d *pauser) pass() {
 	}
 }
 
-// pause stops the whole worker, like SIGSTOP or a suspended machine: its calls, the
-// processing of answers, and its loop. Its timers continue, without effect until it
-// resumes.
+// pause stops the whole worker, like SIGSTOP: its calls, the processing of answers, and its loop.
+// Its timers continue, without effect until it resumes.
 func (n *node) pause() {
 	n.pauser.mu.Lock()
 	n.pauser.shut = make(chan struct{})
@@ -46,7 +44,6 @@ func (n *node) pause() {
 	}
 }
 
-// resume continues the worker with everything that has become due.
 func (n *node) resume() {
 	n.pauser.mu.Lock()
 	defer n.pauser.mu.Unlock()
@@ -54,7 +51,6 @@ func (n *node) resume() {
 	n.pauser.shut = nil
 }
 
-// halting is an object store behind a pauser.
 type halting struct {
 	bucket.Store
 	pauser *pauser
@@ -100,22 +96,18 @@ var stops = map[string]func(n *node){
 	"completed":             func(n *node) { n.ledger.meet("completed", func(do func()) { do(); n.pause() }) },
 }
 
-// stopBefore pauses the worker before it sends a call.
 func (n *node) stopBefore(ctx context.Context, do func(context.Context) error) error {
 	n.pause()
 	n.pauser.pass()
 	return do(context.WithoutCancel(ctx))
 }
 
-// stopAfter pauses the worker before it receives the answer.
 func (n *node) stopAfter(ctx context.Context, do func(context.Context) error) error {
 	err := do(ctx)
 	n.pause()
 	return err
 }
 
-// A worker that is paused beyond its lease, at any place, replaces nothing newer, blocks
-// no other worker, and loses nothing.
 func TestPausedWorker(t *testing.T) {
 	for where, stop := range stops {
 		for _, before := range []string{"", "zero"} {
@@ -174,8 +166,7 @@ func stopped(w *world, stop func(*node), before, change string) {
 	}
 }
 
-// A clock that jumps while a lease is held only costs time. After a jump ahead, other
-// workers take over late; after a jump back, early.
+// After a jump ahead, other workers take over late; after a jump back, early.
 func TestClockJumps(t *testing.T) {
 	for _, c := range []struct {
 		ahead   time.Duration

@@ -21,15 +21,14 @@ type Pipeline struct {
 	Name    string
 	Match   func(event.Object) bool
 	Handler Handler
-	// Output returns the location of an object's output. Nil: the pipeline has no output.
+	// Output returns the location of an object's output. Nil: no output.
 	Output      func(ledger.RowKey) event.Object
 	Order       Order
 	EachVersion bool // each version of an object has its own row
 	// Transactional: the handler completes its tasks in its own transactions.
 	Transactional        bool
 	EventuallyConsistent bool // the store may hide an object for a while
-	// Concurrency is the number of slots that only this pipeline uses. 0: it uses the
-	// common slots of Config.Concurrency.
+	// Concurrency is the number of reserved slots. 0: the common slots of Config.Concurrency.
 	Concurrency int
 }
 
@@ -41,9 +40,8 @@ func (p *Pipeline) row(o event.Object) ledger.RowKey {
 	return k
 }
 
-// isOldVersionRemoval reports whether an event removes a single version of an object in a
-// pipeline in event order. Without reading the object, Pawl cannot know whether that
-// version is the latest.
+// isOldVersionRemoval reports whether an event removes a single version in a pipeline in event
+// order. Without a read, Pawl cannot know whether it was the latest.
 func (p *Pipeline) isOldVersionRemoval(e *event.Event) bool {
 	return p.Order == EventOrder && !p.EachVersion && e.Kind == event.Removed && e.Object.VersionID != "" &&
 		strings.HasSuffix(e.Name, ":Delete")

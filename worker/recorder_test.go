@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// recorder records the actions of workers as text. It is safe for concurrent use.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -46,8 +45,7 @@ func (t *recorder) count(line string) (n int) {
 	return n
 }
 
-// want fails the test unless the recording is the given text, without regard to
-// indentation.
+// want ignores indentation.
 func (t *recorder) want(tb testing.TB, text string) {
 	tb.Helper()
 	t.mu.Lock()
@@ -70,7 +68,6 @@ func (t *recorder) handler(h worker.HandlerFunc) worker.HandlerFunc {
 	}
 }
 
-// recorded is an object store that records each answered call.
 type recorded struct {
 	bucket.Store
 	recorder *recorder
@@ -110,7 +107,6 @@ func recoverPanic(c bucket.Condition) string {
 	return "in any case"
 }
 
-// said returns the kind of a store's answer.
 func said(err error) string {
 	if err == nil {
 		return "ok"
@@ -126,7 +122,6 @@ func said(err error) string {
 	return err.Error()
 }
 
-// logbook is a log handler that keeps all records as text.
 type logbook struct {
 	mu    sync.Mutex
 	lines []string
@@ -150,7 +145,6 @@ func (l *logbook) Handle(_ context.Context, r slog.Record) error {
 func (l *logbook) WithAttrs([]slog.Attr) slog.Handler { return l }
 func (l *logbook) WithGroup(string) slog.Handler      { return l }
 
-// having returns the lines that contain all of the texts.
 func (l *logbook) having(texts ...string) (lines []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

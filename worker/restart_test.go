@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// byAnother lets another worker write the output just before a write, and then executes
-// do.
+// byAnother lets another worker write the output just before a write.
 func (w *world) byAnother(do buckettest.Fault) buckettest.Fault {
 	return func(ctx context.Context, send func(context.Context) error) error {
 		w.write(out("a"), "another's", nil)
@@ -25,9 +24,9 @@ func (w *world) byAnother(do buckettest.Fault) buckettest.Fault {
 	}
 }
 
-// The first copy of a publish lands late, on an output that is absent again, just before
-// the second publish of the same attempt. The attempt must not mistake it for the second
-// one, because each publish has its own nonce.
+// The first copy of a publish lands just before the second publish of the attempt, on an output
+// that is absent again. The attempt must not mistake it for the second, because each publish has
+// its own nonce.
 func TestLateWriteIsNotMistakenForTheNextPublish(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
@@ -38,8 +37,7 @@ func TestLateWriteIsNotMistakenForTheNextPublish(t *testing.T) {
 			}
 			return do(ctx)
 		})
-		// A HEAD for the first copy finds another worker's output. Then that output is
-		// removed, and the input changes.
+		// A HEAD for the first copy finds another worker's output, which is then removed.
 		n.store.Next(buckettest.Head, buckettest.Pass, buckettest.Pass, buckettest.Pass, buckettest.Between(func() {
 			w.erase(out("a"))
 			w.write(in("a"), "two", nil)
@@ -52,8 +50,7 @@ func TestLateWriteIsNotMistakenForTheNextPublish(t *testing.T) {
 	})
 }
 
-// An attempt that starts over because the output changed remembers its publishes. A copy
-// may still land, even if the attempt succeeds.
+// The attempt succeeds, but an earlier copy may still land.
 func TestUnsurePublishBeforeARestartIsVerified(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
@@ -77,8 +74,6 @@ func TestUnsurePublishBeforeARestartIsVerified(t *testing.T) {
 	})
 }
 
-// A failed attempt that started over remembers its earlier publish, even if it has sent
-// nothing since.
 func TestFailureAfterARestartLeavesDoubt(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for name, second := range map[string]func(task *worker.Task) error{
@@ -135,8 +130,7 @@ func TestAttemptWithoutLeaseDoesNotRestart(t *testing.T) {
 	})
 }
 
-// After the handler has started, a failure because the store does not answer counts,
-// because the handler may be the reason.
+// The handler may be the reason why the store does not answer.
 func TestStoreOutageInsideTheHandlerCounts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper), attempts(3))
@@ -154,8 +148,7 @@ func TestStoreOutageInsideTheHandlerCounts(t *testing.T) {
 	})
 }
 
-// If an attempt acts and starts over, the effect is undone, even if the object is equal to
-// Have again.
+// The object is equal to Have again when the attempt starts over.
 func TestOutputFromBeforeARestartIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var kinds []event.Kind

@@ -10,16 +10,14 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Reasons for the cancellation of ledger calls after Config.LedgerTimeout.
+// Causes of cancelled ledger calls.
 var (
 	errLedgerTimeout  = errors.New("the ledger did not answer in time during shutdown: the leases will expire")
 	errHandlerTimeout = errors.New("handlers did not return in time during shutdown: their leases will expire")
 )
 
-// shutdown controls the loop during a shutdown: it drains, cancels tasks after the
-// shutdown timeout, and cancels ledger calls after the ledger timeout. If the ledger
-// becomes unusable, ledger calls are cancelled earlier, and everything else ends at the
-// same time.
+// shutdown drains the loop, cancels tasks after the shutdown timeout, and cancels ledger calls
+// after the ledger timeout. If the ledger becomes unusable, everything ends at once.
 type shutdown struct {
 	w           *Worker
 	begin       <-chan struct{}
@@ -45,8 +43,7 @@ func (s *shutdown) cancelTasks() {
 	s.callTimeout = time.After(s.w.cfg.LedgerTimeout)
 }
 
-// cancelCalls cancels ledger calls, and logs the handlers that still run. Only the end of
-// the process can stop them.
+// cancelCalls also logs the handlers that still run. Only the end of the process can stop them.
 func (s *shutdown) cancelCalls() {
 	s.callTimeout = nil
 	unresponsive := slices.SortedFunc(maps.Keys(s.w.tasks), ledger.RowKey.Compare)
@@ -60,7 +57,6 @@ func (s *shutdown) cancelCalls() {
 	s.w.endCalls(errLedgerTimeout)
 }
 
-// forceEnd continues or starts a shutdown after ledger calls were cancelled.
 func (s *shutdown) forceEnd() (inputs []engine.Input) {
 	s.callsOver = nil
 	if !s.begun {

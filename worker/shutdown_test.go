@@ -52,7 +52,6 @@ func TestIdleWorkerStopsAtOnce(t *testing.T) {
 	})
 }
 
-// Leases are renewed during the shutdown.
 func TestLongGraceKeepsTheLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: 3 * ttl}
@@ -65,8 +64,6 @@ func TestLongGraceKeepsTheLease(t *testing.T) {
 	})
 }
 
-// A shutdown does not count as a failure: the attempt is released, and another worker
-// begins at once.
 func TestHandlerBeyondTheGraceIsReleased(t *testing.T) {
 	for name, p := range map[string]func(worker.HandlerFunc) *worker.Pipeline{"output": toOut, "no output": matchAll} {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +94,6 @@ func TestHandlerBeyondTheGraceIsReleased(t *testing.T) {
 	}
 }
 
-// In any state of the worker, a shutdown answers each delivery exactly once, and none
-// after Run has returned.
 func TestEveryDeliveryIsAnsweredOnceAtShutdown(t *testing.T) {
 	for _, settled := range []bool{false, true} {
 		for _, work := range []time.Duration{0, time.Second, time.Minute} {
@@ -152,8 +147,8 @@ func answeredOnce(w *world, settled bool, work, after time.Duration) {
 	check("later")
 }
 
-// wantKnown fails the test unless the ledger has the event or a later one. If settled is
-// true, the effect must be committed.
+// wantKnown fails the test unless the ledger has the event or a later one, and if settled, its
+// effect.
 func (w *world) wantKnown(e *event.Event, settled bool) {
 	w.t.Helper()
 	r := w.row(e.Object.Key)
@@ -196,8 +191,6 @@ func TestShutdownWithoutLedgerIsBounded(t *testing.T) {
 	}
 }
 
-// A shutdown with a running handler and without the ledger cancels the handler. Its lease
-// expires.
 func TestShutdownWithoutLedgerCancelsHandlers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: time.Hour}

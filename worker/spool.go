@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// spoolMemory is the maximum size of an output in memory, in bytes.
+// in bytes
 const spoolMemory = 4 << 20
 
 // spool buffers an output until its handler has succeeded.
@@ -36,8 +36,7 @@ func (s *spool) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// spill moves the output to an unlinked temporary file, so that not even a crash leaves a
-// file behind.
+// spill moves the output to an unlinked temporary file, which does not survive a crash.
 func (s *spool) spill() error {
 	f, err := os.CreateTemp("", "pawl-output-*")
 	if err != nil {
@@ -54,7 +53,7 @@ func (s *spool) spill() error {
 	return nil
 }
 
-// open returns a reader that can also seek, so that the store can sign the body.
+// The store seeks to sign the body.
 func (s *spool) open() (io.ReadCloser, error) {
 	if s.file == nil {
 		return reader{bytes.NewReader(s.memory.Bytes())}, nil
@@ -62,7 +61,6 @@ func (s *spool) open() (io.ReadCloser, error) {
 	return reader{io.NewSectionReader(s.file, 0, s.size)}, nil
 }
 
-// reader is an io.ReadSeeker with a Close that does nothing.
 type reader struct{ io.ReadSeeker }
 
 func (reader) Close() error { return nil }
@@ -71,6 +69,6 @@ func (s *spool) len() int64 { return s.size }
 
 func (s *spool) close() {
 	if s.file != nil {
-		_ = s.file.Close() // the file is unlinked, so no data can be lost
+		_ = s.file.Close() // unlinked, so no data can be lost
 	}
 }

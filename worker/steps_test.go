@@ -70,7 +70,6 @@ func TestAttemptWithoutOutputPinsNothing(t *testing.T) {
 	})
 }
 
-// A conflict does not mean that the effect is done.
 func TestChangedOutputIsPinnedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(w.recorder.handler(upper)))
@@ -138,7 +137,6 @@ func TestInputChangedAfterHeadIsReadAgain(t *testing.T) {
 	})
 }
 
-// Metadata is part of the version.
 func TestMetadataChangeIsAChange(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var seen []string
@@ -154,7 +152,6 @@ func TestMetadataChangeIsAChange(t *testing.T) {
 	})
 }
 
-// The content type and the names of metadata are part of the identity.
 func TestIdentify(t *testing.T) {
 	base := bucket.Info{ETag: "e", ContentType: "text/plain", Metadata: map[string]string{"a": "1"}, Size: 1}
 	for name, change := range map[string]func(i *bucket.Info){
@@ -171,8 +168,6 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// An object that was written again with the same bytes and another content type has
-// changed.
 func TestContentTypeChangeIsAChange(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var seen []string
@@ -207,8 +202,7 @@ func TestInputRemovedAfterHeadIsARemoval(t *testing.T) {
 	})
 }
 
-// The number of restarts is bounded. Otherwise a store whose GET never agrees with its
-// HEAD would occupy a worker forever.
+// A store whose GET never agrees with its HEAD must not occupy a worker forever.
 func TestInputThatKeepsChangingBacksOffUntilDead(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(w.recorder.handler(upper)), attempts(3))
@@ -226,8 +220,7 @@ func TestInputThatKeepsChangingBacksOffUntilDead(t *testing.T) {
 	})
 }
 
-// A worker that slept between its first two requests must not replace a newer result with
-// an older one. Therefore the output is pinned before the input is read.
+// Therefore the output is pinned before the input is read.
 func TestOlderResultDoesNotReplaceNewer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(_ context.Context, task *worker.Task) error {
@@ -245,7 +238,6 @@ func TestOlderResultDoesNotReplaceNewer(t *testing.T) {
 	})
 }
 
-// If a handler writes nothing, its input has no output.
 func TestEmptyHandlerRemovesTheOldOutput(t *testing.T) {
 	inWorld(t, func(w *world) {
 		silent := false

@@ -10,16 +10,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Handler performs a pipeline's effect for one object. While the lease is held, no other
-// handler runs for that object. When the lease is lost or about to expire, ctx is
-// cancelled with the cause [ErrLeaseLost], and the handler must return.
+// Handler performs a pipeline's effect for one object. No other handler runs for the object while
+// the lease is held. When the lease is lost, ctx is cancelled with the cause [ErrLeaseLost], and
+// the handler must return.
 //
-// If Handle returns nil, the worker commits the effect. If it returns an error, the worker
-// retries the object with back-off. Wrap the error with [Permanent] if a retry with the
-// same content is useless, with [RetryAfter] if the receiver named a delay, with [Outage]
-// if the object is not the cause, or with [OutageIfShared] if the object is not the cause
-// when other objects fail in the same way. An error that wraps a shortage of this machine
-// (descriptors, processes, memory or disk space) is an outage without a mark.
+// If Handle returns nil, the worker commits the effect. After an error, the worker retries the
+// object with back-off: see [Permanent], [RetryAfter], [Outage] and [OutageIfShared]. A shortage of
+// this machine (descriptors, processes, memory or disk space) is an outage without a mark.
 type Handler interface {
 	Handle(ctx context.Context, t *Task) error
 }
@@ -34,21 +31,19 @@ func (f HandlerFunc) Handle(ctx context.Context, t *Task) error { return f(ctx, 
 type Task struct {
 	Pipeline string
 	Object   event.Object
-	// Kind is Created if the object exists now, Removed if it does not. A handler of a
-	// pipeline with an output sees only Created, because Pawl removes the output of a
-	// removed object itself.
+	// Kind is Created if the object exists now, otherwise Removed. If the pipeline has an output,
+	// Pawl handles removals itself.
 	Kind event.Kind
-	// Info is the object's metadata as the attempt read it. In event order it has the
-	// event's data. It is empty for a removal.
+	// Info is the metadata that the attempt read, or the event's data in event order. It is empty
+	// for a removal.
 	Info bucket.Info
-	// Attempt is the number of the attempt, from 1.
+	// Attempt counts from 1.
 	Attempt int
-	// Fence is the fencing token. It is larger than that of every earlier attempt at the
-	// object. A receiver that rejects smaller tokens than it has seen is safe from workers
-	// that outlived their lease.
+	// Fence is the fencing token, larger than that of every earlier attempt at the object. A
+	// receiver that rejects smaller tokens is safe from workers that outlived their lease.
 	Fence int64
-	// IdempotencyKey is equal for all attempts at this version of the object, and
-	// different for all others. It has 32 hexadecimal digits.
+	// IdempotencyKey has 32 hexadecimal digits, equal for all attempts at this version of the
+	// object, and different for all others.
 	IdempotencyKey string
 
 	open       func(ctx context.Context) (io.ReadCloser, error)
@@ -59,16 +54,16 @@ type Task struct {
 	content *content
 }
 
-// content is the output that a task will publish. open may be called repeatedly.
+// content is the output to publish. open may be called repeatedly.
 type content struct {
 	open        func() (io.ReadCloser, error)
 	size        func() int64
 	contentType string
-	copies      bucket.CopyMethod // permitted copy methods; 0: the content is not the object itself
+	copies      bucket.CopyMethod // permitted methods; 0: the content is not the object itself
 }
 
-// Open reads the object's content as of the attempt's read. If the object has changed
-// since, Open fails and the attempt starts over. The caller closes the reader.
+// Open reads the content of the version that the attempt saw. If the object has changed since, Open
+// fails and the attempt starts over. The caller closes the reader.
 func (t *Task) Open(ctx context.Context) (io.ReadCloser, error) {
 	if t.Kind != event.Created {
 		return nil, Permanent(fmt.Errorf("open %s: the object was removed", t.Object))
@@ -76,20 +71,17 @@ func (t *Task) Open(ctx context.Context) (io.ReadCloser, error) {
 	return t.open(ctx)
 }
 
-// Completion returns the completion of the task, for ledger.Complete. The pipeline must be
-// Transactional.
+// Completion is for ledger.Complete. The pipeline must be Transactional.
 func (t *Task) Completion() (*ledger.Completion, error) { return t.completion() }
 
-// HasOutput reports whether the pipeline has an output. If not, Output and Publish fail.
+// HasOutput reports whether the pipeline has an output, which Output and Publish need.
 func (t *Task) HasOutput() bool { return t.hasOut }
 
-// Output returns a writer for the content of the output object. The output is written
-// after the handler has returned nil, and only if no other attempt has written it
-// meanwhile. If a handler returns nil without calling Output or Publish, the existing
-// output is removed.
+// Output returns a writer for the content of the output object. The output is written after the
+// handler has returned nil, unless another attempt has written it meanwhile. Without a call of
+// Output or Publish, the existing output is removed.
 //
-// Small content is buffered in memory, larger content in a temporary file. Another call of
-// Output discards the previous content.
+// Large content is buffered in a temporary file. Another call discards the previous content.
 func (t *Task) Output(contentType string) (io.Writer, error) {
 	if !t.hasOut {
 		return nil, Permanent(fmt.Errorf("pipeline %s has no output: configure one (to)", t.Pipeline))
@@ -100,8 +92,8 @@ func (t *Task) Output(contentType string) (io.Writer, error) {
 	return t.spool, nil
 }
 
-// Publish sets the output's content without a buffer. open is called after the handler has
-// returned nil, once per try, and its reader must yield size bytes.
+// Publish sets the output's content without a buffer. open is called once per try after the handler
+// has returned nil, and its reader must yield size bytes.
 func (t *Task) Publish(contentType string, size int64, open func() (io.ReadCloser, error)) error {
 	if !t.hasOut {
 		return Permanent(fmt.Errorf("pipeline %s has no output: configure one (to)", t.Pipeline))
@@ -111,10 +103,10 @@ func (t *Task) Publish(contentType string, size int64, open func() (io.ReadClose
 	return nil
 }
 
-// PublishCopy publishes the object itself, with its content type and without its metadata.
-// The store copies it if one of methods permits the object's size. The methods must be
-// known to honour conditions; see [github.com/pawlhq/pawl/doctor.ProveCopies]. Otherwise
-// the bytes stream through the worker without a buffer.
+// PublishCopy publishes the object itself, with its content type and without its metadata. The
+// store copies it if one of methods permits the object's size; otherwise the bytes stream through
+// the worker. The methods must be known to honour conditions: see
+// [github.com/pawlhq/pawl/doctor.ProveCopies].
 func (t *Task) PublishCopy(ctx context.Context, methods bucket.CopyMethod) error {
 	open := func() (io.ReadCloser, error) { return t.Open(ctx) }
 	if err := t.Publish(t.Info.ContentType, t.Info.Size, open); err != nil {

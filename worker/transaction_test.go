@@ -11,7 +11,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// tx is a transaction over records in memory, without concurrency between Lock and Put.
+// tx is not safe for concurrent changes between Lock and Put.
 type tx struct{ store.Store }
 
 func (x tx) Lock(ctx context.Context, k store.Key) (*store.Record, error) {
@@ -44,13 +44,12 @@ func transactional(handle worker.HandlerFunc) *worker.Pipeline {
 	return p
 }
 
-// The committed row decides the result, not the handler's error or a failed renewal.
 func TestLostCommitAnswerIsFoundInTheRow(t *testing.T) {
 	lost := errors.New("the answer was lost")
 	for _, tc := range []struct {
 		name   string
 		commit bool
-		wait   time.Duration // wait after the commit, longer than the renewal interval
+		wait   time.Duration // longer than the renewal interval
 		says   error
 		dead   bool
 	}{
@@ -91,8 +90,7 @@ func TestLostCommitAnswerIsFoundInTheRow(t *testing.T) {
 	}
 }
 
-// A transactional attempt trusts Have in spite of doubt, because nothing happens without a
-// commit.
+// Nothing happens without a commit, so Have is trusted in spite of doubt.
 func TestTransactionLeavesNoDoubt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls := 0

@@ -13,8 +13,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// An unsettled row that its pipeline no longer matches waits in any state. No output is
-// written. When the row matches again, it is settled.
 func TestUnmatchedRowsWait(t *testing.T) {
 	for name, open := range map[string]func(w *world){
 		"failed": func(w *world) {

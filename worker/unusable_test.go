@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// If the ledger becomes unusable, the worker stops at once, and acknowledges no message.
 func TestUnusableLedgerStopsTheWorker(t *testing.T) {
 	for _, settled := range []bool{false, true} {
 		t.Run(fmt.Sprint("settled ", settled), func(t *testing.T) {
@@ -45,7 +44,6 @@ func TestUnusableLedgerStopsTheWorker(t *testing.T) {
 	}
 }
 
-// An idle worker detects an unusable ledger in a sweep.
 func TestUnusableLedgerStopsAnIdleWorker(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
@@ -58,8 +56,6 @@ func TestUnusableLedgerStopsAnIdleWorker(t *testing.T) {
 	})
 }
 
-// If the ledger becomes unusable during a shutdown, the worker does not wait for the
-// shutdown timeout.
 func TestUnusableLedgerEndsAShutdown(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: time.Second}

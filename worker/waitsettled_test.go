@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// waitSettled calls WaitSettled, and returns its duration.
 func (n *node) waitSettled(ctx context.Context) time.Duration {
 	from := n.world.since()
 	n.WaitSettled(ctx)
@@ -61,8 +60,6 @@ func TestWaitSettledReturnsAtOnceIfSettled(t *testing.T) {
 	})
 }
 
-// WaitSettled waits for objects that another worker holds. The worker loads their rows
-// once per sweep interval, so it returns soon after they are settled.
 func TestWaitSettledIncludesObjectsOfOtherWorkers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.start(matchAll((&busy{work: 5 * time.Minute}).handle))
@@ -80,7 +77,6 @@ func TestWaitSettledIncludesObjectsOfOtherWorkers(t *testing.T) {
 	})
 }
 
-// If the other worker dies, the object is taken over.
 func TestWaitSettledTakesOverExpiredLeases(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.start(matchAll((&busy{work: time.Hour}).handle))
@@ -133,7 +129,6 @@ func (w *world) wantNotSettled(key string) {
 	}
 }
 
-// A load that failed is repeated.
 func TestWaitSettledSurvivesLedgerErrors(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.start(matchAll((&busy{work: time.Second}).handle))
@@ -152,8 +147,6 @@ func TestWaitSettledSurvivesLedgerErrors(t *testing.T) {
 	})
 }
 
-// A worker without sweeps returns deliveries that it does not settle, does not wait for
-// them, and processes no other rows.
 func TestWorkerWithoutSweeps(t *testing.T) {
 	inWorld(t, func(w *world) {
 		old := w.put("left", "x")
@@ -195,7 +188,7 @@ func TestWorkerWithoutSweeps(t *testing.T) {
 	})
 }
 
-// A verification has no message, so another worker's sweep must start it.
+// A verification has no message.
 func TestVerificationIsLeftToASweep(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper), noSweep)
@@ -211,7 +204,6 @@ func TestVerificationIsLeftToASweep(t *testing.T) {
 	})
 }
 
-// A shutdown ends WaitSettled, and returns the deliveries that wait.
 func TestShutdownDuringWaitSettled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(never), ackSettled)

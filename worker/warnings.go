@@ -7,11 +7,10 @@ import (
 	"github.com/pawlhq/pawl/internal/logthrottle"
 )
 
-// warnings throttles warnings that repeat while a problem lasts.
 type warnings struct {
 	unclear, load *logthrottle.Warning
 	sweep         map[string]*logthrottle.Warning // by pipeline
-	// notices has the warnings that can concern all objects of a pipeline at once.
+	// notices can concern all objects of a pipeline at once.
 	notices map[engine.Kind]map[string]*logthrottle.Warning
 }
 

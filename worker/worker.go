@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Config configures a worker. Fields are required unless they say otherwise; package pawl
-// has the defaults.
+// Config configures a worker. Fields are required unless they say otherwise. Package pawl has the
+// defaults.
 type Config struct {
 	Ledger           ledger.Store
 	Objects          bucket.Store
@@ -30,8 +30,8 @@ type Config struct {
 	Outage           time.Duration  // time for which attempts do not count while a receiver is down
 	Outages          engine.Outages // state of an earlier worker; may be nil
 	ShutdownTimeout  time.Duration
-	LedgerTimeout    time.Duration // time for which a shutdown waits for the ledger after ShutdownTimeout
-	FailAfter        time.Duration // an attempt that a shutdown cancels after this time counts as failed; 0: never
+	LedgerTimeout    time.Duration // wait for the ledger after ShutdownTimeout
+	FailAfter        time.Duration // running time after which an attempt cancelled by a shutdown counts as failed; 0: never
 	AckSettled       bool
 	Logger           *slog.Logger
 	Observer         Observer // may be nil
@@ -49,8 +49,8 @@ type Worker struct {
 	lastID     atomic.Uint64
 	open       sync.Map // delivery ID → *openDelivery
 	wg         sync.WaitGroup
-	allSettled chan struct{} // closed when no delivery follows and all objects are settled
-	done       chan struct{} // closed when the loop has ended
+	allSettled chan struct{} // no delivery follows and all objects are settled
+	done       chan struct{} // the loop has ended
 
 	tasks        map[ledger.RowKey]*running // owned by the loop
 	sourcesEnded bool                       // no delivery follows; owned by the loop
@@ -69,8 +69,8 @@ type Worker struct {
 // Stats counts a worker's activity since New.
 type Stats struct {
 	engine.Stats
-	// Unsettled is the number of delivered objects that are neither settled nor dead now.
-	// A worker without sweeps does not count objects that it returned.
+	// Unsettled is the current number of delivered objects that are neither settled nor dead.
+	// Without sweeps, it does not count returned objects.
 	Unsettled int
 }
 
@@ -85,7 +85,7 @@ const (
 	cachedRows  = 10_000
 )
 
-// New returns a worker. It does nothing before Run.
+// New returns a worker that does nothing before Run.
 func New(cfg Config) *Worker {
 	cfg.Objects = newDenials(cfg.Objects)
 	w := &Worker{
@@ -119,8 +119,7 @@ func New(cfg Config) *Worker {
 	return w
 }
 
-// waiting returns the maximum number of objects of one pipeline that wait for a slot, or 0
-// if there is no limit.
+// waiting bounds the objects of one pipeline that wait for a slot. 0: no limit.
 func waiting(cfg Config) int {
 	if len(cfg.Pipelines) < 2 {
 		return 0
@@ -128,8 +127,8 @@ func waiting(cfg Config) int {
 	return max(1, cfg.MaxBacklogEvents/len(cfg.Pipelines))
 }
 
-// share limits how many backlog events one pipeline's deliveries may occupy while they
-// wait to settle. Each such object counts twice: in its delivery, and as an active object.
+// share limits how many backlog events one pipeline's deliveries may occupy while they wait to
+// settle. Each such object counts twice: in its delivery, and as an active object.
 func share(cfg Config) int {
 	if !cfg.AckSettled || len(cfg.Pipelines) < 2 {
 		return cfg.MaxBacklogEvents
@@ -137,19 +136,15 @@ func share(cfg Config) int {
 	return max(1, cfg.MaxBacklogEvents/(2*len(cfg.Pipelines)))
 }
 
-// owner returns a name for leases that no other worker has ever had. It begins with the
-// process name, for people.
+// owner returns a name for leases that no other worker has ever had.
 func owner() string { return process.Name() + "/" + process.Nonce()[:12] }
 
-// Run works until ctx ends, and then shuts down: it admits no delivery, lets running
-// handlers finish within the shutdown timeout, releases the other attempts, and answers
-// every delivery. It returns when all its goroutines have ended. It waits for a handler
-// that ignores its cancelled context, and logs the handler's object.
+// Run works until ctx ends, and then shuts down. It lets running handlers finish within the
+// shutdown timeout, releases the other attempts, and answers every delivery. It waits for a handler
+// that ignores its cancelled context, and logs the handler's object. Call Run only once.
 //
-// Run also ends at once if the ledger becomes unusable. It then cancels running handlers
-// and acknowledges no open delivery. The error wraps [ledger.ErrUnusable].
-//
-// Run must be called only once.
+// If the ledger becomes unusable, Run cancels the handlers, acknowledges no open delivery, and
+// returns an error that wraps [ledger.ErrUnusable].
 func (w *Worker) Run(ctx context.Context) error {
 	w.base, w.endTasks = context.WithCancelCause(context.WithoutCancel(ctx))
 	w.hard, w.endCalls = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -168,7 +163,7 @@ func (w *Worker) loop(ctx context.Context) error {
 	stop := &shutdown{w: w, begin: ctx.Done(), callsOver: w.hard.Done()}
 	inputs := make([]engine.Input, 0, inputBuffer)
 	if ctx.Err() != nil {
-		w.step([]engine.Input{stop.drain()}) // drain before the engine claims an object that has just arrived
+		w.step([]engine.Input{stop.drain()}) // before the engine claims an object that has just arrived
 	}
 	for {
 		inputs = inputs[:0]
@@ -194,7 +189,6 @@ func (w *Worker) loop(ctx context.Context) error {
 	}
 }
 
-// more appends the inputs that have arrived, without waiting.
 func (w *Worker) more(inputs []engine.Input) []engine.Input {
 	for len(inputs) < inputBuffer {
 		select {
@@ -236,7 +230,6 @@ func (w *Worker) schedule(timer *time.Timer) {
 	}
 }
 
-// send sends an input to the loop, unless the loop has ended.
 func (w *Worker) send(in engine.Input) {
 	select {
 	case w.inputs <- in:
@@ -244,12 +237,11 @@ func (w *Worker) send(in engine.Input) {
 	}
 }
 
-// WaitSettled tells the worker that no delivery follows, and waits until every delivered
-// object is settled or dead. This or another worker may have settled it. WaitSettled
-// returns early when ctx or Run ends. It must be called only once.
+// WaitSettled tells the worker that no delivery follows, and waits until every delivered object is
+// settled or dead. It returns early when ctx or Run ends. Call it only once.
 //
-// A worker without sweeps returns the deliveries that it does not settle, and does not
-// wait for their objects.
+// A worker without sweeps returns the deliveries that it does not settle, and does not wait for
+// their objects.
 func (w *Worker) WaitSettled(ctx context.Context) {
 	w.send(engine.SourcesEnded{})
 	select {
@@ -262,12 +254,12 @@ func (w *Worker) WaitSettled(ctx context.Context) {
 // Outages returns the known state of receivers. Call it after Run has returned.
 func (w *Worker) Outages() engine.Outages { return w.engine.Outages() }
 
-// OnDue sets a function that is called, from any goroutine, after each query for due rows
-// of a pipeline. Call OnDue before Run.
+// OnDue sets a function that is called, from any goroutine, after each query for due rows. Call
+// OnDue before Run.
 func (w *Worker) OnDue(f func(pipeline string)) { w.due = f }
 
-// SweepOnce processes all due rows. It reports whether it finished before ctx or Run
-// ended. Use it without deliveries, and call it only once.
+// SweepOnce processes all due rows, and reports whether it finished before ctx or Run ended. Use it
+// without deliveries, and only once.
 func (w *Worker) SweepOnce(ctx context.Context) bool {
 	w.send(engine.SweepOnce{})
 	w.WaitSettled(ctx)

@@ -19,7 +19,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// world is the state that workers share: an object store, a ledger, a log, and a recorder.
 type world struct {
 	t        *testing.T
 	began    time.Time
@@ -30,7 +29,6 @@ type world struct {
 	changes  int
 }
 
-// inWorld runs a test in virtual time. It fails if a goroutine still runs at the end.
 func inWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +40,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 	})
 }
 
-// pass advances virtual time, and waits until all goroutines are blocked.
+// pass also waits until all goroutines are blocked.
 func (w *world) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -50,7 +48,6 @@ func (w *world) pass(d time.Duration) {
 
 func (w *world) since() time.Duration { return time.Since(w.began) }
 
-// write writes an object without an event.
 func (w *world) write(ref event.Object, content string, metadata map[string]string) {
 	w.t.Helper()
 	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content)), Metadata: metadata}
@@ -78,7 +75,6 @@ func (w *world) erase(ref event.Object) {
 	}
 }
 
-// event returns an event that is newer than all earlier ones.
 func (w *world) event(ref event.Object, kind event.Kind) event.Event {
 	w.t.Helper()
 	w.changes++
@@ -89,7 +85,6 @@ func (w *world) event(ref event.Object, kind event.Kind) event.Event {
 	return event.Event{Object: ref, Kind: kind, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}
 }
 
-// content returns an object's bytes; ok is false if the object is missing.
 func (w *world) content(ref event.Object) (content string, ok bool) {
 	w.t.Helper()
 	_, body, err := w.objects.Get(context.WithoutCancel(w.t.Context()), ref)
@@ -106,8 +101,7 @@ func (w *world) content(ref event.Object) (content string, ok bool) {
 	return string(b), true
 }
 
-// wantOutput fails the test unless the output of key has the wanted content. If want is
-// "", the output must be missing.
+// wantOutput wants a missing output if want is "".
 func (w *world) wantOutput(key, want string) {
 	w.t.Helper()
 	if got, ok := w.content(out(key)); got != want || ok != (want != "") {
@@ -124,7 +118,6 @@ func (w *world) row(key string) ledger.Row {
 	return rows[0]
 }
 
-// change changes a row like another worker.
 func (w *world) change(key string, f func(r *ledger.Row)) {
 	w.t.Helper()
 	row := w.row(key)
@@ -161,12 +154,10 @@ func rowKey(key string) ledger.RowKey {
 	return ledger.RowKey{Pipeline: "upper", Bucket: "in", Key: key}
 }
 
-// matchAll returns a pipeline without an output.
 func matchAll(h worker.HandlerFunc) *worker.Pipeline {
 	return &worker.Pipeline{Name: "upper", Match: func(event.Object) bool { return true }, Handler: h}
 }
 
-// toOut returns a pipeline with outputs in the bucket "out".
 func toOut(h worker.HandlerFunc) *worker.Pipeline {
 	p := matchAll(h)
 	p.Output = func(k ledger.RowKey) event.Object { return out(k.Key) }
