@@ -36,26 +36,25 @@ type Config struct {
 type Options struct {
 	Pipelines []string // names of the audited pipelines; empty selects all
 	Prefix    string   // the audit covers only keys with this prefix
-	// SettleWindow is the longest expected delay of a notification. The audit ignores objects
-	// that changed within this time.
+	// SettleWindow is the longest expected delay of a notification. The audit ignores
+	// changes within it.
 	SettleWindow time.Duration
-	// Listing replaces the listing of the bucket with the state at AsOf. The audit ignores
-	// objects that changed after AsOf. ListingName is the name in the report.
+	// Listing, if set, replaces the listing of the bucket with its state at AsOf. The audit
+	// ignores later changes.
 	Listing     Listing
 	ListingName string
 	AsOf        time.Time
-	// Outputs also compares outputs with objects. Redrive resets the attempts of dead and
-	// failed rows. With DryRun the audit reports losses but writes nothing.
+	// Outputs also compares outputs with objects. Redrive resets the attempts of dead and failed
+	// rows.
 	Outputs, Redrive, DryRun bool
-	// AllowRemovals lets the audit write any number of removals to the ledger.
+	// AllowRemovals disables the limit on removals.
 	AllowRemovals bool
 	// Ranges is the number of key ranges listed in parallel; default 8, maximum 16.
 	Ranges int
-	// Watch, if set, is called with the current report during the audit. The audit waits until
-	// Watch returns.
+	// Watch, if set, receives the current report during the audit, which waits for it to return.
 	Watch func(*Report)
 
-	pipelineNames []string // names of the selected pipelines
+	pipelineNames []string
 }
 
 const (
@@ -91,9 +90,9 @@ func New(cfg Config) (*Auditor, error) {
 	return a, err
 }
 
-// Run runs an audit. It returns the report even if it also returns an error. If the ledger has
-// registers, Run waits until other audits end, resumes an interrupted audit with the same
-// options, and stores the report. A dry run does none of these.
+// Run runs an audit. It always returns the report. If the ledger has registers, Run waits for
+// other audits, resumes an interrupted audit with the same options, and stores the report. A dry
+// run does none of these.
 func (a *Auditor) Run(ctx context.Context, o Options) (Report, error) {
 	r, err := a.plan(o)
 	if err != nil {
@@ -107,7 +106,6 @@ func (a *Auditor) Run(ctx context.Context, o Options) (Report, error) {
 	return r.finalReport(), err
 }
 
-// plan returns an audit that has not started.
 func (a *Auditor) plan(o Options) (*run, error) {
 	units, err := a.units(&o)
 	if err != nil {
@@ -118,7 +116,6 @@ func (a *Auditor) plan(o Options) (*run, error) {
 	return r, nil
 }
 
-// execute runs the audit, with checkpoints unless it is a dry run.
 func (r *run) execute(ctx context.Context) error {
 	if r.o.DryRun || r.registers == nil {
 		return r.runUnits(ctx)
@@ -126,12 +123,12 @@ func (r *run) execute(ctx context.Context) error {
 	return r.runWithCheckpoint(ctx)
 }
 
-// unit is one pass over one pipeline below a prefix.
+// A unit is one pass over one pipeline.
 type unit struct {
-	reportIndex int // index of the pipeline in the report
+	reportIndex int
 	walk        func(p *Pass, ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error
 	prefix      string
-	// secondPass is set for the pass that writes the removals. The first pass only counts them.
+	// secondPass is set for the pass that writes the removals.
 	secondPass bool
 	*Pipeline
 }
@@ -182,18 +179,17 @@ func (p *Pipeline) units(at int, prefix string, outputs bool) []unit {
 	return passes
 }
 
-// run is a running audit.
 type run struct {
 	*Auditor
 	o         Options
 	units     []unit
-	headSlots chan struct{} // semaphore of HEAD requests
+	headSlots chan struct{}
 
 	mu          sync.Mutex
 	report      Report
-	unitIndex   int // index of the current unit
+	unitIndex   int
 	spans       *spanQueue
-	brake       *Brake        // brake of the current unit; nil in a first pass
+	brake       *Brake        // nil in a first pass
 	checkpoints *jsonRegister // nil if the audit stores no checkpoints
 }
 
@@ -207,7 +203,6 @@ func (r *run) initReport() {
 	}
 }
 
-// finalReport returns the report with its end time.
 func (r *run) finalReport() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,7 +219,6 @@ func (r *run) snapshot() Report {
 	return report
 }
 
-// runUnits runs the units from the current one on.
 func (r *run) runUnits(ctx context.Context) error {
 	for i := r.unitIndex; i < len(r.units); i++ {
 		if !r.startUnit(i) {
@@ -241,7 +235,7 @@ func (r *run) runUnits(ctx context.Context) error {
 	return nil
 }
 
-// startUnit starts or resumes a unit. It returns false if the unit has no work.
+// startUnit returns false if the unit has no work.
 func (r *run) startUnit(i int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -264,7 +258,6 @@ func (r *run) startUnit(i int) bool {
 	return true
 }
 
-// runUnit walks the key ranges of the current unit in parallel.
 func (r *run) runUnit(ctx context.Context) error {
 	u := &r.units[r.unitIndex]
 	g, ctx := errgroup.WithContext(ctx)
@@ -310,7 +303,7 @@ func nonce() (n ledger.Nonce) {
 	return n
 }
 
-// forEach calls do with 0 to n-1 in parallel, within the audit's limit on requests.
+// forEach is the Pass.Each of an audit. All passes share its limit on parallel requests.
 func (r *run) forEach(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -323,8 +316,6 @@ func (r *run) forEach(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// commit adds the counts of a part of a span to the report. It saves a checkpoint if one is
-// due.
 func (r *run) commit(ctx context.Context, u *unit, s *Span, c *Counts) error {
 	r.mu.Lock()
 	r.spans.commit(s)
@@ -338,7 +329,6 @@ func (r *run) commit(ctx context.Context, u *unit, s *Span, c *Counts) error {
 	return r.save(ctx, c.Repaired+c.Redriven > 0)
 }
 
-// recordFinding reports a loss to the observer and keeps the first ones as examples.
 func (r *run) recordFinding(u *unit, key ledger.RowKey, what string, repaired bool) {
 	e := Example{What: what, Pipeline: key.Pipeline, Object: key.Object().String()}
 	if what == noInput {
@@ -351,7 +341,6 @@ func (r *run) recordFinding(u *unit, key ledger.RowKey, what string, repaired bo
 	}
 }
 
-// addExample adds an example to the report. It returns false if the report is full.
 func (r *run) addExample(e Example) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -362,7 +351,6 @@ func (r *run) addExample(e Example) bool {
 	return true
 }
 
-// recordContradiction adds an object whose listing and HEAD disagree to the examples.
 func (r *run) recordContradiction(key ledger.RowKey, what string) {
 	e := Example{What: what, Pipeline: key.Pipeline, Object: key.Object().String()}
 	if r.addExample(e) {
@@ -370,7 +358,6 @@ func (r *run) recordContradiction(key ledger.RowKey, what string) {
 	}
 }
 
-// recordUnlistable adds an object that the store cannot list to the examples.
 func (r *run) recordUnlistable(u *unit, ref event.Object, err error) {
 	if r.addExample(Example{What: "not listable by the store: remove it", Pipeline: u.Name, Object: ref.String()}) {
 		r.cfg.Logger.Warn("the store rejects every listing that contains this object; the audit skips it", "pipeline", u.Name, "object", ref.String(), "error", err)

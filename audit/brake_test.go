@@ -23,19 +23,17 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestBrakeThreshold counts removals at, below, and above both limits: 100, and one in
-// ten of the rows with a created Have.
 func TestBrakeThreshold(t *testing.T) {
 	for _, test := range []struct {
 		rows, gone, tombstones int
 		withheld               bool
 	}{
-		{50, 50, 0, false},     // all, but no more than 100
-		{100, 100, 0, false},   // all, and exactly 100
+		{50, 50, 0, false}, // all rows, but at most 100
+		{100, 100, 0, false},
 		{101, 101, 0, true},    // all
-		{1010, 101, 0, false},  // exactly one in ten
-		{1009, 101, 0, true},   // more than one in ten
-		{2000, 150, 0, false},  // less than one in ten
+		{1010, 101, 0, false},  // exactly a tenth
+		{1009, 101, 0, true},   // more than a tenth
+		{2000, 150, 0, false},  // less than a tenth
 		{500, 101, 4000, true}, // tombstones do not count as rows
 	} {
 		t.Run(fmt.Sprintf("%d of %d", test.gone, test.rows), func(t *testing.T) {
@@ -79,8 +77,6 @@ func (w *world) remove(t *testing.T, key string) {
 	}
 }
 
-// TestBrakeWithholdsOutputs checks that outputs stay after the ledger is lost and the
-// bucket is emptied.
 func TestBrakeWithholdsOutputs(t *testing.T) {
 	w := newWorld(t)
 	w.places("in/")
@@ -97,8 +93,6 @@ func TestBrakeWithholdsOutputs(t *testing.T) {
 	}
 }
 
-// TestBrakeInSchedule empties the bucket. Each scheduled audit withholds the removals
-// and calls the observer.
 func TestBrakeInSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, o := newLosses(t, seed(t), 2000), &notices{}
@@ -132,7 +126,6 @@ func TestBrakeInSchedule(t *testing.T) {
 	})
 }
 
-// emptiedStore is a bucket that is emptied after a number of requests.
 type emptiedStore struct {
 	bucket.Store
 	left atomic.Int64
@@ -157,8 +150,6 @@ func (v *emptiedStore) List(ctx context.Context, name, prefix, startAfter string
 	}
 }
 
-// halfEmptiedStore is a bucket that loses all objects from the key "1000" on after its
-// first listing.
 type halfEmptiedStore struct {
 	bucket.Store
 	lists atomic.Int64
@@ -184,8 +175,6 @@ func (h *halfEmptiedStore) List(ctx context.Context, name, prefix, startAfter st
 	}
 }
 
-// TestBrakeLogsRaisedAndWithheld empties the bucket during the second pass, after the
-// pass has raised some removals. The log has the numbers of raised and withheld removals.
 func TestBrakeLogsRaisedAndWithheld(t *testing.T) {
 	w := newConvergedWorld(t, 2000)
 	for i := range 75 {
@@ -207,10 +196,8 @@ func TestBrakeLogsRaisedAndWithheld(t *testing.T) {
 	}
 }
 
-// TestBrakeInSimulations empties the bucket before or during an audit, or never, and
-// kills the audit repeatedly. If the first pass counts too many removals, the audit must
-// raise none. Otherwise it must not raise more than the limit. It must raise all other
-// losses.
+// The test empties the bucket before or during an audit, or never, and kills the audit
+// repeatedly. If the first pass counts too many removals, the audit must raise none of them.
 func TestBrakeInSimulations(t *testing.T) {
 	const most = 60
 	rng := seed(t)
@@ -246,7 +233,7 @@ func simulateBrake(t *testing.T, rng *rand.Rand, seen map[string]int) {
 	}
 	limit = max(100, limit/10)
 	killed := false    // in the second pass
-	before := int64(0) // removals of earlier audits, because a kill can follow the last checkpoint
+	before := int64(0) // by earlier audits: a kill can follow the last checkpoint
 	var report audit.Report
 	for err := errKilled; err != nil; kills-- {
 		ctx, kill := context.WithCancel(t.Context())
@@ -291,7 +278,6 @@ func simulateBrake(t *testing.T, rng *rand.Rand, seen map[string]int) {
 	}
 }
 
-// removals returns the number of rows whose Want is a removal.
 func (l *losses) removals(t *testing.T) (n int64) {
 	t.Helper()
 	for row, err := range l.ledger.Scan(t.Context(), ledger.Range{}) {

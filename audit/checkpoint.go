@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// The ledger registers of audits.
 const (
 	leaseRegister      = "audit/lease"
 	checkpointRegister = "audit/progress"
@@ -26,23 +25,22 @@ const (
 )
 
 const (
-	maxReports         = 30              // maximum number of stored reports; fewer if they are large
-	checkpointInterval = 5 * time.Second // minimum time between checkpoints that record no repair
-	maxCheckpointAge   = 24 * time.Hour  // a checkpoint of an audit that started earlier is discarded
+	maxReports         = 30              // fewer if they are large
+	checkpointInterval = 5 * time.Second // unless a repair was made
+	maxCheckpointAge   = 24 * time.Hour  // an older audit starts over
 	shutdownTimeout    = 5 * time.Second // bounds the last checkpoint and the release of the lease
 )
 
-// checkpoint is the progress of an audit in the ledger. The format is stored: do not
-// change the field names.
+// checkpoint is stored in the ledger: do not change its field names.
 type checkpoint struct {
-	Options   string         `json:"options"` // digest of the audit's scope
+	Options   string         `json:"options"` // digest of the options
 	Report    registerReport `json:"report"`
-	Unit      int            `json:"unit"` // index of the current unit
-	Remaining []bounds       `json:"left"` // key ranges of the unit
+	Unit      int            `json:"unit"`
+	Remaining []bounds       `json:"left"`
 	Done      bool           `json:"done,omitzero"`
 }
 
-// jsonRegister is a register with a JSON value. Only one audit writes it at a time.
+// jsonRegister is a register with a JSON value and only one writer at a time.
 type jsonRegister struct {
 	cell.Cell
 
@@ -67,7 +65,7 @@ func (k *jsonRegister) read(ctx context.Context, into any) error {
 }
 
 // write replaces the value that read returned. It fails if another process wrote the register
-// meanwhile. If the response is lost, it reads the register to learn whether its write landed.
+// meanwhile.
 func (k *jsonRegister) write(ctx context.Context, from any) error {
 	value, err := json.Marshal(from)
 	if err != nil {
@@ -82,9 +80,8 @@ func (k *jsonRegister) write(ctx context.Context, from any) error {
 	return nil
 }
 
-// withLease runs f under the audit lease of the ledger. The context of f ends when the
-// lease is lost. If wait is false and another process holds the lease, withLease returns
-// lock.ErrHeld.
+// withLease runs f under the audit lease. The context of f ends when the lease is lost. If wait
+// is false and another process holds the lease, withLease returns lock.ErrHeld.
 func (a *Auditor) withLease(ctx context.Context, wait bool, f func(ctx context.Context) error) error {
 	l, err := a.lease.TryAcquire(ctx)
 	if errors.Is(err, lock.ErrHeld) && wait {
@@ -106,8 +103,6 @@ func (a *Auditor) withLease(ctx context.Context, wait bool, f func(ctx context.C
 	return err
 }
 
-// runWithCheckpoint runs the audit, or resumes an interrupted one. It stores
-// checkpoints and the report in the ledger.
 func (r *run) runWithCheckpoint(ctx context.Context) error {
 	r.checkpoints = &jsonRegister{Cell: ledger.Cell(r.registers, checkpointRegister)}
 	var before checkpoint
@@ -128,7 +123,6 @@ func (r *run) runWithCheckpoint(ctx context.Context) error {
 	return errors.Join(r.saveReport(late, &report), r.saveNow(late, true))
 }
 
-// digest returns a digest of the audit's scope.
 func (r *run) digest() string {
 	text := fmt.Sprintf("%q %q %v %v %v %v", r.o.ListingName, r.o.Prefix, r.o.SettleWindow, r.o.Outputs, r.o.Redrive, r.o.AllowRemovals)
 	for i := range r.units {
@@ -142,7 +136,6 @@ func (r *run) digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// resume continues from a checkpoint.
 func (r *run) resume(p *checkpoint) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,8 +152,6 @@ func (r *run) resume(p *checkpoint) {
 	r.cfg.Logger.Info("resuming an interrupted audit", "started", r.report.Started, "resumed", r.report.Resumed)
 }
 
-// save writes a checkpoint. After repairs it writes at once; otherwise it writes at most every
-// checkpointInterval.
 func (r *run) save(ctx context.Context, found bool) error {
 	if r.checkpoints == nil {
 		return nil
@@ -184,7 +175,7 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 	}
 	r.mu.Unlock()
 	err := r.checkpoints.write(ctx, &p)
-	if errors.Is(err, ledger.ErrInvalidRegister) { // the value is too large: it has hundreds of pipelines or very long keys
+	if errors.Is(err, ledger.ErrInvalidRegister) { // hundreds of pipelines, or very long keys
 		r.checkpoints.lastWrite = time.Now()
 		r.cfg.Logger.Warn("the checkpoint of the audit is too large to save: an interrupted audit will start over", "error", err)
 		return nil
@@ -192,7 +183,6 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 	return err
 }
 
-// saveReport prepends a report to the stored reports, and drops the oldest ones.
 func (r *run) saveReport(ctx context.Context, report *Report) error {
 	k := &jsonRegister{Cell: ledger.Cell(r.registers, reportsRegister)}
 	var all []registerReport
@@ -208,8 +198,8 @@ func (r *run) saveReport(ctx context.Context, report *Report) error {
 	}
 }
 
-// Reports returns the stored reports of the ledger's last audits, newest first. It
-// returns none for a ledger without registers.
+// Reports returns the stored reports of the last audits, newest first. A ledger without registers
+// has none.
 func (a *Auditor) Reports(ctx context.Context) (all []Report, err error) {
 	if a.registers == nil {
 		return nil, nil
@@ -223,7 +213,6 @@ func (a *Auditor) Reports(ctx context.Context) (all []Report, err error) {
 	return all, err
 }
 
-// observeOutcome reports the end of an audit to the observer.
 func (r *run) observeOutcome() {
 	for i := range r.report.Pipelines {
 		p := &r.report.Pipelines[i]

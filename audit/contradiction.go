@@ -7,15 +7,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Kinds of contradictions.
 const (
 	listedNotFound = "listed, but HEAD returns not found"
 	foundNotListed = "not listed, but HEAD finds it"
 )
 
-// findContradictions counts the candidates for which listing and HEAD disagree, even after it
-// repeats both requests. It does not count objects that were created or removed between the two
-// requests. It does not check inventory reports and listings of versions.
+// findContradictions counts the candidates for which listing and HEAD disagree twice. It skips
+// inventory reports and listings of versions.
 func (w *walk) findContradictions(ctx context.Context, open []candidate, heads []headResult) error {
 	if !w.AsOf.IsZero() || w.Pipeline.EachVersion {
 		return nil
@@ -48,8 +46,7 @@ func (w *walk) findContradictions(ctx context.Context, open []candidate, heads [
 	return nil
 }
 
-// contradicts lists the object again, sends another HEAD request, and reports whether
-// they disagree. It ignores objects modified within the settle window.
+// contradicts repeats both requests. It ignores objects modified within the settle window.
 func (w *walk) contradicts(ctx context.Context, c *candidate) (bool, error) {
 	listed, err := w.listObject(ctx, c.key)
 	if err != nil || (listed != nil) != c.listed {
@@ -66,7 +63,6 @@ func (w *walk) contradicts(ctx context.Context, c *candidate) (bool, error) {
 	return modified.Before(w.settleCutoff(w.Now())), nil
 }
 
-// listObject returns the entry of one object in a new listing, or nil.
 func (w *walk) listObject(ctx context.Context, key ledger.RowKey) (*bucket.Info, error) {
 	for info, err := range w.Listing.List(ctx, key.Bucket, key.Key, "") {
 		if err != nil && !info.Unlistable(err) {

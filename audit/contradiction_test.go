@@ -12,8 +12,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestListedOnlyObjects lists two objects that HEAD does not find, one of them with a row.
-// They are counted and named, and nothing is raised.
 func TestListedOnlyObjects(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t, rowWithHave("b", event.Created, w.put(t, "b", "before")))
@@ -39,14 +37,12 @@ func TestListedOnlyObjects(t *testing.T) {
 	}
 }
 
-// headlessStore is a store that lists its objects but returns not found for HEAD.
 type headlessStore struct{ bucket.Store }
 
 func (headlessStore) Head(context.Context, event.Object) (bucket.Info, error) {
 	return bucket.Info{}, bucket.ErrNotFound
 }
 
-// TestRemovedMeanwhileIsNoContradiction removes an object after its listing.
 func TestRemovedMeanwhileIsNoContradiction(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t, rowWithHave("a", event.Created, ledger.Identity{ETag: "x"}))
@@ -59,7 +55,6 @@ func TestRemovedMeanwhileIsNoContradiction(t *testing.T) {
 	}
 }
 
-// removingStore removes each object that it has listed.
 type removingStore struct {
 	*world
 	t *testing.T

@@ -13,9 +13,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestConverges changes an object while notifications are lost, duplicated and reordered,
-// and workers and audits run. After the last change, one audit must repair all losses,
-// and the next must find nothing.
+// TestConverges changes an object while notifications are lost, duplicated and reordered, and
+// workers and audits run. After the last change, one audit must repair all losses.
 func TestConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &convergence{
@@ -34,7 +33,7 @@ func TestConverges(t *testing.T) {
 type convergence struct {
 	transcript
 	trusted, versioned bool
-	events             []event.Event // of every change; each may arrive at any time
+	events             []event.Event // every change; each event may arrive at any time
 }
 
 func (m *convergence) change(t *rapid.T, kind event.Kind, id ledger.Identity) {
@@ -44,7 +43,7 @@ func (m *convergence) change(t *rapid.T, kind event.Kind, id ledger.Identity) {
 	}
 	m.events = append(m.events, event.Event{Object: key.Object(), Kind: kind, Sequencer: seq, Time: m.now, ETag: id.ETag, Size: id.Size})
 	m.events[len(m.events)-1].Object.VersionID = id.VersionID
-	m.now = m.now.Add(time.Second) // each content has a different time
+	m.now = m.now.Add(time.Second) // contents differ in time
 }
 
 func (m *convergence) put(t *rapid.T) {
@@ -63,7 +62,7 @@ func (m *convergence) delete(t *rapid.T) {
 
 func (m *convergence) notify(t *rapid.T) {
 	if len(m.events) == 0 {
-		return // no change yet
+		return
 	}
 	e := rapid.SampledFrom(m.events).Draw(t, "event")
 	m.row, _ = m.row.Observe(&e, m.trusted, m.now)
@@ -122,7 +121,6 @@ func (m *convergence) audit(t *rapid.T) {
 	m.row = next
 }
 
-// converge processes due rows, waits, and audits.
 func (m *convergence) converge(t *rapid.T) {
 	for range 2 {
 		for due := m.row.Due(); !due.IsZero(); due = m.row.Due() {

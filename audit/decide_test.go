@@ -22,7 +22,6 @@ var (
 	key   = ledger.RowKey{Pipeline: "gray", Bucket: "photos", Key: "cat.jpg"}
 )
 
-// identity returns the identity of the content named etag, as HEAD returns it.
 func identity(etag string, at time.Time) ledger.Identity {
 	return ledger.Identity{ETag: etag, ModTime: at, Meta: "m", Size: 7}
 }
@@ -39,7 +38,6 @@ func created(id ledger.Identity) ledger.Version {
 
 var removed = ledger.Version{Generation: 1, Kind: event.Removed}
 
-// row returns a row that settled long ago at a version, changed by edits.
 func row(have ledger.Version, edits ...func(*ledger.Row)) ledger.Row {
 	r := ledger.Row{
 		RowKey: key, Nonce: ledger.Nonce{1}, Want: have, Have: have,
@@ -70,7 +68,6 @@ type decision struct {
 	want audit.Finding
 }
 
-// eventIdentity returns the identity of the content named etag in event order.
 func eventIdentity(etag string) ledger.Identity { return ledger.Identity{ETag: etag, Size: 7} }
 
 var (
@@ -132,8 +129,6 @@ var decisions = []decision{
 	{"dead of a verification, and at another", row(a, dead), exists(b.Identity), audit.LostOverwrite},
 }
 
-// TestDecide also checks for every row that Decide returns it unchanged without a
-// finding, and otherwise raised by Row.Raise, with the row's nonce.
 func TestDecide(t *testing.T) {
 	for _, test := range decisions {
 		t.Run(test.name, func(t *testing.T) {
@@ -165,8 +160,6 @@ func TestFindingString(t *testing.T) {
 	}
 }
 
-// TestLossIsRaisedOnce checks that later audits find nothing while the row is pending or
-// processing, after it settled, and after it died, in both orders.
 func TestLossIsRaisedOnce(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	for _, test := range decisions {

@@ -42,8 +42,7 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, 0))
 }
 
-// registers is a ledger in memory with registers. It outlives the processes that use it
-// and counts raised rows.
+// registers is a ledger that outlives the processes that use it. It counts raised rows.
 type registers struct {
 	*ledger.Rows
 
@@ -100,7 +99,6 @@ func (r *registers) Swap(ctx context.Context, changes []ledger.Change) ([]ledger
 	return out, err
 }
 
-// mortalStore is the ledger of a process that is killed after a number of requests.
 type mortalStore struct {
 	*registers
 	kill context.CancelFunc
@@ -111,7 +109,6 @@ type mortalStore struct {
 
 var errKilled = errors.New("the process is dead")
 
-// killed reports whether the process is killed. Its requests then have no effect.
 func (m *mortalStore) killed() bool {
 	m.left.Lock()
 	defer m.left.Unlock()
@@ -157,7 +154,6 @@ func (m *mortalStore) Swap(ctx context.Context, changes []ledger.Change) ([]ledg
 	return out, err
 }
 
-// losses is a bucket and a ledger that differ.
 type losses struct {
 	objects  *membucket.Store
 	ledger   *registers
@@ -166,7 +162,7 @@ type losses struct {
 	listed   int
 }
 
-// newLosses returns n objects, about a fifth of which have a lost notification.
+// newLosses loses the notifications of about a fifth of the objects.
 func newLosses(t *testing.T, rng *rand.Rand, n int) *losses {
 	t.Helper()
 	at := time.Now().Add(-24 * time.Hour)
@@ -219,7 +215,6 @@ func (l *losses) auditor(t *testing.T, s ledger.Store) *audit.Auditor {
 	return a
 }
 
-// check checks that every loss was raised once, and nothing else.
 func (l *losses) check(t *testing.T) {
 	t.Helper()
 	for key, n := range l.ledger.raised {
@@ -234,8 +229,6 @@ func (l *losses) check(t *testing.T) {
 	}
 }
 
-// TestKilledAuditResumes kills audits and starts them again until one ends. At least one
-// must resume after a kill.
 func TestKilledAuditResumes(t *testing.T) {
 	rng := seed(t)
 	const most = 100
@@ -271,8 +264,7 @@ func TestKilledAuditResumes(t *testing.T) {
 	}
 }
 
-// TestTwoAuditors runs two audits of one ledger at once. With registers one waits for the
-// other. Without registers they raise each loss once between them.
+// Without registers, two audits raise each loss once between them.
 func TestTwoAuditors(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		t.Run(fmt.Sprintf("one at a time %v", alone), func(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// fakeListing is a listing that changes the entries of the bucket's listing.
 type fakeListing struct {
 	of   bucket.Store
 	edit func(all []bucket.Info) ([]bucket.Info, error)
@@ -40,7 +39,6 @@ func (f fakeListing) List(ctx context.Context, name, prefix, startAfter string) 
 	}
 }
 
-// newConvergedWorld returns a world with n objects and no losses.
 func newConvergedWorld(t *testing.T, n int) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -53,8 +51,6 @@ func newConvergedWorld(t *testing.T, n int) *world {
 	return w
 }
 
-// TestBadListings checks that an inconsistent listing ends the audit with an error, and
-// that no object counts as removed.
 func TestBadListings(t *testing.T) {
 	broken := errors.New("the connection broke off")
 	for _, test := range []struct {
@@ -94,8 +90,6 @@ func TestBadListings(t *testing.T) {
 	}
 }
 
-// TestListingsOmit checks that the audit sends a HEAD request for objects that a listing
-// omits or shows in an old state, and raises nothing.
 func TestListingsOmit(t *testing.T) {
 	w := newConvergedWorld(t, 2000)
 	old := func(all []bucket.Info) ([]bucket.Info, error) {
@@ -122,7 +116,6 @@ func TestListingsOmit(t *testing.T) {
 	}
 }
 
-// denyingStore is a store that denies HEAD requests for an object.
 type denyingStore struct {
 	bucket.Store
 	key string
@@ -136,8 +129,6 @@ func (d denyingStore) Head(ctx context.Context, ref event.Object) (bucket.Info, 
 	return d.Store.Head(ctx, ref)
 }
 
-// TestInaccessibleObjects checks that an audit counts and skips an object if HEAD is
-// denied, and that expired credentials end the audit.
 func TestInaccessibleObjects(t *testing.T) {
 	w := newWorld(t)
 	for _, key := range []string{"a", "b", "c"} {
@@ -163,8 +154,6 @@ func TestInaccessibleObjects(t *testing.T) {
 	}
 }
 
-// TestVersions checks that each version has a row. A listing without version ids shows
-// the latest version, and a listing with version ids shows all.
 func TestVersions(t *testing.T) {
 	w := newWorld(t)
 	w.pipeline.EachVersion = true
@@ -215,7 +204,6 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// versionListing is a listing with version ids, in any order.
 type versionListing struct {
 	bucket.Store
 	ids map[string][]string
@@ -242,7 +230,6 @@ func (v versionListing) List(ctx context.Context, name, prefix, startAfter strin
 	}
 }
 
-// changingStore changes and settles an object between two requests of an audit.
 type changingStore struct {
 	bucket.Store
 	when func()
@@ -257,8 +244,6 @@ func (m *changingStore) Head(ctx context.Context, ref event.Object) (bucket.Info
 	return info, err
 }
 
-// TestRowIsLoadedBeforeHead changes an object after the HEAD request and settles its row.
-// The audit's swap must fail, because it loaded the row before.
 func TestRowIsLoadedBeforeHead(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t, rowWithHave("k", event.Created, ledger.Identity{ETag: "lost"}))
@@ -284,8 +269,6 @@ func TestRowIsLoadedBeforeHead(t *testing.T) {
 	}
 }
 
-// TestAuditContinuesAfterHeadFailure checks that the audit counts an object as
-// inaccessible if HEAD fails, and continues.
 func TestAuditContinuesAfterHeadFailure(t *testing.T) {
 	w := newWorld(t)
 	for i := range 20 {
@@ -310,8 +293,6 @@ func TestAuditContinuesAfterHeadFailure(t *testing.T) {
 	}
 }
 
-// TestRowOfRemovedVersion checks that the row of a removed version does not hide a later
-// version.
 func TestRowOfRemovedVersion(t *testing.T) {
 	w := newWorld(t)
 	w.pipeline.EachVersion = true

@@ -13,25 +13,23 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// ErrListing is returned for a listing whose keys are out of order or repeated. The audit
-// has repaired the losses in the chunks before the one with the faulty key. It writes no removal because of that
-// listing.
+// ErrListing is returned for a listing whose keys are out of order or repeated. The audit keeps
+// its repairs of earlier chunks.
 var ErrListing = errors.New("inconsistent listing")
 
-// merge reads a listing and the rows side by side, in key order.
 type merge struct {
 	nextInfo func() (bucket.Info, error, bool)
 	nextRow  func() (ledger.Row, error, bool)
-	info     *bucket.Info // next entry of the listing; nil at the end
-	row      *ledger.Row  // next row; nil at the end
+	info     *bucket.Info // nil at the end
+	row      *ledger.Row  // nil at the end
 	refused  error        // the store cannot list the object of info
 	started  bool
 	stop     func()
 
-	// Entries and rows of the current key, valid until the next call of next.
+	// Valid until the next call of next.
 	infos      []bucket.Info
 	rows       []ledger.Row
-	unlistable error // the store cannot list the object of the current key
+	unlistable error
 }
 
 func (p *Pass) merge(ctx context.Context, prefix, after string) *merge {
@@ -46,7 +44,6 @@ func (p *Pass) merge(ctx context.Context, prefix, after string) *merge {
 	return m
 }
 
-// next advances to the next key that has objects or rows.
 func (m *merge) next() (key string, ok bool, err error) {
 	if !m.started {
 		m.started = true
@@ -96,7 +93,6 @@ func (m *merge) readRow() error {
 	return err
 }
 
-// objects returns the listing. It yields an error if the keys are out of order or repeated.
 func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
 	listing := p.Listing.List(ctx, p.Pipeline.Bucket, prefix, after)
 	return func(yield func(bucket.Info, error) bool) {
@@ -124,7 +120,6 @@ func (p *Pass) orderError(key, last, prefix string) error {
 		where, ErrListing, event.Quote(key), event.Quote(last))
 }
 
-// rows returns the rows of the pipeline whose objects it still matches.
 func (p *Pass) rows(ctx context.Context, prefix, after string) iter.Seq2[ledger.Row, error] {
 	r := ledger.Range{Pipeline: p.Pipeline.Name, Bucket: p.Pipeline.Bucket, Prefix: prefix}
 	if after != "" {
@@ -134,7 +129,7 @@ func (p *Pass) rows(ctx context.Context, prefix, after string) iter.Seq2[ledger.
 	return func(yield func(ledger.Row, error) bool) {
 		for row, err := range scan {
 			if err == nil && (row.Key == after || !p.Pipeline.Match(row.Object())) {
-				continue // another version of the object after, or an object that the pipeline no longer matches
+				continue // another version of the key after, or an object that no longer matches
 			}
 			if !yield(row, err) || err != nil {
 				return

@@ -9,14 +9,12 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Kinds of output findings.
 const (
 	noOutput = "no output"
 	noInput  = "output without object"
 )
 
-// walkInputs reads the rows of objects whose effect is committed. It advances Want of the rows
-// whose output is missing.
+// walkInputs raises the rows of existing objects whose output is missing.
 func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
 	var rows []ledger.Row
@@ -46,13 +44,10 @@ func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit fu
 	return flush()
 }
 
-// settledLongEnough reports whether a row is settled with the given kind and has not changed
-// within the settle window.
 func (p *Pass) settledLongEnough(row *ledger.Row, kind event.Kind) bool {
 	return row.Settled() && !row.Dead && !row.Held() && row.Have.Kind == kind && row.UpdatedAt.Before(p.Now().Add(-p.SettleWindow))
 }
 
-// missingOutputs advances Want of the rows whose output is missing.
 func (w *walk) missingOutputs(ctx context.Context, rows []ledger.Row) error {
 	there, err := w.listedOutputs(ctx, rows)
 	if err != nil {
@@ -67,12 +62,11 @@ func (w *walk) missingOutputs(ctx context.Context, rows []ledger.Row) error {
 	return w.raiseOutputFindings(ctx, open, noOutput)
 }
 
-// maxListedOutputs bounds the listing for one chunk of rows. Outputs can be far apart,
-// because a suffix changes their order.
+// maxListedOutputs bounds the listing for one chunk of rows. Outputs can be far apart, because a
+// suffix changes their order.
 const maxListedOutputs = 10 * chunk
 
-// listedOutputs lists the outputs of the rows and returns the keys in the listing. The result
-// lacks outputs beyond maxListedOutputs.
+// listedOutputs returns the keys of listed outputs. It may miss outputs beyond maxListedOutputs.
 func (w *walk) listedOutputs(ctx context.Context, rows []ledger.Row) (map[string]bool, error) {
 	shown := make(map[string]bool, len(rows))
 	if len(rows) == 0 {
@@ -99,8 +93,7 @@ func (w *walk) listedOutputs(ctx context.Context, rows []ledger.Row) (map[string
 	return shown, nil
 }
 
-// keyBefore returns a key that sorts shortly before the given key, so that few keys lie between
-// the two.
+// keyBefore returns a smaller key, with few keys between the two.
 func keyBefore(key string) string {
 	if key == "" {
 		return ""
@@ -108,8 +101,8 @@ func keyBefore(key string) string {
 	return key[:wholeRunes(key, len(key)-1)]
 }
 
-// walkOutputs lists the outputs and finds those whose object is gone. Such findings count as
-// removals, so the first pass only counts them.
+// walkOutputs finds outputs whose object is gone. They count as removals, so the first pass only
+// counts them.
 func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
 	var outputs []candidate
@@ -146,8 +139,6 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 	return flush()
 }
 
-// orphanOutputs finds outputs whose object has no row, or has a removal as its version in the
-// ledger. It writes a removal to the row of each.
 func (w *walk) orphanOutputs(ctx context.Context, outputs []candidate) error {
 	rows, err := w.load(ctx, outputs)
 	if err != nil {
@@ -162,23 +153,19 @@ func (w *walk) orphanOutputs(ctx context.Context, outputs []candidate) error {
 	return w.raiseOutputFindings(ctx, open, noInput)
 }
 
-// Metadata keys of outputs.
 const (
 	metaPipeline = "pawl-pipeline"
 	metaObject   = "pawl-object"
 )
 
-// owns reports whether a worker wrote the output for the row's object. If a user copies an
-// output, the copy names another object in its metadata. Outputs of older versions of Pawl name
-// no object. owns accepts such an output if the row exists.
+// owns reports whether a worker wrote the output for the row's object. A copy of an output names
+// another object in its metadata. Outputs of older versions of Pawl name no object.
 func owns(row *ledger.Row, output *bucket.Info) bool {
 	object, named := output.Metadata[metaObject]
 	return output.Metadata[metaPipeline] == row.Pipeline &&
 		(object == row.Digest() || !named && !row.Nonce.IsZero())
 }
 
-// raiseOutputFindings sends HEAD requests for the candidates and their outputs. It advances
-// Want of the rows whose finding is confirmed.
 func (w *walk) raiseOutputFindings(ctx context.Context, open []candidate, what string) error {
 	rows, err := w.load(ctx, open)
 	if err != nil {
@@ -213,12 +200,10 @@ func (w *walk) raiseOutputFindings(ctx context.Context, open []candidate, what s
 	return w.writeOutputs(ctx, changes, what)
 }
 
-// confirms reports whether the HEAD requests confirm a finding that this pass may write. It
-// counts the findings that it rejects.
 func (w *walk) confirms(row *ledger.Row, object *headResult, output *bucket.Info, what string) bool {
 	switch {
 	case object.inaccessible:
-		if w.Brake == nil { // the first pass only counts removals
+		if w.Brake == nil { // the first pass counts it too
 			w.counts.Inaccessible++
 		}
 		return false
@@ -236,8 +221,7 @@ func (w *walk) confirms(row *ledger.Row, object *headResult, output *bucket.Info
 	return true
 }
 
-// writeOutputs swaps the rows and counts the findings. It skips rows that changed meanwhile,
-// because a worker is processing them.
+// writeOutputs skips rows that changed meanwhile, because a worker is processing them.
 func (w *walk) writeOutputs(ctx context.Context, changes []ledger.Change, what string) error {
 	if len(changes) == 0 || !w.mayRaise(len(changes)) {
 		return nil

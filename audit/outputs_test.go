@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// published writes the output of an object, as a worker does. Without an object, the
-// metadata is that of an older version of Pawl.
+// Without an object, published writes the metadata of an older version of Pawl.
 func (w *world) published(t *testing.T, key string, pipeline, of string) {
 	t.Helper()
 	o := bucket.Object{Body: strings.NewReader("x"), Size: 1, Metadata: map[string]string{"pawl-pipeline": pipeline}}
@@ -25,7 +24,6 @@ func (w *world) published(t *testing.T, key string, pipeline, of string) {
 	}
 }
 
-// places gives the pipeline outputs for objects below a prefix.
 func (w *world) places(prefix string) {
 	w.pipeline.Prefix = prefix
 	w.pipeline.Output = &audit.Output{
@@ -40,14 +38,12 @@ func (w *world) places(prefix string) {
 	}
 }
 
-// TestOutputs compares outputs with objects. The audit raises objects with a missing
-// output and outputs without object, and keeps foreign objects.
 func TestOutputs(t *testing.T) {
 	w := newWorld(t)
 	w.places("in/")
 	var rows []ledger.Row
 	for i := range 2500 {
-		// With a suffix "1-x" sorts before "1", without it after.
+		// "1-x" sorts before "1" only with a suffix.
 		key := fmt.Sprintf("in/%04d", i/2) + []string{"", "-x"}[i%2]
 		rows = append(rows, rowWithHave(key, event.Created, w.put(t, key, "a")))
 		if i%500 != 7 {
@@ -89,8 +85,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// TestForeignOutputsAreKept has outputs whose metadata names the pipeline, but another
-// object than their key. The audit must not raise their removal.
+// The metadata names the pipeline, but another object than the key.
 func TestForeignOutputsAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.places("in/")
@@ -129,7 +124,6 @@ func TestForeignOutputsAreKept(t *testing.T) {
 	}
 }
 
-// TestRedrive resets the attempts of dead and failed rows during an audit.
 func TestRedrive(t *testing.T) {
 	w := newWorld(t)
 	dead, failed := rowWithHave("dead", event.Created, w.put(t, "dead", "a")), rowWithHave("failed", event.Created, w.put(t, "failed", "a"))

@@ -10,11 +10,11 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Listing lists the objects of a bucket in byte order of their keys. [bucket.Store] and
-// inventory reports implement it. The listing ends after an error.
+// Listing lists a bucket in byte order of the keys, and ends after an error. [bucket.Store] and
+// inventory reports implement it.
 //
-// A listing may be old, because an audit verifies its findings with HEAD requests. If an entry
-// has a version id, the listing yields all versions of that object one after the other.
+// A listing may be old, because an audit verifies its findings with HEAD requests. If entries
+// have version ids, it must yield all versions of an object one after the other.
 type Listing interface {
 	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[bucket.Info, error]
 }
@@ -26,59 +26,53 @@ type Pipeline struct {
 	Match func(event.Object) bool
 	// EachVersion is set if each version of an object has a row.
 	EachVersion bool
-	// Output describes the outputs of the pipeline. It is nil if an audit cannot check them.
+	// Output is nil if an audit cannot check the outputs.
 	Output *Output
 }
 
 // Output is the location of a pipeline's outputs.
 type Output struct {
 	Bucket, Prefix string
-	// Of returns the output of an object.
-	Of func(ledger.RowKey) event.Object
-	// Source returns the row key for an output's key. It returns false if the key is not
-	// one of the pipeline's outputs.
+	Of             func(ledger.RowKey) event.Object
+	// Source is the inverse of Of. It returns false for a key that is not one of the outputs.
 	Source func(key string) (ledger.RowKey, bool)
 }
 
-// Pass compares objects with the rows of one pipeline, in key order, and writes the losses to
-// the ledger. [Auditor.Run] runs several passes in parallel. A Pass reads the clock, nonces and
-// the watermark through functions, so that simulations can replace them.
+// Pass compares objects with the rows of one pipeline, in key order, and writes the losses to the
+// ledger. Simulations replace its functions.
 type Pass struct {
 	Pipeline *Pipeline
 	Listing  Listing
-	AsOf     time.Time    // time at which an old listing was made; the pass ignores later changes
+	AsOf     time.Time    // time of an old listing; the pass ignores later changes
 	Objects  bucket.Store // for HEAD requests
 	Ledger   *ledger.Ledger
 	// SettleWindow is the longest expected delay of a notification.
 	SettleWindow time.Duration
-	// PurgeWatermark, if set, returns the purge watermark. The pass calls it after it has
-	// loaded the rows. It ignores objects that have no row and are older than the watermark.
+	// PurgeWatermark, if set, is called after the rows were loaded. The pass ignores objects that
+	// have no row and are older than the watermark.
 	PurgeWatermark func(ctx context.Context) (time.Time, error)
-	// Brake is set in the second pass, which only writes removals. The first pass counts
-	// removals and writes all other losses.
-	Brake *Brake
-	// Redrive resets the attempts of dead and failed rows. With DryRun the pass writes nothing.
+	// Brake is set in the second pass, which only writes removals. The first pass only counts
+	// them.
+	Brake           *Brake
 	Redrive, DryRun bool
 	Now             func() time.Time
 	Nonce           func() ledger.Nonce
 	// Each calls do with 0 to n-1, in any order and possibly in parallel.
 	Each func(n int, do func(i int))
-	// Found, if set, is called with each finding.
+	// Found, if set, receives each finding.
 	Found func(key ledger.RowKey, what string, repaired bool)
-	// Contradiction, if set, is called for each object for which listing and HEAD disagree.
+	// Contradiction, if set, receives each object for which listing and HEAD disagree.
 	Contradiction func(key ledger.RowKey, what string)
-	// Unlistable, if set, is called for each object or output that the store cannot list.
+	// Unlistable, if set, receives each object or output that the store cannot list.
 	Unlistable func(ref event.Object, err error)
 }
 
 // chunk is the number of keys that a pass compares before it repairs the losses.
 const chunk = 1000
 
-// Walk audits the keys of a span below a prefix. After each chunk it repairs the losses and
-// calls commit with the counts.
-//
-// If the listing or the scan of the rows fails, Walk discards the current chunk, because an
-// incomplete or inconsistent listing proves nothing.
+// Walk audits the keys of a span below a prefix. After each chunk it repairs the losses and calls
+// commit. If the listing or the scan fails, Walk discards the current chunk, because an
+// incomplete listing proves nothing.
 func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
 	if err := w.readWatermark(ctx); err != nil {
@@ -110,7 +104,6 @@ func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Co
 	}
 }
 
-// commit passes the counts to the caller and resets them.
 func (w *walk) commit(commit func(*Counts) error) error {
 	counts := w.counts
 	if w.Brake != nil {
@@ -120,25 +113,24 @@ func (w *walk) commit(commit func(*Counts) error) error {
 	return commit(&counts)
 }
 
-// walk is the state of a Pass between two commits.
+// A walk is the state of a Pass between two commits.
 type walk struct {
 	*Pass
 	counts     Counts
 	candidates []candidate
-	watermark  time.Time // purge watermark that the pass read last
+	watermark  time.Time
 }
 
-// candidate is a row whose object needs a HEAD request.
+// A candidate needs a HEAD request.
 type candidate struct {
 	key ledger.RowKey
-	// resolveVersion is set if the candidate's version id is unknown. A HEAD request then
-	// returns the latest version.
+	// resolveVersion is set if the version id is unknown. HEAD then returns the latest version.
 	resolveVersion bool
 	listed         bool
 }
 
-// compare finds candidates without sending requests. A candidate may turn out to be no loss,
-// because a listing can be old and has less detail than a HEAD response.
+// compare finds candidates without requests. A candidate may be no loss, because a listing can be
+// old and lacks metadata.
 func (w *walk) compare(infos []bucket.Info, rows []ledger.Row) {
 	now := w.Now()
 	for i := range rows {
@@ -168,7 +160,6 @@ func (w *walk) compare(infos []bucket.Info, rows []ledger.Row) {
 	w.consider(&row, Observation{}, now)
 }
 
-// compareUnlistable counts an object that exists but that the store cannot list.
 func (w *walk) compareUnlistable(key string, rows []ledger.Row, err error) {
 	now := w.Now()
 	for i := range rows {
@@ -180,8 +171,7 @@ func (w *walk) compareUnlistable(key string, rows []ledger.Row, err error) {
 	}
 }
 
-// recordUnlistable counts and reports an object that the store cannot list, in the first
-// pass only.
+// recordUnlistable does nothing in the second pass, because the first one has counted the object.
 func (w *walk) recordUnlistable(ref event.Object, err error) {
 	if w.Brake != nil {
 		return
@@ -200,7 +190,6 @@ func (w *walk) key(key, version string) ledger.RowKey {
 	return ledger.RowKey{Pipeline: w.Pipeline.Name, Bucket: w.Pipeline.Bucket, Key: key, VersionID: version}
 }
 
-// consider makes a row a candidate if the listing shows a loss, or if Redrive applies.
 func (w *walk) consider(row *ledger.Row, seen Observation, now time.Time) {
 	loss := compare(row, seen, w.settleCutoff(now))
 	switch {
@@ -210,8 +199,7 @@ func (w *walk) consider(row *ledger.Row, seen Observation, now time.Time) {
 	case loss == LostRemoval && w.Brake.exhausted():
 		w.counts.Withheld++
 	case loss != LostRemoval && w.Brake != nil:
-		// The first pass handled this row. An object in the listing does not count as removed,
-		// even if HEAD does not find it.
+		// An object in the listing does not count as removed, even if HEAD does not find it.
 	case loss != None, w.needsRedrive(row, now):
 		w.candidates = append(w.candidates, candidate{key: row.RowKey, listed: seen.Exists})
 	case compare(row, seen, farFuture) != None:
@@ -219,7 +207,6 @@ func (w *walk) consider(row *ledger.Row, seen Observation, now time.Time) {
 	}
 }
 
-// readWatermark reads the purge watermark.
 func (w *walk) readWatermark(ctx context.Context) (err error) {
 	if w.PurgeWatermark != nil {
 		w.watermark, err = w.PurgeWatermark(ctx)
@@ -227,8 +214,7 @@ func (w *walk) readWatermark(ctx context.Context) (err error) {
 	return err
 }
 
-// possiblyPurged reports whether the ledger may have purged the row of an object without a row.
-// It counts such objects.
+// possiblyPurged reports and counts an object whose row a purge may have dropped.
 func (w *walk) possiblyPurged(row *ledger.Row, seen Observation) bool {
 	if !row.Nonce.IsZero() || !seen.Exists || !seen.Identity.ModTime.Before(w.watermark) {
 		return false
@@ -237,8 +223,6 @@ func (w *walk) possiblyPurged(row *ledger.Row, seen Observation) bool {
 	return true
 }
 
-// settleCutoff returns the start of the settle window, or AsOf if that is earlier. The pass
-// ignores changes after this time.
 func (w *walk) settleCutoff(now time.Time) time.Time {
 	before := now.Add(-w.SettleWindow)
 	if !w.AsOf.IsZero() && w.AsOf.Before(before) {
@@ -247,7 +231,6 @@ func (w *walk) settleCutoff(now time.Time) time.Time {
 	return before
 }
 
-// farFuture is later than all times in rows and listings.
 var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (w *walk) needsRedrive(row *ledger.Row, now time.Time) bool {
@@ -258,8 +241,7 @@ func (w *walk) needsRedrive(row *ledger.Row, now time.Time) bool {
 	return state == ledger.StateDead || state == ledger.StateFailed
 }
 
-// listedObservation returns the observation from a listing entry. Listings have no
-// metadata, so it copies the row's.
+// listedObservation copies the metadata from the row, because listings have none.
 func listedObservation(info *bucket.Info, row *ledger.Row) Observation {
 	known := &row.Have
 	if row.Dead {
@@ -271,7 +253,6 @@ func listedObservation(info *bucket.Info, row *ledger.Row) Observation {
 	}}
 }
 
-// currentVersion returns Have of a settled row, otherwise Want.
 func currentVersion(row *ledger.Row) *ledger.Version {
 	if row.Settled() && !row.Dead {
 		return &row.Have
@@ -279,8 +260,8 @@ func currentVersion(row *ledger.Row) *ledger.Version {
 	return &row.Want
 }
 
-// compareVersions compares the versions of one object. A listing without version ids
-// shows only the latest version.
+// compareVersions compares the versions of one object. A listing without version ids shows only
+// the latest version.
 func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.Time) {
 	all := len(infos) > 0 && infos[0].VersionID != ""
 	shown := make(map[string]*bucket.Info, len(infos))

@@ -13,28 +13,22 @@ import (
 // Purged has the counts of a purge.
 type Purged struct {
 	Examined int `json:"examined"` // rows scanned
-	Dropped  int `json:"dropped"`  // rows dropped, or, in a dry run, rows that would be dropped
-	Changed  int `json:"changed"`  // rows skipped, because they changed meanwhile
+	Dropped  int `json:"dropped"`  // in a dry run: rows that would be dropped
+	Changed  int `json:"changed"`  // skipped, because they changed meanwhile
 }
 
-// Plus returns the sum of two counts.
 func (p Purged) Plus(q Purged) Purged {
 	return Purged{p.Examined + q.Examined, p.Dropped + q.Dropped, p.Changed + q.Changed}
 }
 
-// purgePage is the number of rows in one swap.
 const purgePage = 500
 
-// Purge drops the rows of a pipeline that [ledger.Row.Purgeable] permits under p. Workers may run
-// meanwhile: Purge skips rows that change. If a notification arrives after its row was dropped,
-// Pawl processes it as new. Therefore p.RowRetention must exceed the largest delay of a
-// notification.
+// Purge drops the rows of a pipeline that [ledger.Row.Purgeable] permits under p. It skips rows
+// that workers change meanwhile. If a notification arrives after its row was dropped, Pawl
+// processes it as new: p.RowRetention must exceed the largest delay.
 //
-// Before Purge drops rows of existing objects, it raises the purge watermark. This requires a
-// ledger with registers.
-//
-// Purge calls progress after each page, unless progress is nil. If dryRun is set, Purge only counts the
-// rows.
+// Before Purge drops rows of existing objects, it raises the purge watermark, which requires a
+// ledger with registers. It calls progress, unless nil, after each page.
 func Purge(ctx context.Context, s ledger.Store, pipeline string, p *ledger.Policy, dryRun bool, progress func(Purged)) (done Purged, err error) {
 	l, now := ledger.New(s), time.Now().UTC()
 	raised := false
@@ -79,9 +73,8 @@ func (p *Purged) count(dropped bool) {
 	}
 }
 
-// purgeable returns the next page of deletions, and reports whether it includes rows of
-// existing objects. Only the last page may be short. purgeable ends its scan before the caller
-// writes.
+// purgeable reports whether the page includes rows of existing objects. Only the last page may be
+// short. The scan ends before the caller writes.
 func purgeable(ctx context.Context, s ledger.Store, r ledger.Range, p *ledger.Policy, now time.Time, done *Purged) (page []ledger.Change, exist bool, err error) {
 	for row, err := range s.Scan(ctx, r) {
 		if err != nil {
@@ -100,22 +93,17 @@ func purgeable(ctx context.Context, s ledger.Store, r ledger.Range, p *ledger.Po
 	return page, exist, nil
 }
 
-// watermarkRegister is the first part of the name of a register. The pipeline's name follows
-// it. The register stores the pipeline's purge watermark.
+// watermarkRegister is followed by the pipeline's name.
 const watermarkRegister = "audit/horizon/"
 
-// readPurgeWatermark returns the purge watermark of a pipeline. A purge may have dropped rows
-// of existing objects that are older than the watermark. The watermark is the zero time if no
-// such row was dropped. Callers must load the rows before they call readPurgeWatermark, because
-// a purge raises the watermark before it drops rows.
+// readPurgeWatermark returns the zero time if no row of an existing object was dropped. Callers
+// must load rows first, because a purge raises the watermark before it drops rows.
 func readPurgeWatermark(ctx context.Context, r ledger.Registers, pipeline string) (at time.Time, err error) {
 	k := &jsonRegister{Cell: ledger.Cell(r, watermarkRegister+pipeline)}
 	err = k.read(ctx, &at)
 	return at, err
 }
 
-// raisePurgeWatermark advances the purge watermark to a time. It never moves the watermark
-// back.
 func raisePurgeWatermark(ctx context.Context, s ledger.Store, pipeline string, to time.Time) error {
 	r, ok := s.(ledger.Registers)
 	if !ok {

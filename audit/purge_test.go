@@ -15,14 +15,12 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// settled returns a row that settled some time ago.
 func settled(key string, kind event.Kind, ago time.Duration) ledger.Row {
 	at := time.Now().UTC().Add(-ago)
 	v := ledger.Version{Kind: kind}
 	return ledger.Row{RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: key}, Want: v, Have: v, CreatedAt: at, UpdatedAt: at}
 }
 
-// store returns a ledger in memory with the given rows.
 func store(t *testing.T, rows ...ledger.Row) ledger.Store {
 	s := ledger.NewRows(memory.New())
 	for _, r := range rows {
@@ -44,7 +42,6 @@ func keys(t *testing.T, s ledger.Store) (keys []string) {
 	return keys
 }
 
-// rowsForPurge returns rows of removals that Purge must keep.
 func rowsForPurge() []ledger.Row {
 	const long = 100 * 24 * time.Hour
 	leased, dead, verified, pending, young := settled("leased", event.Removed, long), settled("dead", event.Removed, long),
@@ -90,8 +87,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// eventDuringScan is a ledger that observes another event for each row just before the
-// swap.
+// eventDuringScan observes another event for each row just before the swap.
 type eventDuringScan struct{ ledger.Store }
 
 func (e eventDuringScan) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {

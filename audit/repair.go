@@ -11,13 +11,12 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// maxRounds bounds the comparisons of a row that keeps changing. A row changes because workers
-// process it, so it settles without the audit.
+// maxRounds bounds the comparisons of a row that keeps changing. Its workers settle it without
+// the audit.
 const maxRounds = 10
 
-// repair verifies the candidates, writes the losses to the ledger and empties the list. It
-// loads the rows, then sends HEAD requests, then swaps the rows that are unchanged. For rows
-// that changed meanwhile it repeats all three steps.
+// repair verifies the candidates and writes the losses to the ledger. It loads the rows, then
+// sends HEAD requests, then swaps unchanged rows. It repeats all three steps for changed rows.
 func (w *walk) repair(ctx context.Context) error {
 	open := w.candidates
 	w.candidates = w.candidates[:0]
@@ -33,7 +32,6 @@ func (w *walk) repair(ctx context.Context) error {
 	return nil
 }
 
-// round runs one comparison and returns the candidates whose row changed meanwhile.
 func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, err error) {
 	if open, err = w.resolveVersions(ctx, open); err != nil {
 		return nil, err
@@ -46,7 +44,7 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	if err != nil {
 		return nil, err
 	}
-	if err := w.readWatermark(ctx); err != nil { // read it after the rows, because a purge may be running
+	if err := w.readWatermark(ctx); err != nil { // after the rows, because a purge may be running
 		return nil, err
 	}
 	var changes []ledger.Change
@@ -71,7 +69,6 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	return again, w.findContradictions(ctx, open, heads)
 }
 
-// decide returns the row that this pass should write, or nil if it should write none.
 func (w *walk) decide(row *ledger.Row, seen Observation, now time.Time) (*ledger.Row, Finding) {
 	if w.possiblyPurged(row, seen) {
 		return nil, None
@@ -91,8 +88,7 @@ func (w *walk) decide(row *ledger.Row, seen Observation, now time.Time) (*ledger
 	return &next, loss
 }
 
-// write swaps the rows and counts the findings. It returns the candidates whose row
-// changed meanwhile.
+// write returns the candidates whose row changed meanwhile.
 func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Finding) (again []candidate, err error) {
 	if len(changes) == 0 || !w.mayRaise(len(changes)) {
 		return nil, nil
@@ -116,8 +112,6 @@ func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Find
 	return again, err
 }
 
-// mayRaise reports whether the brake permits this pass to change n more rows. If the brake
-// refuses, mayRaise counts the rows as withheld.
 func (w *walk) mayRaise(n int) bool {
 	if w.Brake == nil || w.Brake.reserve(n) {
 		return true
@@ -126,7 +120,6 @@ func (w *walk) mayRaise(n int) bool {
 	return false
 }
 
-// notRaised returns the brake's reservation of n rows that the pass did not change.
 func (w *walk) notRaised(n int) {
 	if w.Brake != nil {
 		w.Brake.unreserve(n)
@@ -140,21 +133,16 @@ func (w *walk) recordFinding(key ledger.RowKey, loss Finding) {
 	}
 }
 
-// headResult is the result of a HEAD request.
 type headResult struct {
 	Observation
-	inaccessible bool // the store denies access or rejects the name
+	inaccessible bool
 	err          error
 }
 
-// maxHeadFailures bounds the failures that headAll tolerates. If a larger batch of requests
-// fails completely, headAll returns an error.
 const maxHeadFailures = 8
 
-// headAll sends HEAD requests for the candidates in parallel. It marks an object as
-// inaccessible if the store cannot serve only that object. If more than maxHeadFailures
-// requests were sent and all of them fail, headAll returns an error, because the store is
-// unavailable.
+// headAll marks objects that the store cannot serve as inaccessible. If more than maxHeadFailures
+// requests all fail, the store is unavailable, and headAll returns an error.
 func (w *walk) headAll(ctx context.Context, open []candidate) ([]headResult, error) {
 	all := make([]headResult, len(open))
 	w.Each(len(open), func(i int) { all[i] = w.head(ctx, open[i].key.Object()) })
@@ -185,7 +173,7 @@ func (w *walk) head(ctx context.Context, ref event.Object) headResult {
 	return headResult{Observation: Observation{Exists: true, Identity: worker.Identify(&info)}}
 }
 
-// load returns the rows of the candidates. A missing row has only its key.
+// load returns only the key for a missing row.
 func (w *walk) load(ctx context.Context, open []candidate) ([]ledger.Row, error) {
 	keys, at := make([]ledger.RowKey, len(open)), make(map[ledger.RowKey]int, len(open))
 	rows := make([]ledger.Row, len(open))
@@ -200,8 +188,7 @@ func (w *walk) load(ctx context.Context, open []candidate) ([]ledger.Row, error)
 	return rows, err
 }
 
-// resolveVersions sets the version id of candidates without one to the latest version.
-// It drops candidates whose object is gone.
+// resolveVersions sets missing version ids to the latest version. It drops objects that are gone.
 func (w *walk) resolveVersions(ctx context.Context, open []candidate) (named []candidate, err error) {
 	var nameless []candidate
 	for _, c := range open {

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Counts are the results of an audit.
 type Counts struct {
 	Listed    int64 `json:"listed"`    // objects listed
 	Rows      int64 `json:"rows"`      // rows read
@@ -19,24 +18,24 @@ type Counts struct {
 	LostCreations  int64 `json:"lost_creations"`
 	LostOverwrites int64 `json:"lost_overwrites"`
 	LostRemovals   int64 `json:"lost_removals"`
-	// NoOutput counts objects without output, and NoInput counts outputs without object.
-	// Only audits with Outputs set them.
+	// Only audits with Outputs set the next two: objects without output, and outputs without
+	// object.
 	NoOutput int64 `json:"no_output"`
 	NoInput  int64 `json:"no_input"`
-	Repaired int64 `json:"repaired"` // losses that the audit wrote to the ledger
+	Repaired int64 `json:"repaired"`
 
-	Created   int64 `json:"created"`   // rows whose Have is a created object
-	Removable int64 `json:"removable"` // removals that the first pass found
-	Withheld  int64 `json:"withheld"`  // removals that the audit did not write because of the limit
+	Created   int64 `json:"created"`   // rows of existing objects
+	Removable int64 `json:"removable"` // removals found by the first pass
+	Withheld  int64 `json:"withheld"`  // removals over the limit, not written
 
-	TooRecent      int64 `json:"too_recent"`      // objects that differ from their row but changed within the settle window
-	PossiblyPurged int64 `json:"possibly_purged"` // objects that have no row and are older than the purge watermark
-	Dead           int64 `json:"dead"`            // dead rows
-	Failed         int64 `json:"failed"`          // failed rows
-	Redriven       int64 `json:"redriven"`        // dead and failed rows whose attempts the audit reset
-	Unreadable     int64 `json:"unreadable"`      // rows that this version of Pawl cannot read
-	Inaccessible   int64 `json:"inaccessible"`    // objects that the store denies, rejects or cannot list
-	Foreign        int64 `json:"foreign"`         // objects among the outputs that the pipeline did not write
+	TooRecent      int64 `json:"too_recent"`      // differences within the settle window
+	PossiblyPurged int64 `json:"possibly_purged"` // no row, and older than the purge watermark
+	Dead           int64 `json:"dead"`
+	Failed         int64 `json:"failed"`
+	Redriven       int64 `json:"redriven"`     // dead and failed rows whose attempts were reset
+	Unreadable     int64 `json:"unreadable"`   // rows that this version of Pawl cannot read
+	Inaccessible   int64 `json:"inaccessible"` // the store denies, rejects or cannot list them
+	Foreign        int64 `json:"foreign"`      // objects among the outputs that the pipeline did not write
 	// Contradicted counts objects for which listing and HEAD disagree.
 	Contradicted int64 `json:"contradicted"`
 }
@@ -44,13 +43,11 @@ type Counts struct {
 // Lost returns the number of lost notifications.
 func (c *Counts) Lost() int64 { return c.LostCreations + c.LostOverwrites + c.LostRemovals }
 
-// Found returns the number of findings. The command pawl audit exits with code 3 if it is not
-// 0.
+// Found returns the number of findings. If it is not 0, pawl audit exits with code 3.
 func (c *Counts) Found() int64 {
 	return c.Lost() + c.NoOutput + c.NoInput + c.Withheld + c.Contradicted
 }
 
-// addRow counts a row by its state.
 func (c *Counts) addRow(row *ledger.Row, now time.Time) {
 	c.Rows++
 	if row.Have.Kind == event.Created {
@@ -66,7 +63,7 @@ func (c *Counts) addRow(row *ledger.Row, now time.Time) {
 	}
 }
 
-// addFinding counts a finding. If the finding is None, it counts a redriven row.
+// addFinding counts None as a redriven row.
 func (c *Counts) addFinding(l Finding, repaired bool) {
 	switch l {
 	case LostCreation:
@@ -86,7 +83,7 @@ func (c *Counts) addFinding(l Finding, repaired bool) {
 	}
 }
 
-// Add adds the counts of o.
+// Add adds o to c.
 func (c *Counts) Add(o *Counts) {
 	into, from := c.fields(), o.fields()
 	for i := range into {
@@ -105,16 +102,15 @@ func (c *Counts) fields() [21]*int64 {
 type Report struct {
 	Started      time.Time `json:"started"`
 	Ended        time.Time `json:"ended,omitzero"`
-	By           string    `json:"by,omitzero"`     // owner name of the process
-	Listing      string    `json:"listing"`         // source of the listing: "list", or the name of an inventory report
-	Prefix       string    `json:"prefix,omitzero"` // prefix of the audited keys
+	By           string    `json:"by,omitzero"` // owner name of the process
+	Listing      string    `json:"listing"`     // "list", or the name of an inventory report
+	Prefix       string    `json:"prefix,omitzero"`
 	SettleWindow string    `json:"settle"`
 	DryRun       bool      `json:"dry_run,omitzero"`
 	Outputs      bool      `json:"outputs,omitzero"`
-	// Resumed is the number of times that the audit was interrupted and resumed. The counts may
-	// lack losses that the audit repaired just before an interruption.
+	// Resumed counts the interruptions. The counts may lack repairs just before one.
 	Resumed   int              `json:"resumed,omitzero"`
-	Ranges    int              `json:"ranges"` // number of key ranges into which the audit split its listings
+	Ranges    int              `json:"ranges"` // number of parallel key ranges
 	Pipelines []PipelineReport `json:"pipelines"`
 	// Examples are the first findings, at most 20. Stored reports have no examples.
 	Examples []Example `json:"examples,omitempty"`
@@ -131,7 +127,7 @@ type Example struct {
 	What     string `json:"what"`
 	Pipeline string `json:"pipeline"`
 	Object   string `json:"object"`           // in the format of event.Object.String
-	Output   string `json:"output,omitempty"` // output to remove; set if an output has no object
+	Output   string `json:"output,omitempty"` // output to remove, if it has no object
 }
 
 // Total returns the sum of all pipelines.
@@ -142,8 +138,7 @@ func (r *Report) Total() (all Counts) {
 	return all
 }
 
-// Log logs the report. It logs an error if the audit withheld removals, and a warning if it has
-// other findings.
+// Log logs the report: withheld removals as an error, other findings as a warning.
 func (r *Report) Log(to *slog.Logger) {
 	total := r.Total()
 	level, message := slog.LevelInfo, "audit complete: no losses"

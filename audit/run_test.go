@@ -18,11 +18,10 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// world is a bucket and a ledger.
 type world struct {
 	*membucket.Store
 	ledger   ledger.Store
-	at       time.Time // time of the store's clock
+	at       time.Time
 	pipeline audit.Pipeline
 }
 
@@ -68,7 +67,6 @@ func (w *world) put(t *testing.T, key, body string) ledger.Identity {
 	return worker.Identify(&info)
 }
 
-// settled writes rows whose effect is committed.
 func (w *world) settled(t *testing.T, rows ...ledger.Row) {
 	t.Helper()
 	var changes []ledger.Change
@@ -99,7 +97,6 @@ func (w *world) audit(t *testing.T, o audit.Options) audit.Counts {
 	return r.Total()
 }
 
-// settle completes the raised rows, as workers do.
 func (w *world) settle(t *testing.T) (raised []string) {
 	t.Helper()
 	var changes []ledger.Change
@@ -162,8 +159,6 @@ func TestRunFindsEachLoss(t *testing.T) {
 	}
 }
 
-// TestListingAsOf compares with an old listing. The audit ignores later changes and sends
-// no HEAD requests for them.
 func TestListingAsOf(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t,

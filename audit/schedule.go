@@ -15,22 +15,21 @@ import (
 // Schedule configures regular audits.
 type Schedule struct {
 	Every   time.Duration
-	Options Options // options of each audit
+	Options Options
 	// After, if set, runs after each audit under the same lease.
 	After func(ctx context.Context) error
 }
 
 const (
-	maxPollInterval = time.Minute      // longest time between two reads of the last audit's time
-	pauseAfterRun   = 10 * time.Second // pause after an audit, or while another process runs an audit
-	retryDelay      = 5 * time.Minute  // delay after a failed audit
+	maxPollInterval = time.Minute // longest time between two reads of the last report
+	pauseAfterRun   = 10 * time.Second
+	retryDelay      = 5 * time.Minute // after a failed audit
 )
 
-// RunSchedule runs audits on a schedule until ctx ends. If several workers share a
-// ledger, one of them runs each audit, and the others read its report from the ledger.
-// RunSchedule logs errors and retries.
+// RunSchedule runs audits until ctx ends, and logs and retries errors. Of the workers that share
+// a ledger, one runs each audit.
 func (a *Auditor) RunSchedule(ctx context.Context, s Schedule) {
-	last := time.Time{} // start of this process's last audit, for a ledger without registers
+	last := time.Time{} // used without registers
 	for {
 		wait, err := a.untilDue(ctx, s.Every, last)
 		if err == nil && wait <= 0 {
@@ -50,8 +49,7 @@ func (a *Auditor) RunSchedule(ctx context.Context, s Schedule) {
 	}
 }
 
-// RunIfDue runs an audit if one is due and no other worker runs one. If the last audit was
-// interrupted, RunIfDue resumes it.
+// RunIfDue runs or resumes an audit if one is due and no other worker runs one.
 func (a *Auditor) RunIfDue(ctx context.Context, s Schedule) error {
 	last := time.Time{}
 	wait, err := a.untilDue(ctx, s.Every, last)
@@ -61,8 +59,6 @@ func (a *Auditor) RunIfDue(ctx context.Context, s Schedule) error {
 	return a.runUnlessHeld(ctx, &s, &last)
 }
 
-// runUnlessHeld runs an audit and After. It does nothing if another worker runs an audit
-// or has finished one meanwhile.
 func (a *Auditor) runUnlessHeld(ctx context.Context, s *Schedule, last *time.Time) error {
 	work := func(ctx context.Context) error {
 		if wait, err := a.untilDue(ctx, s.Every, *last); err != nil || wait > 0 {
@@ -88,13 +84,12 @@ func (a *Auditor) runUnlessHeld(ctx context.Context, s *Schedule, last *time.Tim
 	}
 	err := a.withLease(ctx, false, work)
 	if errors.Is(err, lock.ErrHeld) {
-		return nil // the process that holds the lease stores its report
+		return nil // that process stores its report
 	}
 	return err
 }
 
-// untilDue returns the time until the next audit is due. The interval starts when the last
-// audit starts. The parameter last is the start of this process's last audit.
+// untilDue counts from the start of the last audit. The parameter last is that of this process.
 func (a *Auditor) untilDue(ctx context.Context, every time.Duration, last time.Time) (time.Duration, error) {
 	all, err := a.Reports(ctx)
 	if err != nil {
@@ -113,8 +108,6 @@ func (a *Auditor) untilDue(ctx context.Context, every time.Duration, last time.T
 	return every - age, nil
 }
 
-// coversEverything reports whether an audit covered all pipelines and keys of this
-// auditor.
 func (a *Auditor) coversEverything(r *Report) bool {
 	for i := range a.cfg.Pipelines {
 		if !slices.ContainsFunc(r.Pipelines, func(p PipelineReport) bool { return p.Name == a.cfg.Pipelines[i].Name }) {

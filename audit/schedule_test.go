@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// notices records the calls of an observer.
 type notices struct {
 	mu  sync.Mutex
 	all []engine.Notice
@@ -40,8 +39,7 @@ func (f *notices) count(what engine.Kind) (n int, last engine.Notice) {
 	return n, last
 }
 
-// TestSchedule runs three workers on one schedule for three days. There must be one audit
-// a day, followed by After, and each worker reports the age of the last audit.
+// Three workers share one schedule for three days.
 func TestSchedule(t *testing.T) {
 	for _, registered := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -49,7 +47,7 @@ func TestSchedule(t *testing.T) {
 			var store ledger.Store = l.ledger
 			workers := 3
 			if !registered {
-				store, workers = struct{ ledger.Store }{l.ledger}, 1 // without registers only one worker can use it
+				store, workers = struct{ ledger.Store }{l.ledger}, 1 // only one worker can use such a ledger
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			observed := make([]notices, workers)
@@ -96,8 +94,7 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestScheduleRetriesAfterFailure checks that a failed audit is retried and resumes. The
-// last attempt lists twice, the second time for removals.
+// The last attempt lists twice, the second time for removals.
 func TestScheduleRetriesAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLosses(t, seed(t), 300)
@@ -122,7 +119,6 @@ func TestScheduleRetriesAfterFailure(t *testing.T) {
 
 var errDown = errors.New("the store is down")
 
-// failingStore is a listing that fails three times.
 type failingStore struct {
 	bucket.Store
 	times *int

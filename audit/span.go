@@ -8,30 +8,27 @@ import (
 
 // Span is a range of keys. It can be split while it is walked.
 type Span struct {
-	after string // keys up to and including this key are repaired
+	after string // keys up to and including this one are repaired
 	end   string // inclusive upper bound; empty means no bound
 
 	mu            sync.Mutex
-	pos           string     // the last key compared
-	sinceSplit    int        // keys compared since the last attempt to split
-	splitPending  bool       // the last split-off span has neither yielded a key nor ended yet
-	splitWasEmpty bool       // the last split-off span yielded no key
+	pos           string // last key compared
+	sinceSplit    int
+	splitPending  bool // the last split-off span has neither yielded a key nor ended
+	splitWasEmpty bool
 	step          int        // number of bytes by which the next split advances; 0 halves the range
 	narrowing     bool       // the last step was too large
 	queue         *spanQueue // nil if the span is walked without a queue
-	// parent is the span from which this span was split off. It is nil after this span's first
-	// key.
+	// parent is the span that this one was split off. It is nil after this span's first key.
 	parent *Span
 }
 
 // NewSpan returns the span of all keys after the given key.
 func NewSpan(after string) *Span { return &Span{after: after, pos: after} }
 
-// Done returns the last key up to which all keys are repaired.
+// Done returns the key up to which all keys are repaired.
 func (s *Span) Done() string { return s.after }
 
-// advance records that the pass has compared a key. It returns false if the key is beyond the
-// end.
 func (s *Span) advance(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +47,7 @@ func (s *Span) advance(key string) bool {
 	return true
 }
 
-// bounds are the remaining keys of a span. Checkpoints store this format.
+// bounds are stored in checkpoints.
 type bounds struct {
 	After []byte `json:"after,omitzero"`
 	End   []byte `json:"end,omitzero"`
@@ -62,11 +59,8 @@ func (s *Span) bounds() bounds {
 	return bounds{[]byte(s.after), []byte(s.end)}
 }
 
-// commit records that the pass has repaired all compared keys.
 func (s *Span) commit() { s.after = s.pos }
 
-// splitResult records whether the split-off span has a key. It adjusts the step of the next
-// split.
 func (s *Span) splitResult(fruitful bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,18 +77,17 @@ func (s *Span) splitResult(fruitful bool) {
 	}
 }
 
-// finished tells the parent that this span yielded no key.
 func (s *Span) finished() {
 	if s.parent != nil {
 		s.parent.splitResult(false)
 	}
 }
 
-// split returns a new span with the keys beyond a key in the middle of the remaining range. It
-// returns nil if the span has not run long enough or cannot be split.
+// split returns a new span with the second half of the remaining keys. It returns nil if the span
+// has not run long enough or cannot be split.
 //
-// Keys often share long prefixes. After an empty split, the next split uses a larger step. Once
-// a step was too large, the steps shrink.
+// Keys often share long prefixes. The step therefore grows after each empty split, until one is
+// too large.
 func (s *Span) split(prefix string) *Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,10 +108,9 @@ func (s *Span) split(prefix string) *Span {
 }
 
 // keyBetween returns a key between pos and end, or "" if there is none. An empty end means no
-// bound. If leap is positive, keyBetween assumes that the next keys share leap more bytes with
-// pos. It returns a key just after all keys with that longer prefix. If leap is 0, or the
-// result would not lie between pos and end, it takes the first character in which pos and end
-// differ and replaces it with the character halfway between them.
+// bound. A positive leap assumes that the next keys share leap more bytes with pos, and returns a
+// key just after them. Otherwise, or if that key is not between the two, keyBetween halves the
+// range of the first character that differs.
 func keyBetween(pos, end string, shared, leap int) string {
 	for end != "" && shared < min(len(pos), len(end)) && pos[shared] == end[shared] {
 		shared++
@@ -137,11 +129,10 @@ func keyBetween(pos, end string, shared, leap int) string {
 	return mid
 }
 
-// alphabetWindow is the size of the range that midpointKey halves after a character beyond
-// ASCII, if there is no upper bound.
+// alphabetWindow is the range that midpointKey halves after a character beyond ASCII without
+// upper bound.
 const alphabetWindow = 1024
 
-// midpointKey returns a key that halves the range of one character.
 func midpointKey(pos, end string, shared int) string {
 	for {
 		low, size := rune(' '-1), 0
@@ -178,8 +169,6 @@ func wholeRunes(s string, n int) int {
 	return n
 }
 
-// intersectPrefixes returns the prefix of all keys that have both prefixes. It returns
-// false if there are none.
 func intersectPrefixes(a, b string) (string, bool) {
 	switch {
 	case strings.HasPrefix(a, b):

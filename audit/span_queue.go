@@ -7,23 +7,23 @@ import (
 	"sync/atomic"
 )
 
-// spanQueue distributes the keys below a prefix among goroutines. A goroutine without
-// work takes half of the remaining keys of an active span.
+// spanQueue distributes the keys below a prefix among goroutines. An idle goroutine takes half of
+// the rest of an active span.
 type spanQueue struct {
 	prefix string
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	waiting []*Span // spans that no goroutine has started
+	waiting []*Span
 	active  []*Span
 	splits  int // splits since the last call of newSplits
 
-	pages       atomic.Int64 // approximate number of pages listed
-	emptySplits atomic.Int64 // splits whose span has yielded no key so far
+	pages       atomic.Int64 // approximate
+	emptySplits atomic.Int64 // splits without a key so far
 }
 
-// An empty split costs a request. The queue permits freeSplits empty splits, and one more for
-// every pagesPerSplit listed pages.
+// An empty split costs a request. The queue permits freeSplits of them, and one more per
+// pagesPerSplit pages.
 const (
 	freeSplits    = 24
 	pagesPerSplit = 10
@@ -38,7 +38,6 @@ func newSpanQueue(prefix string, spans ...*Span) *spanQueue {
 	return h
 }
 
-// next returns a span to walk. It returns nil if all spans are finished or ctx ended.
 func (h *spanQueue) next(ctx context.Context) *Span {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,8 +59,6 @@ func (h *spanQueue) next(ctx context.Context) *Span {
 	return nil
 }
 
-// split returns a new span with half of the remaining keys of an active span. It returns nil if
-// no active span is long enough, or if there were too many empty splits.
 func (h *spanQueue) split() *Span {
 	if h.emptySplits.Load() >= freeSplits+h.pages.Load()/pagesPerSplit {
 		return nil
@@ -77,14 +74,11 @@ func (h *spanQueue) split() *Span {
 	return nil
 }
 
-// pageDone counts a page of keys and wakes a waiting goroutine, because the span may now
-// be long enough to split.
 func (h *spanQueue) pageDone() {
 	h.pages.Add(1)
 	h.changed.Signal()
 }
 
-// finish removes a finished span.
 func (h *spanQueue) finish(s *Span) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,14 +93,12 @@ func (h *spanQueue) wakeAll() {
 	h.changed.Broadcast()
 }
 
-// commit records that the pass has repaired all compared keys of a span.
 func (h *spanQueue) commit(s *Span) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.commit()
 }
 
-// newSplits returns the number of splits since its last call.
 func (h *spanQueue) newSplits() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,7 +106,6 @@ func (h *spanQueue) newSplits() (n int) {
 	return n
 }
 
-// remaining returns the key ranges that are not repaired yet.
 func (h *spanQueue) remaining() (spans []bounds) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -19,7 +19,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// TestKeyBetween checks that keyBetween returns a key between any two keys.
 func TestKeyBetween(t *testing.T) {
 	key := rapid.OneOf(rapid.StringN(0, 12, 40), rapid.StringMatching(`[a-c/~ ]{0,8}`), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 6), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,7 +34,6 @@ func TestKeyBetween(t *testing.T) {
 	})
 }
 
-// shapes are common naming schemes of objects.
 var shapes = map[string]func(i, n int) string{
 	"numbers": func(i, _ int) string { return fmt.Sprintf("in/%09d", i) },
 	"dates": func(i, n int) string {
@@ -47,9 +45,7 @@ var shapes = map[string]func(i, n int) string{
 	"mixed":    func(i, _ int) string { return fmt.Sprintf("%s/%06d", []string{"A", "b", "tenant-17/x", "z"}[i%4], i) },
 }
 
-// TestSplits lists buckets of all shapes in parallel ranges. Each key must appear once,
-// the number of requests must be little more than the number of pages, and the ranges
-// must run in parallel.
+// Each key must appear once, in parallel ranges, with few more requests than pages.
 func TestSplits(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +67,7 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// lister lists keys in memory, one page per request. A request takes a second.
+// In lister, a request takes a second and returns one page.
 type lister struct {
 	keys     []string
 	mu       sync.Mutex
@@ -112,7 +108,6 @@ func (l *lister) List(_ context.Context, _, _, after string) iter.Seq2[bucket.In
 	}
 }
 
-// walk lists all keys and checks that each appears once.
 func (l *lister) walk(t *testing.T, workers int) {
 	t.Helper()
 	h := newSpanQueue("", NewSpan(""))

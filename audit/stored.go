@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// storedReport is a Report in the format of the ledger's registers. Its field names
-// must not change, because other versions of Pawl read them.
+// storedReport is the format of reports in the ledger. Other versions of Pawl read it: do not
+// change the field names.
 type storedReport struct {
 	Started      time.Time        `json:"started"`
 	Ended        time.Time        `json:"ended,omitzero"`
@@ -50,7 +50,7 @@ type storedCounts struct {
 	Contradicted   int64 `json:"contradicted"`
 }
 
-// registerReport marshals a Report, without its examples, in the stored format.
+// registerReport marshals a Report, without examples, as a storedReport.
 type registerReport Report
 
 // MarshalJSON implements [json.Marshaler].

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStoredReportKeepsFieldNames encodes and decodes a report as the ledger stores it.
 func TestStoredReportKeepsFieldNames(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := Report{

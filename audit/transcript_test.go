@@ -17,14 +17,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// The transcripts in testdata record audits of one object: its changes, the
-// notifications, the attempts, and the resulting rows. After a change:
-//
-//	go test ./audit -run TestTranscripts -rewrite
-//
-// Then read the difference line by line.
-//
-// Times count from the start of the transcript. The settle window is 12 hours.
+// The transcripts in testdata are audits of one object. After a change, run with -rewrite and
+// read the difference. Times count from the start; the settle window is 12 hours.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -59,7 +53,6 @@ type transcript struct {
 	row     ledger.Row
 }
 
-// run runs one command and returns the row as text.
 func (s *transcript) run(d *datadriven.TestData) (string, error) {
 	args := make(map[string]string)
 	for _, a := range d.CmdArgs {
@@ -107,8 +100,7 @@ func (s *transcript) notify(args map[string]string) (string, error) {
 	return v.String(), errors.Join(err1, err2)
 }
 
-// work runs an attempt. It succeeds, fails permanently, or crashes with its worker, as do
-// all later attempts until the row is dead.
+// After an attempt crashes with its worker, later ones do too until the row is dead.
 func (s *transcript) work(args map[string]string) (string, error) {
 	r, a, why := s.row.Claim("w1", &s.policy, s.now)
 	if why != ledger.Granted {

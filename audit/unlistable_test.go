@@ -22,8 +22,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// unlistableStore is a store that cannot list or read objects whose keys begin with "bad"
-// or "o/bad".
+// unlistableStore cannot list or read keys that begin with "bad" or "o/bad".
 type unlistableStore struct {
 	bucket.Store
 	keyless bool // errors have no key
@@ -56,7 +55,6 @@ func (u unlistableStore) Head(ctx context.Context, ref event.Object) (bucket.Inf
 	return u.Store.Head(ctx, ref)
 }
 
-// unlistableAudit audits a store that hides bad objects, and returns the report and the log.
 func (w *world) unlistableAudit(t *testing.T, o audit.Options) (audit.Report, string, error) {
 	t.Helper()
 	var log bytes.Buffer
@@ -71,9 +69,6 @@ func (w *world) unlistableAudit(t *testing.T, o audit.Options) (audit.Report, st
 	return r, log.String(), err
 }
 
-// TestUnlistableObjects audits a bucket with objects that the store cannot list. The
-// audit counts them as inaccessible, names them, and raises no removal for them. It finds
-// the losses of all other objects.
 func TestUnlistableObjects(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t,
@@ -103,8 +98,7 @@ func TestUnlistableObjects(t *testing.T) {
 	}
 }
 
-// TestUnlistableOnMinIO audits a MinIO bucket with an object that MinIO cannot list. A
-// request header creates such an object.
+// MinIO cannot list an object that was put with a certain request header.
 func TestUnlistableOnMinIO(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	w := newWorld(t)
@@ -138,7 +132,6 @@ func TestUnlistableOnMinIO(t *testing.T) {
 	}
 }
 
-// TestUnlistableOutputs audits outputs that the store cannot list.
 func TestUnlistableOutputs(t *testing.T) {
 	w := newWorld(t)
 	w.places("in/")

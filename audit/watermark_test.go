@@ -19,7 +19,6 @@ import (
 
 const day = 24 * time.Hour
 
-// putOldObjects puts objects that settled 100 days ago.
 func (w *world) putOldObjects(t *testing.T, keys ...string) {
 	t.Helper()
 	defer func(at time.Time) { w.at = at }(w.at)
@@ -40,9 +39,6 @@ func (w *world) purge(t *testing.T, retain time.Duration) audit.Purged {
 	return done
 }
 
-// TestPurgedRowsAreNotLost checks that objects whose rows a purge may have dropped are not
-// lost creations, also after later purges. Newer objects, and those of other pipelines,
-// are.
 func TestPurgedRowsAreNotLost(t *testing.T) {
 	w := newWorld(t)
 	w.putOldObjects(t, "a", "b")
@@ -72,8 +68,6 @@ func TestPurgedRowsAreNotLost(t *testing.T) {
 	}
 }
 
-// TestFirstAuditFindsOldObjects checks that a first audit finds objects older than the row
-// retention, because no purge has dropped rows of existing objects.
 func TestFirstAuditFindsOldObjects(t *testing.T) {
 	w := newWorld(t)
 	w.at = time.Now().Add(-100 * day)
@@ -88,8 +82,7 @@ func TestFirstAuditFindsOldObjects(t *testing.T) {
 	}
 }
 
-// TestPurgedVersionsAreNotLost purges rows of versions, with listings that have version
-// ids and without.
+// TestPurgedVersionsAreNotLost lists with and without version ids.
 func TestPurgedVersionsAreNotLost(t *testing.T) {
 	w := newWorld(t)
 	w.putOldObjects(t, "a")
@@ -107,8 +100,7 @@ func TestPurgedVersionsAreNotLost(t *testing.T) {
 	}
 }
 
-// TestWatermarkCoversSkew has a store whose clock is ahead, so that an object is newer
-// than its row.
+// The store's clock is ahead, so that an object is newer than its row.
 func TestWatermarkCoversSkew(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (ledger.Store, error){
 		"memory": func(*testing.T) (ledger.Store, error) { return ledger.NewRows(memory.New()), nil },
@@ -146,7 +138,6 @@ func TestWatermarkCoversSkew(t *testing.T) {
 	}
 }
 
-// purgeOnScan is a ledger that is purged when an audit starts to read its rows.
 type purgeOnScan struct {
 	*ledger.Rows
 	purge func()
@@ -157,7 +148,6 @@ func (p purgeOnScan) Scan(ctx context.Context, r ledger.Range) iter.Seq2[ledger.
 	return p.Rows.Scan(ctx, r)
 }
 
-// TestPurgeDuringAudit checks that rows dropped during an audit do not count as lost.
 func TestPurgeDuringAudit(t *testing.T) {
 	w := newWorld(t)
 	w.putOldObjects(t, "a")
@@ -172,7 +162,6 @@ func TestPurgeDuringAudit(t *testing.T) {
 	}
 }
 
-// failingRegisters is a ledger whose register writes fail.
 type failingRegisters struct{ *ledger.Rows }
 
 var errUnkept = errors.New("the disk is full")
@@ -181,7 +170,7 @@ func (failingRegisters) WriteRegister(context.Context, string, string, []byte) (
 	return "", errUnkept
 }
 
-// failingSwaps is a ledger whose process crashes during the first swap.
+// failingSwaps crashes its process during the first swap.
 type failingSwaps struct{ *ledger.Rows }
 
 func (d failingSwaps) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
@@ -189,8 +178,6 @@ func (d failingSwaps) Swap(ctx context.Context, changes []ledger.Change) ([]ledg
 	return nil, errors.Join(err, ledger.ErrUnusable, errKilled)
 }
 
-// TestWatermarkIsRaisedBeforePurge checks that a purge raises the watermark before it
-// drops rows.
 func TestWatermarkIsRaisedBeforePurge(t *testing.T) {
 	w := newWorld(t)
 	w.putOldObjects(t, "a")

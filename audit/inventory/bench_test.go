@@ -15,11 +15,9 @@ import (
 const (
 	benchRows  = 1_000_000
 	benchParts = 10
-	benchMB    = 100 // limit above the initial memory
+	benchMB    = 100
 )
 
-// BenchmarkReport opens and lists reports of a million objects. The rows are in key order, as
-// S3 writes them, or shuffled. It measures the peak memory.
 func BenchmarkReport(b *testing.B) {
 	for _, format := range formats {
 		for _, order := range []string{"sorted", "shuffled"} {
@@ -88,8 +86,7 @@ func benchReport(b *testing.B, format string, shuffled bool) string {
 	return rep.Unpack(b, rep.Files(b))
 }
 
-// peakOf returns the peak memory of the Go runtime in MB while f runs, garbage included, minus
-// the memory before.
+// peakOf returns the peak memory of the Go runtime in MB, with garbage, above that before f.
 func peakOf(f func()) float64 {
 	const held, released = "/memory/classes/total:bytes", "/memory/classes/heap/released:bytes"
 	now := func() float64 {

@@ -46,7 +46,7 @@ func (m *manifest) csvRows(text io.Reader, yield func(*row) error) error {
 	}
 }
 
-// columnIndexes has the index of each column. The index of a missing column is -1.
+// The index of a missing column is -1.
 type columnIndexes struct{ bucket, key, latest, marker, size, modified, etag int }
 
 func (m *manifest) columnIndexes() columnIndexes {
@@ -56,7 +56,7 @@ func (m *manifest) columnIndexes() columnIndexes {
 	}
 }
 
-// row parses the fields of a line. The key is URL-encoded, and a plus sign stands for a space.
+// row parses the fields of a line. In the URL-encoded key, a plus sign stands for a space.
 func (p columnIndexes) row(fields []string) (r row, err error) {
 	r = row{bucket: fields[p.bucket], etag: fields[p.etag]}
 	if r.key, err = url.QueryUnescape(fields[p.key]); err != nil {
@@ -79,7 +79,6 @@ func (p columnIndexes) row(fields []string) (r row, err error) {
 	return r, nil
 }
 
-// parseBool parses a field. If the column is missing, it returns the value otherwise.
 func parseBool(fields []string, at int, otherwise bool) (bool, error) {
 	if at < 0 {
 		return otherwise, nil

@@ -19,7 +19,6 @@ import (
 
 type files func(ctx context.Context, key string) (io.ReadCloser, error)
 
-// folder returns the files of a report that a user copied to a folder.
 func folder(dir string) files {
 	return func(_ context.Context, key string) (io.ReadCloser, error) {
 		for _, base := range []string{dir, filepath.Dir(dir)} {
@@ -36,8 +35,6 @@ func folder(dir string) files {
 	}
 }
 
-// readAll returns the content of a file. It returns an error if the file is larger than most
-// bytes.
 func (get files) readAll(ctx context.Context, key string, most int64) ([]byte, error) {
 	r, err := get(ctx, key)
 	if err != nil {
@@ -51,8 +48,8 @@ func (get files) readAll(ctx context.Context, key string, most int64) ([]byte, e
 	return b, err
 }
 
-// fetch downloads a data file, checks it against the manifest, and returns the open file. It
-// copies the file to dir, unless the file is local. The caller closes it.
+// fetch returns an open data file after it checked it against the manifest. It copies a remote
+// file to dir.
 func (get files) fetch(ctx context.Context, p part, dir string) (*os.File, error) {
 	r, err := get(ctx, p.Key)
 	if err != nil {
@@ -91,8 +88,8 @@ func (p part) copyTo(ctx context.Context, w io.Writer, r io.Reader, sum hash.Has
 	return nil
 }
 
-// createTemp creates a file and, if the operating system permits it, deletes the name at once.
-// The space is then freed when the file is closed or the process exits.
+// createTemp deletes the name at once, if the operating system permits it. The space is then
+// freed when the file is closed or the process exits.
 func createTemp(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "")
 	if err == nil {

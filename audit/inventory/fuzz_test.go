@@ -13,8 +13,6 @@ import (
 	"github.com/pawlhq/pawl/audit/inventory/inventorytest"
 )
 
-// FuzzCSV checks that parsed rows are the same after they were written and parsed again, and
-// that only current objects of the bucket are returned.
 func FuzzCSV(f *testing.F) {
 	f.Add(inventorytest.CSVText([]inventorytest.Row{object("a b+c/ä", 7), {Bucket: "photos", Key: "gone", Marker: true, Modified: created}}))
 	for _, row := range []string{badRow, "", "\"", "\r\n\r\n", strings.Repeat(",", 9), strings.Replace(badRow, `"a"`, "%zz", 1), badRow + "\n" + badRow + "x"} {
@@ -61,8 +59,6 @@ func rewritten(t *testing.T, all []entry) string {
 	return b.String()
 }
 
-// FuzzManifest checks that an accepted manifest has a bucket, a time, columns, and files with
-// valid keys.
 func FuzzManifest(f *testing.F) {
 	for _, format := range formats {
 		rep := inventorytest.New(f, format, "photos", created, []inventorytest.Row{object("a", 1)}, nil)

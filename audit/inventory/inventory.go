@@ -1,31 +1,24 @@
-// Package inventory reads a report of S3 Inventory as a listing of its bucket. For a bucket
-// with a billion objects, no other listing is affordable.
+// Package inventory reads a report of S3 Inventory as a listing of its bucket. For a bucket with
+// a billion objects, no other listing is affordable.
 //
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory.html
 //
-// The package supports reports in CSV and Parquet, of current or of all versions. It ignores
-// old versions and delete markers. The report must include Size, LastModifiedDate and ETag. The
-// package reads and checks the whole report before it returns a key: the MD5 of the manifest
-// and of each file, the columns against the schema of the manifest, and bucket and format of
-// each row.
+// The package supports reports in CSV and Parquet, of current or of all versions. It ignores old
+// versions and delete markers. The report must include Size, LastModifiedDate and ETag. The
+// package reads and checks the whole report, including all MD5 sums, before it returns a key.
 //
 // # Order
 //
-// S3 does not guarantee an order of the rows. The package sorts them into runs on disk, in a
-// folder below [os.TempDir] that [Report.Close] removes. [Report.List] merges the runs. For a
-// report of any size, the package needs memory for one batch of rows and one read buffer for
-// each run. Consecutive files that are already sorted become one run. A row takes about 60
-// bytes on disk. Long keys without common prefixes take more. The package also needs disk space
-// for one data file at a time.
+// S3 does not guarantee an order of the rows. The package sorts them into runs on disk, below
+// [os.TempDir]; [Report.Close] removes them. It needs memory for one batch of rows and one read
+// buffer per run. A row takes about 60 bytes on disk, more with long keys. One data file at a
+// time also needs disk space.
 //
 // # Age
 //
-// A report shows the bucket at [Report.Created] or somewhat later, because S3 starts the scan
-// at that time and delivers the report within two days. The report may lack changes after
-// Created, so it may lack an object that the ledger knows. Other differences may also have
-// harmless causes: an object was overwritten or deleted since, or the inventory has a prefix
-// filter. A caller must therefore check the object before it acts on a difference, as an audit
-// does. Each check costs one request.
+// A report shows the bucket at [Report.Created] or up to two days later, and may lack changes
+// after Created. A caller must therefore check an object, with one request, before it acts on a
+// difference. An audit does so.
 package inventory
 
 import (
@@ -43,24 +36,24 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Expect restricts the accepted reports. The zero Expect accepts any report.
+// Expect restricts the accepted reports. The zero value accepts any report.
 type Expect struct {
-	Bucket    string    // the bucket that the report must list
-	NotBefore time.Time // earliest accepted creation time of the report
+	Bucket    string
+	NotBefore time.Time // earliest accepted value of Created
 }
 
 // Report is a sorted report on disk. It is safe for concurrent use.
 type Report struct {
-	Bucket  string    // the bucket that the report lists
+	Bucket  string
 	Created time.Time // time at which S3 started the scan
-	Objects int64     // estimated number of objects in the report
+	Objects int64     // estimate
 
-	dir  string // folder of the temporary files
+	dir  string
 	runs []*run
 }
 
-// OpenFolder reads the report in a folder that contains manifest.json. The data files must be
-// below that folder or below its parent. Their paths may lack leading folders of their keys.
+// OpenFolder reads the report in the folder of manifest.json. The data files must be below that
+// folder or its parent. Their paths may lack leading folders of their keys.
 func OpenFolder(ctx context.Context, dir string, expect Expect) (*Report, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -69,8 +62,7 @@ func OpenFolder(ctx context.Context, dir string, expect Expect) (*Report, error)
 	return open(ctx, folder(dir), filepath.Base(dir)+"/manifest.json", expect)
 }
 
-// OpenBucket reads the report whose manifest.json is the given object. The data files must be
-// in the same bucket.
+// OpenBucket reads the report of a manifest.json. The data files must be in the same bucket.
 func OpenBucket(ctx context.Context, store bucket.Store, manifest event.Object, expect Expect) (*Report, error) {
 	get := func(ctx context.Context, key string) (io.ReadCloser, error) {
 		_, r, err := store.Get(ctx, event.Object{Bucket: manifest.Bucket, Key: key})
@@ -110,8 +102,8 @@ func (r *Report) Close() error {
 	return os.RemoveAll(r.dir)
 }
 
-// List yields the objects in the same form as [bucket.Store]. A report may have a key twice,
-// because the object changed during the scan. List then yields only the newer row.
+// List yields the objects in the same form as [bucket.Store]. If an object changed during the
+// scan, it yields only the newer row.
 func (r *Report) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		if name != r.Bucket {
@@ -124,7 +116,7 @@ func (r *Report) List(ctx context.Context, name, prefix, startAfter string) iter
 				return
 			}
 			if !strings.HasPrefix(e.key, prefix) {
-				return // first key after the prefix
+				return
 			}
 			if !yield(e.info(), nil) {
 				return

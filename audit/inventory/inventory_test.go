@@ -38,7 +38,6 @@ const (
 	versionsCSV = "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, LastModifiedDate, ETag, StorageClass, ReplicationStatus"
 )
 
-// strange are unusual keys that must survive both formats.
 var strange = []string{
 	"a b", "a+b", "a%20b", "ä/ö", `q"uo,te`, "line\nfeed", "日本.txt", "a", "a/", "a/b", "A", "0", "\x01", "~", "%", strings.Repeat("k", maxKey), "\u00ff",
 }
@@ -64,7 +63,6 @@ func list(t *testing.T, r *Report, prefix, startAfter string) (got []bucket.Info
 	return got
 }
 
-// checkList compares listings with many prefixes and start keys with the expected ones.
 func checkList(t *testing.T, r *Report, lines []inventorytest.Row) {
 	t.Helper()
 	all := infos(lines)
@@ -82,7 +80,6 @@ func checkList(t *testing.T, r *Report, lines []inventorytest.Row) {
 	}
 }
 
-// TestList reads a report of all versions in random order, from a folder and from a bucket.
 func TestList(t *testing.T) {
 	lines := []inventorytest.Row{
 		{Bucket: "photos", Key: "a/b", Version: "1", Old: true, Size: 99, Modified: created, ETag: "old"},
@@ -109,7 +106,6 @@ func TestList(t *testing.T) {
 	}
 }
 
-// opened closes the report at the end of the test, and checks that no file remains.
 func opened(t *testing.T) func(*Report, error) *Report {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -147,7 +143,6 @@ func stored(t *testing.T, files map[string][]byte) bucket.Store {
 	return s
 }
 
-// TestCurrentVersions reads a report without version columns.
 func TestCurrentVersions(t *testing.T) {
 	rep := inventorytest.New(t, formatCSV, "photos", created)
 	rep.Schema = currentCSV
@@ -167,8 +162,7 @@ func TestEmptyBucket(t *testing.T) {
 	checkList(t, r, nil)
 }
 
-// TestSort sorts with small batches, so that runs are merged on several levels. If a key occurs
-// twice, only its newest row counts.
+// Small batches are merged on several levels. The newest row of a key counts.
 func TestSort(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -230,8 +224,6 @@ func checkSeeks(t *testing.T, r *Report, all []bucket.Info, rng *rand.Rand, seed
 	}
 }
 
-// TestListEnds checks that a listing ends with its context, and with an error if its files are
-// damaged.
 func TestListEnds(t *testing.T) {
 	rep := inventorytest.New(t, formatCSV, "photos", created, []inventorytest.Row{object("a", 1), object("b", 2)})
 	r := opened(t)(OpenFolder(t.Context(), rep.Unpack(t, rep.Files(t)), Expect{}))
@@ -273,12 +265,10 @@ func TestFolderStaysInside(t *testing.T) {
 	}
 }
 
-// TestBrokenOff checks that truncated or damaged downloads of data files are retried a limited
-// number of times.
 func TestBrokenOff(t *testing.T) {
 	lines := []inventorytest.Row{object("a", 1), object("b", 2)}
 	rep := inventorytest.New(t, formatParquet, "photos", created, lines)
-	manifest := event.Object{Bucket: "reports", Key: "//" + rep.ManifestKey()} // not a valid path, but a valid key
+	manifest := event.Object{Bucket: "reports", Key: "//" + rep.ManifestKey()} // a valid key, but not a valid path
 	files := rep.Files(t)
 	files[manifest.Key], files["//"+rep.ChecksumKey()] = files[rep.ManifestKey()], files[rep.ChecksumKey()]
 	store := &breaking{Store: stored(t, files), key: rep.PartKey(0), times: fetchTries - 1}
@@ -288,7 +278,6 @@ func TestBrokenOff(t *testing.T) {
 	refuses(t, err, "the connection broke off")
 }
 
-// breaking is a store that truncates an object a number of times.
 type breaking struct {
 	bucket.Store
 	key   string

@@ -17,8 +17,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// manifest is the content of manifest.json.
-//
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html
 type manifest struct {
 	SourceBucket string  `json:"sourceBucket"`
@@ -41,16 +39,13 @@ type part struct {
 const (
 	manifestVersion = "2016-11-30"
 	maxManifest     = 256 << 20 // a million data files
-	// fetchTries is the number of attempts to fetch a data file. Large downloads may fail.
+	// Large downloads may fail.
 	fetchTries = 3
-	// maxScan is the longest time from the creation of a report to its completion.
-	maxScan = 48 * time.Hour
-	// folderTime is the time format of the folder name, which is the creation time of the
-	// report.
+	maxScan    = 48 * time.Hour
+	// folderTime is the format of the folder name, which is the report's creation time.
 	folderTime = "2006-01-02T15-04Z"
 )
 
-// readManifest reads a manifest and checks it against manifest.checksum.
 func readManifest(ctx context.Context, get files, name string) (*manifest, error) {
 	text, err := get.readAll(ctx, name, maxManifest)
 	if err != nil {
@@ -105,8 +100,7 @@ func (m *manifest) checkParts() error {
 	return nil
 }
 
-// checkExpected compares a valid manifest with the expected properties. folder is the name of
-// the manifest's folder, which S3 derives from the creation time.
+// checkExpected also compares the manifest with the name of its folder.
 func (m *manifest) checkExpected(want Expect, folder string) error {
 	const format = "2006-01-02 15:04 UTC"
 	named, err := time.Parse(folderTime, folder)
@@ -164,13 +158,12 @@ type row struct {
 	modified          time.Time
 }
 
-// maxKey is the longest key that S3 permits, in bytes. An ETag is much shorter.
+// Limits in bytes. S3 permits no longer keys.
 const (
 	maxKey  = 1024
 	maxETag = 256
 )
 
-// entry converts a row. It returns false as current for an old version and for a delete marker.
 func (m *manifest) entry(r *row) (e entry, current bool, err error) {
 	switch {
 	case r.bucket != m.SourceBucket:

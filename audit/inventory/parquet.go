@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// parquetRow has the columns that the package reads. In the files of S3, every column except
-// the first two is optional.
+// In the files of S3, every column except the first two is optional.
 type parquetRow struct {
 	Bucket   string  `parquet:"bucket"`
 	Key      string  `parquet:"key"`
@@ -66,7 +65,6 @@ func (m *manifest) readParquet(f *os.File, yield func(*row) error) (err error) {
 	}
 }
 
-// checkFile compares the schema of a file with the schema in the manifest.
 func (m *manifest) checkFile(schema *parquet.Schema) error {
 	for _, path := range schema.Columns() {
 		if name := csvName(path[0]); len(path) != 1 || m.index(name) < 0 {

@@ -15,8 +15,8 @@ import (
 
 type bad struct {
 	name   string
-	change func(*testing.T, *inventorytest.Report) // changes the report before it is written
-	edit   func(map[string]any)                    // changes the manifest
+	change func(*testing.T, *inventorytest.Report)
+	edit   func(map[string]any)
 	files  func(*inventorytest.Report, map[string][]byte)
 	expect Expect
 	want   string // part of the error
@@ -106,7 +106,6 @@ var badCSV = []bad{
 	{name: "from another day than it says", change: csvRow("2026-02-01", "2026-03-04"), want: "was modified 2026-03-04T00:00:00Z, but the report was created 2026-03-01T01:00:00Z"},
 }
 
-// narrow, micro and text are rows with other columns than the schema.
 type narrow struct {
 	Bucket string `parquet:"bucket"`
 	Key    string `parquet:"key"`
@@ -199,8 +198,8 @@ func refuses(t *testing.T, err error, want string) {
 	}
 }
 
-// TestDamagedParquet changes a Parquet file and corrects its checksum, which no store would do.
-// The file must be rejected or read, without a panic.
+// TestDamagedParquet corrects the checksum of the damaged file, so that only the Parquet reader
+// can reject it.
 func TestDamagedParquet(t *testing.T) {
 	lines := []inventorytest.Row{}
 	for i := range 300 {
@@ -230,7 +229,6 @@ func TestDamagedParquet(t *testing.T) {
 	t.Logf("%d of %d refused", refused, len(whole)/97+1)
 }
 
-// TestDenied checks that the error contains the message of the store.
 func TestDenied(t *testing.T) {
 	rep := inventorytest.New(t, formatCSV, "photos", created)
 	files := maps.Clone(rep.Files(t))

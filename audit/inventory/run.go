@@ -13,8 +13,8 @@ import (
 	"sort"
 )
 
-// run is a file of entries in key order. The file stores each key without the prefix that it
-// shares with the previous key.
+// run is a file of entries in key order. It stores each key without the prefix shared with the
+// previous one.
 type run struct {
 	f          *os.File
 	level      int
@@ -22,16 +22,15 @@ type run struct {
 	seekPoints []seekPoint
 }
 
-// seekPoint is a position at which a reader can start, because the file stores the key there
-// completely.
+// At a seekPoint the file stores the whole key, so that a reader can start there.
 type seekPoint struct {
 	key    string
 	offset int64
 }
 
 const (
-	// seekPointBytes is the distance between seek points in bytes. A search reads at most this
-	// many bytes. The index of a billion objects has about a hundred thousand seek points.
+	// seekPointBytes bounds the bytes that a search reads. The index of a billion objects has
+	// about a hundred thousand seek points.
 	seekPointBytes = 512 << 10
 	readBuffer     = 16 << 10
 )
@@ -40,7 +39,7 @@ type runWriter struct {
 	*run
 	w   *bufio.Writer
 	buf []byte
-	key string // last key of the run
+	key string
 }
 
 func newRun(dir string) (*runWriter, error) {
@@ -77,14 +76,13 @@ func appendText(b []byte, s string) []byte {
 
 func (w *runWriter) flush() error { return w.w.Flush() }
 
-// cursor reads a run and holds its current entry.
 type cursor struct {
 	entry
 	r   *bufio.Reader
 	key []byte
 }
 
-// seek returns a cursor at the first entry whose key is not less than from, or nil at the end.
+// seek returns a cursor at the first entry at or after from, or nil at the end.
 func (r *run) seek(from string) (*cursor, error) {
 	i := sort.Search(len(r.seekPoints), func(i int) bool { return r.seekPoints[i].key >= from })
 	start := r.seekPoints[max(0, i-1)].offset
@@ -147,7 +145,6 @@ func (c *cursor) appendText(b []byte, most uint64) ([]byte, error) {
 	return b, err
 }
 
-// merge yields the entries of runs in key order, starting at from. An error ends the sequence.
 func merge(ctx context.Context, runs []*run, from string) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		var h cursors
@@ -181,7 +178,6 @@ func merge(ctx context.Context, runs []*run, from string) iter.Seq2[entry, error
 	}
 }
 
-// cursors is a heap with the smallest entry on top.
 type cursors []*cursor
 
 func (h *cursors) advance() error {

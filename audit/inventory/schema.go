@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Formats in a manifest.
 const (
 	formatCSV     = "CSV"
 	formatParquet = "Parquet"
@@ -28,8 +27,7 @@ const (
 	etagColumn     = "ETag"
 )
 
-// ignored lists the other columns.
-//
+// https://docs.aws.amazon.com/AmazonS3/latest/API/API_InventoryConfiguration.html
 // https://docs.aws.amazon.com/AmazonS3/latest/API/API_InventoryConfiguration.html
 var ignored = []string{
 	"StorageClass", "IsMultipartUploaded", "ReplicationStatus", "EncryptionStatus", "ObjectLockRetainUntilDate", "ObjectLockMode",
@@ -38,7 +36,6 @@ var ignored = []string{
 	"LifecycleExpirationDate",
 }
 
-// columnsOf returns the columns of a report by their CSV names.
 func columnsOf(format, schema string) (columns []string, err error) {
 	switch format {
 	case formatCSV:
@@ -63,7 +60,7 @@ func checkColumns(columns []string) error {
 		case slices.Contains(columns[:i], name):
 			return fmt.Errorf("its fileSchema has the column %s twice", event.Quote(name))
 		case slices.Contains(versions, name):
-			needed = append(needed, latestColumn, markerColumn) // because the report has all versions
+			needed = append(needed, latestColumn, markerColumn) // the report has all versions
 		case !slices.Contains(needed, name) && !slices.Contains(ignored, name):
 			return fmt.Errorf("its fileSchema has an unknown column %s: leave that field out of the inventory", event.Quote(name))
 		}
@@ -85,8 +82,7 @@ func parquetName(name string) string {
 
 var wordStart = regexp.MustCompile(`(.)([A-Z])`)
 
-// csvName returns the CSV name of a Parquet column. It returns the name unchanged if the column
-// is unknown.
+// csvName returns an unknown name unchanged.
 func csvName(name string) string {
 	for _, known := range slices.Concat([]string{
 		bucketColumn, keyColumn, versionColumn, latestColumn, markerColumn, sizeColumn, modifiedColumn, etagColumn,

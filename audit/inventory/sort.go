@@ -19,29 +19,28 @@ func (e entry) info() bucket.Info {
 	return bucket.Info{Key: e.key, ETag: e.etag, ModTime: time.UnixMilli(e.modified).UTC(), Size: e.size}
 }
 
-// compare orders entries by key, and entries with the same key from the newest to the oldest.
+// compare orders entries by key, then from the newest to the oldest.
 func (e entry) compare(f entry) int {
 	return cmp.Or(cmp.Compare(e.key, f.key), cmp.Compare(f.modified, e.modified))
 }
 
 const (
-	// maxBatchBytes is the approximate memory of one batch.
+	// approximate memory of one batch
 	maxBatchBytes = 12 << 20
 	entryOverhead = 48
-	// runsPerLevel is the number of runs that the sorter merges into one run of the next level.
-	// 64 batches make a run of five million rows. 64 such runs make a run of 350 million rows.
+	// The sorter merges this many runs of a level into one of the next. 64 batches are five
+	// million rows, and 64 such runs 350 million.
 	runsPerLevel = 64
 )
 
-// sorter sorts entries into runs on disk. It needs memory for one batch.
 type sorter struct {
 	dir   string
-	room  int // maximum size of a batch in bytes
-	fanIn int // number of runs of one level that the sorter merges into one run of the next level
+	room  int // of a batch, in bytes
+	fanIn int // see runsPerLevel
 	rows  int64
 	batch []entry
 	bytes int
-	runs  []*run // runs in order; no run has a higher level than the run before it
+	runs  []*run // in order; levels never rise
 	last  *runWriter
 }
 
@@ -55,8 +54,8 @@ func (s *sorter) add(ctx context.Context, e entry) error {
 	return s.flush(ctx)
 }
 
-// flush sorts the batch. It appends the batch to the last run if all keys of the batch are
-// greater than those of the run. Otherwise it starts a new run.
+// flush appends the sorted batch to the last run if all its keys are greater. Otherwise it starts
+// a new run.
 func (s *sorter) flush(ctx context.Context) error {
 	if len(s.batch) == 0 {
 		return nil
@@ -84,7 +83,6 @@ func (s *sorter) flush(ctx context.Context) error {
 	return nil
 }
 
-// closeRun ends the last run. If enough runs of the same level exist, it merges them.
 func (s *sorter) closeRun(ctx context.Context) error {
 	err := s.last.flush()
 	s.last = nil

@@ -9,8 +9,7 @@ import (
 	"github.com/pawlhq/pawl/audit/inventory/inventorytest"
 )
 
-// TestVanishes checks that a killed process leaves no temporary files, because they have no
-// names.
+// A killed process leaves no temporary files, because they have no names.
 func TestVanishes(t *testing.T) {
 	rep := inventorytest.New(t, formatCSV, "photos", created, []inventorytest.Row{object("a", 1)})
 	r := opened(t)(OpenFolder(t.Context(), rep.Unpack(t, rep.Files(t)), Expect{}))

@@ -171,7 +171,7 @@ func (r *Report) ChecksumKey() string {
 	return strings.TrimSuffix(r.ManifestKey(), ".json") + ".checksum"
 }
 
-// Files returns the files of the report by key. The functions edits change the manifest.
+// Files returns the files of the report by key. The edits change the manifest.
 func (r *Report) Files(tb testing.TB, edits ...func(map[string]any)) map[string][]byte {
 	tb.Helper()
 	all := make(map[string][]byte)
@@ -202,8 +202,8 @@ func MD5(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Unpack writes files to a new folder, without the first folder of their keys, and returns the
-// folder of the manifest.
+// Unpack writes files to a new folder, without the first folder of their keys. It returns the
+// manifest's folder.
 func (r *Report) Unpack(tb testing.TB, files map[string][]byte) string {
 	tb.Helper()
 	root := tb.TempDir()
