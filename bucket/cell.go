@@ -12,22 +12,20 @@ import (
 )
 
 var (
-	// ErrIgnored is returned if the store accepts a write whose precondition does not hold, or
-	// if it does not support the precondition. The text of the error states the reason.
+	// ErrIgnored is returned if the store ignores or does not support a precondition.
 	ErrIgnored = errors.New("the object store ignores a precondition")
-	// ErrNoETag is returned if the store returns no ETag. A write with an empty ETag as its
-	// condition would replace any object. ErrNoETag matches ErrIgnored.
+	// ErrNoETag is returned if the store returns no ETag: a write with an empty ETag as its
+	// condition would replace any object. It matches ErrIgnored.
 	ErrNoETag = fmt.Errorf("%w: the store or a proxy returns no ETag", ErrIgnored)
 )
 
-// Cell implements [cell.Cell] with an object. The version of the cell is the ETag, which depends
-// only on the content. Each write must therefore contain something new, such as a nonce.
+// Cell implements [cell.Cell] with an object. The version is the ETag, which depends only on the
+// content. Each write must therefore contain something new, such as a nonce.
 type Cell struct {
 	Store       Store
 	Ref         event.Object
 	ContentType string
-	// Max is the maximum size of a body in bytes. If the object is larger, Read returns Max+1
-	// bytes.
+	// Max is the maximum size of a body in bytes. Read returns Max+1 bytes of a larger object.
 	Max int64
 }
 
@@ -43,7 +41,7 @@ func (c *Cell) Read(ctx context.Context) (cell.Value, error) {
 		return cell.Value{}, err
 	}
 	body, err := io.ReadAll(io.LimitReader(r, c.Max+1))
-	_ = r.Close() // Read has read all of the content, so an error does not matter
+	_ = r.Close() // everything was read
 	if err == nil && info.ETag == "" {
 		err = ErrNoETag
 	}

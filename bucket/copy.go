@@ -6,16 +6,14 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Copier is implemented by a [Store] that can copy an object without sending its content
-// through the caller.
+// Copier is a [Store] that can copy an object without sending its content through the caller.
 type Copier interface {
 	// Copy is Put with the content of the source. o has no Body, and its Size is the size of the
-	// source. If the source is missing or has another ETag, Copy writes nothing and returns
-	// ErrPrecondition. It returns the same error if c does not hold. ErrUnavailable means that Copy
-	// failed before it sent the request that writes the object.
+	// source. If the source has changed or c does not hold, Copy writes nothing and returns
+	// ErrPrecondition. ErrUnavailable means that it did not send the request that writes the
+	// object.
 	//
-	// Some stores ignore conditions of a copy. Package doctor finds the methods that honour
-	// conditions.
+	// Some stores ignore conditions of a copy. Package doctor finds the methods that honour them.
 	Copy(ctx context.Context, m CopyMethod, from Source, ref event.Object, o Object, c Condition) (etag string, err error)
 }
 
@@ -25,25 +23,24 @@ type Source struct {
 	ETag string // without quotes
 }
 
-// CopyMethod is a set of methods to copy an object. The zero CopyMethod is the empty set.
+// CopyMethod is a set of methods to copy an object. The zero value is the empty set.
 type CopyMethod uint8
 
 // The copy methods.
 const (
-	// CopyWhole copies an object of at most 5 GiB with one request.
+	// CopyWhole copies at most 5 GiB with one request.
 	CopyWhole CopyMethod = 1 << iota
-	// CopyParts copies the parts of a multipart upload. The last request writes the object, and has
-	// the condition.
+	// CopyParts copies the parts of a multipart upload. Only the last request writes the object,
+	// and has the condition.
 	CopyParts
 )
 
-// maxCopyWhole is the maximum size in bytes that S3 copies with CopyWhole.
+// limit of S3 in bytes
 const maxCopyWhole = 5 << 30
 
-// minCopyParts is the size in bytes above which CopyParts is worth its additional requests.
+// Smaller objects are not worth the additional requests.
 var minCopyParts int64 = 16 << 20
 
-// choose returns the method in m for an object of this size, or 0.
 func (m CopyMethod) choose(size int64) CopyMethod {
 	switch {
 	case m&CopyWhole != 0 && size <= maxCopyWhole:

@@ -16,9 +16,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// BenchmarkCopy publishes the copy of an object alternately in two ways. Either the store copies
-// the object, or this process streams the content. It reports how much more time and CPU time
-// streaming needs than copying.
+// BenchmarkCopy compares a copy by the store with streaming. It reports the ratios of time and
+// CPU time.
 func BenchmarkCopy(b *testing.B) {
 	for _, server := range []struct {
 		name    string

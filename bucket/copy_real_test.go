@@ -12,8 +12,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestCopyWhoseAnswerIsLost lets a copy land on a real server and cuts the connection before
-// the response. The nonce shows that it has landed.
 func TestCopyWhoseAnswerIsLost(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		loseAnswer(t, srv, bucket.CopyParts, "CompleteMultipartUploadResult")

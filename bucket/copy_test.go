@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// copyCases are the cases in which a copy differs from a publish, because the content is sent if
-// the store refuses the copy.
+// copyCases differ from a publish, because the content is sent if the store refuses the copy.
 var copyCases = []changeCase{
 	{
 		"403: the bytes are sent",
@@ -66,7 +65,6 @@ func (w *world) publishCopy(o *bucket.Output, from bucket.Source, methods bucket
 	return o.PublishCopy(w.t.Context(), stamp("mine"), from, methods, text("mine"), 4, "text/plain")
 }
 
-// TestPublishCopy runs the cases of publishes, and copyCases, with copies.
 func TestPublishCopy(t *testing.T) {
 	playCopies(t, bucket.CopyWhole, func(int, string) *world { return newWorld(t) })
 }
@@ -74,7 +72,7 @@ func TestPublishCopy(t *testing.T) {
 func playCopies(t *testing.T, methods bucket.CopyMethod, newWorld func(i int, before string) *world) {
 	cases := copyCases
 	for _, tc := range publishCases {
-		if tc.name != "403" && tc.name != "400" { // copyCases contains these cases
+		if tc.name != "403" && tc.name != "400" { // in copyCases
 			cases = append(cases, tc)
 		}
 	}
@@ -100,7 +98,6 @@ func playCopies(t *testing.T, methods bucket.CopyMethod, newWorld func(i int, be
 	}
 }
 
-// TestCopySendsNoBytes checks that the body is opened only if the store cannot copy.
 func TestCopySendsNoBytes(t *testing.T) {
 	bytesSent := errors.New("the bytes are sent")
 	for _, tc := range []struct {

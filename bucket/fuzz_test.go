@@ -16,9 +16,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// FuzzStamp checks that a store returns a stamp unchanged, or that Publish rejects the stamp before
-// it sends anything. It also checks that Pawl never takes the metadata of another program for a
-// stamp.
+// FuzzStamp also checks that foreign metadata never passes for a stamp.
 func FuzzStamp(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"gray", "etag=abc&mtime=1&meta=&size=4", "0123456789abcdef", "4"},
@@ -37,7 +35,6 @@ func FuzzStamp(f *testing.F) {
 	})
 }
 
-// fuzzStamp publishes with the stamp, and reports whether it was accepted.
 func fuzzStamp(t *testing.T, s bucket.Stamp) bool {
 	w := newWorld(t)
 	r, err := w.pin().Publish(t.Context(), s, text("mine"), 4, "")
@@ -64,8 +61,7 @@ func fuzzStamp(t *testing.T, s bucket.Stamp) bool {
 	return true
 }
 
-// survives reports whether every store returns a text unchanged. Such a text is printable ASCII
-// without spaces at its ends.
+// survives reports whether every store returns a text unchanged.
 func survives(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) && strings.TrimSpace(s) == s
 }
@@ -91,10 +87,9 @@ func checkHeaders(t *testing.T, metadata map[string]string) {
 	}
 }
 
-// fuzzForeign writes a foreign object before and during a publish.
 func fuzzForeign(t *testing.T, s bucket.Stamp, metadata map[string]string) {
 	if (&bucket.Object{Metadata: metadata}).Check() != nil {
-		return // a store cannot receive such metadata by HTTP
+		return // HTTP cannot carry such metadata
 	}
 	w := newWorld(t)
 	o := w.pin()

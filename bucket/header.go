@@ -5,9 +5,7 @@ import (
 	"strings"
 )
 
-// Check returns [ErrInvalid] if ContentType, Headers or Metadata contain characters that an
-// HTTP header cannot contain. Drivers call Check, because sending such a header fails without a
-// useful error.
+// Check returns [ErrInvalid] if an HTTP header cannot contain ContentType, Headers or Metadata.
 func (o *Object) Check() error {
 	for _, field := range []struct{ name, value string }{
 		{"content type", o.ContentType},

@@ -20,8 +20,6 @@ func (s noETags) Head(ctx context.Context, ref event.Object) (bucket.Info, error
 	return info, err
 }
 
-// TestPinNeedsAnETag checks that Pin fails without an ETag, because the write would have no
-// condition.
 func TestPinNeedsAnETag(t *testing.T) {
 	store := membucket.New(time.Now, []string{"out"})
 	ref := event.Object{Bucket: "out", Key: "k"}

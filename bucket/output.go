@@ -10,16 +10,15 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Output lets one attempt change one output object. The attempt pins the output before it reads the
-// input. It can then change the output once, if the output still has the pinned state. Output has
-// no goroutines and no clock, and is not safe for concurrent use.
+// Output lets one attempt change one output object. The attempt pins the output before it reads
+// the input. It can then change the output once, if it still has the pinned state. Output is not
+// safe for concurrent use.
 //
 // # Answers
 //
-// A publish is sent up to three times by the rules of [cell.Write]. Output trusts conflicts and
-// permanent refusals. After a failed precondition it sends a HEAD request. A result is sure if no
-// unanswered request may still land. The attempt recognizes its own write by the nonce in the
-// metadata.
+// A change is sent up to three times by the rules of [cell.Write]. Output trusts conflicts and
+// permanent refusals. A result is sure if no unanswered request may still land. The attempt
+// recognizes its own write by the nonce in the metadata.
 //
 //	answer to the PUT         what HEAD then shows        result
 //	200                       (not sent)                  Landed
@@ -34,12 +33,10 @@ import (
 //	unclear, unanswered+1     something else              Lost, ErrOutputChanged, unsure
 //	unclear, unanswered+1     HEAD fails                  ErrUnclear, unsure
 //
-// A success after an unanswered request is also unsure. The condition of the unanswered request
-// holds again if the pinned state returns, because the object is deleted, or gets the same content
-// again.
+// A success after an unanswered request is also unsure: the pinned state may return, and then
+// that request's condition holds again.
 //
-// [Output.PublishCopy] sends a copy instead of the PUT, and its answers have the same meaning.
-// Three answers occur only for a copy:
+// [Output.PublishCopy] sends a copy instead of the PUT. Three answers occur only for a copy:
 //
 //	answer to the copy        result
 //	412, 404                  the source or the output has changed: HEAD decides as above; without the own
@@ -49,7 +46,7 @@ import (
 //	a part was not copied     the request that writes the output was not sent: that error; Sent is unchanged
 //
 // A copy that lands late reads its source at that time. Because of the condition on the source's
-// ETag, it writes either the content that the attempt has read, or nothing.
+// ETag, it writes what the attempt has read, or nothing.
 //
 // A removal follows the same rules, but has no nonce:
 //
@@ -70,14 +67,11 @@ import (
 //
 // # Limits
 //
-// An ETag depends only on the content. If another attempt replaces the pinned object by an object
-// with the same content, the condition still holds, and a late publish replaces the newer object. A
-// HEAD request could distinguish the two objects by the nonce, but a condition cannot. This happens
-// only if an attempt outlived its lease. In that case the takeover has set VerifyAt, and the
-// verification finds the wrong source in the metadata and repairs it.
-//
-// If a store ignores If-Match on DELETE, a late removal can delete a newer object. The same
-// verification repairs that.
+// An ETag depends only on the content. If another attempt replaces the pinned object by one with
+// the same content, the condition still holds, and a late publish replaces the newer object. Only
+// an attempt that outlived its lease does that. The takeover has then set VerifyAt, and the
+// verification repairs the output. It also repairs a late removal in a store that ignores
+// If-Match on DELETE.
 type Output struct {
 	store  Store
 	ref    event.Object
@@ -86,25 +80,22 @@ type Output struct {
 	used   bool
 }
 
-// ErrOutputChanged is returned if the output no longer has the pinned state, because another
-// attempt changed it. Pin the output and read the input again.
+// ErrOutputChanged is returned if another attempt changed the output since it was pinned. Pin the
+// output and read the input again.
 var ErrOutputChanged = errors.New("the output has changed since it was pinned")
 
-// errUsed is returned for a second change with one pin. After two changes, the attempt could not
-// distinguish its two objects.
+// After two changes with one pin, the attempt could not distinguish its two objects.
 var errUsed = errors.New("the output was already changed with this pin: pin it again")
 
-// Result is the outcome of a change for the ledger. It is valid even if an error is returned with
-// it.
+// Result is the outcome of a change. It is valid even with an error.
 type Result struct {
 	// Sent reports whether a request may have reached the store.
 	Sent bool
-	// Sure reports whether no request remains that may land later.
+	// Sure reports whether no request may land later.
 	Sure bool
 }
 
-// Pin reads the output object before the input is read, and stores its ETag or its absence. The
-// VersionID of ref must be empty.
+// Pin reads the output object before the input is read. The VersionID of ref must be empty.
 func Pin(ctx context.Context, s Store, ref event.Object) (*Output, error) {
 	if ref.VersionID != "" {
 		return nil, fmt.Errorf("pinning %s: %w: an output must be the latest version", name(ref), ErrInvalid)
@@ -113,7 +104,7 @@ func Pin(ctx context.Context, s Store, ref event.Object) (*Output, error) {
 	info, err := s.Head(ctx, ref)
 	switch {
 	case err == nil && info.ETag == "":
-		// Without an ETag, no condition could protect the object.
+		// No condition could protect the object.
 		return nil, fmt.Errorf("pinning %s: %w: %w", name(ref), ErrUnavailable, ErrNoETag)
 	case err == nil:
 		o.pinned, o.exists = info, true
@@ -126,12 +117,11 @@ func Pin(ctx context.Context, s Store, ref event.Object) (*Output, error) {
 // Exists reports whether the object existed when it was pinned.
 func (o *Output) Exists() bool { return o.exists }
 
-// ModTime returns the modification time of the pinned object, or the zero time if there was
-// none.
+// ModTime returns the modification time of the pinned object; zero if there was none.
 func (o *Output) ModTime() time.Time { return o.pinned.ModTime }
 
-// Source returns the source identity in the metadata of the pinned object. ok is false if there
-// was no object, if another program wrote it, or if it is truncated.
+// Source returns the source identity of the pinned object. ok is false if there was no object, or
+// if it is foreign or truncated.
 func (o *Output) Source() (source string, ok bool) {
 	if !o.exists || !isComplete(o.pinned) {
 		return "", false
@@ -140,7 +130,7 @@ func (o *Output) Source() (source string, ok bool) {
 	return source, ok
 }
 
-// Stamp is the origin of a published object. It is stored in the metadata.
+// Stamp is the origin of a published object, stored in its metadata.
 type Stamp struct {
 	Pipeline string // pawl-pipeline
 	Object   string // pawl-object: the input, which may no longer exist
@@ -149,8 +139,8 @@ type Stamp struct {
 	Nonce    string // pawl-nonce: random, new for each attempt
 }
 
-// Metadata names of a stamp. The size shows whether an object is complete. Some stores, such as
-// versitygw, keep a part of a truncated body, and a writer that was killed cannot detect that.
+// The size shows whether an object is complete: some stores, such as versitygw, keep a part of a
+// truncated body.
 const (
 	metaPipeline = "pawl-pipeline"
 	metaObject   = "pawl-object"
@@ -171,8 +161,7 @@ func (s Stamp) metadata(size int64) map[string]string {
 	}
 }
 
-// validate returns an error for a stamp that a store would not return unchanged. It requires a
-// nonce, because without one the attempt cannot recognize its own object.
+// validate rejects a stamp that a store would not return unchanged.
 func (s Stamp) validate() error {
 	if s.Nonce == "" {
 		return fmt.Errorf("%w: a stamp without a nonce", ErrInvalid)
@@ -188,7 +177,6 @@ func (s Stamp) validate() error {
 	return nil
 }
 
-// isComplete reports whether an object has the size in its stamp.
 func isComplete(i Info) bool { return i.Metadata[metaSize] == strconv.FormatInt(i.Size, 10) }
 
 func name(ref event.Object) string { return ref.String() }

@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestOutputOnServers checks the main cases of the tables with real servers.
 func TestOutputOnServers(t *testing.T) {
 	t.Run("gofakes3", func(t *testing.T) { outputOn(t, servertest.S3(t)) })
 	servertest.Each(t, servertest.Options{}, outputOn)
@@ -67,7 +66,7 @@ func outputOn(t *testing.T, srv *servertest.Server) {
 	t.Run("remove", func(t *testing.T) {
 		for i, tc := range removeCases {
 			if tc.want.content == "other" && !srv.DeleteConditions {
-				continue // the server ignores If-Match on DELETE; see Output
+				continue // the server ignores If-Match on DELETE
 			}
 			w := worldOn(t, store, event.Object{Bucket: b, Key: fmt.Sprint("removed/", i)})
 			t.Run(tc.name, func(t *testing.T) {
@@ -84,8 +83,7 @@ func outputOn(t *testing.T, srv *servertest.Server) {
 	t.Run("race", func(t *testing.T) { raceOutputs(t, worldOn(t, store, event.Object{Bucket: b, Key: "raced"})) })
 }
 
-// cutOutput truncates a large body. Some servers keep a part of the body with the stamp. This part
-// must not count as an output.
+// Some servers keep a part of a truncated body with the stamp.
 func cutOutput(t *testing.T, w *world) {
 	const size = 3 << 20
 	broken := errors.New("the disk broke")
@@ -105,8 +103,6 @@ func cutOutput(t *testing.T, w *world) {
 
 func TestRacingOutputs(t *testing.T) { raceOutputs(t, newWorld(t)) }
 
-// raceOutputs publishes concurrently with the same pin. One attempt wins, and the others get an
-// error.
 func raceOutputs(t *testing.T, w *world) {
 	const attempts = 16
 	for round := range 5 {

@@ -17,10 +17,9 @@ import (
 
 var ref = event.Object{Bucket: "b", Key: "out/k"}
 
-// world is a simulated world with an output object and a store with faults.
 type world struct {
 	t     *testing.T
-	store bucket.Store // without faults, for other attempts
+	store bucket.Store // without faults
 	*buckettest.Faults
 	ref event.Object
 }
@@ -58,7 +57,6 @@ func (w *world) publish(o *bucket.Output) (bucket.Result, error) {
 	return o.Publish(w.t.Context(), stamp("mine"), text("mine"), 4, "text/plain")
 }
 
-// byOther publishes as another attempt, without faults.
 func (w *world) byOther(content string) {
 	w.t.Helper()
 	o, err := bucket.Pin(w.t.Context(), w.store, w.ref)
@@ -70,7 +68,6 @@ func (w *world) byOther(content string) {
 	}
 }
 
-// gone deletes the object, as any program may.
 func (w *world) gone() {
 	w.t.Helper()
 	if err := w.store.Delete(w.t.Context(), w.ref, bucket.Condition{}); err != nil {
@@ -78,7 +75,6 @@ func (w *world) gone() {
 	}
 }
 
-// content returns the content of the output, or "" if there is none.
 func (w *world) content() string {
 	w.t.Helper()
 	_, body, err := w.store.Get(w.t.Context(), w.ref)
@@ -99,8 +95,8 @@ func (w *world) content() string {
 type outcome struct {
 	err        error // nil: success
 	sent, sure bool
-	calls      int    // number of Puts or Deletes
-	content    string // at the end
+	calls      int
+	content    string
 }
 
 var kinds = []error{
@@ -145,7 +141,6 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestPinFails checks that a failed HEAD does not count as a missing output.
 func TestPinFails(t *testing.T) {
 	for _, kind := range []error{bucket.ErrNoBucket, bucket.ErrDenied, bucket.ErrUnavailable, bucket.ErrInvalid} {
 		w := newWorld(t)
@@ -161,7 +156,6 @@ func TestPinFails(t *testing.T) {
 	}
 }
 
-// TestSourceOfOthers checks that a foreign or truncated object has no source.
 func TestSourceOfOthers(t *testing.T) {
 	for name, metadata := range map[string]map[string]string{
 		"foreign":     nil,
@@ -182,7 +176,6 @@ func TestSourceOfOthers(t *testing.T) {
 	}
 }
 
-// TestStamp reads the stamp of an output.
 func TestStamp(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.publish(w.pin()); err != nil {
@@ -204,7 +197,6 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestBadStamps checks that an invalid stamp is rejected before anything is sent.
 func TestBadStamps(t *testing.T) {
 	for name, s := range map[string]bucket.Stamp{
 		"no nonce":     {Pipeline: "p", Source: "s"},
@@ -221,8 +213,7 @@ func TestBadStamps(t *testing.T) {
 	}
 }
 
-// TestOnce checks that a pin permits one change, because a second change could mistake the object
-// of the first change for its own.
+// A second change could mistake the object of the first for its own.
 func TestOnce(t *testing.T) {
 	w := newWorld(t)
 	o := w.pin()
@@ -235,7 +226,6 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestBodyOpensAfresh checks that each try opens and closes its own body.
 func TestBodyOpensAfresh(t *testing.T) {
 	w := newWorld(t)
 	w.Next(buckettest.Put, buckettest.Answer(bucket.ErrConflict), buckettest.Lost)
@@ -259,7 +249,6 @@ type counted struct {
 
 func (c *counted) Close() error { *c.closed++; return nil }
 
-// TestBodyDoesNotOpen checks that a change is sure if its body could not be opened.
 func TestBodyDoesNotOpen(t *testing.T) {
 	w := newWorld(t)
 	broken := errors.New("no such spool file")
@@ -269,7 +258,6 @@ func TestBodyDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestCancelled checks that an attempt sends nothing if its context has ended.
 func TestCancelled(t *testing.T) {
 	lost := errors.New("lease lost")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -286,7 +274,6 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCancelledOnTheWay checks that a change which is cancelled during the request is not sure.
 func TestCancelledOnTheWay(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

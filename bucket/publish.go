@@ -9,24 +9,23 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// tries is the maximum number of times that a change is sent.
+// how often a change is sent
 const tries = 3
 
-// Publish writes the object if it still has the pinned state. It calls body for each try and closes
-// the result. If the result is an [io.Seeker], the request has a signed digest. size is the exact
-// length of the body in bytes.
+// Publish writes the object if it still has the pinned state. It calls body for each try and
+// closes the result; an [io.Seeker] gets a signed digest. size is the exact length of the body in
+// bytes.
 //
-// The Result is valid even if Publish returns an error. After ErrOutputChanged, pin the output
-// again. After ErrConflict, ErrUnclear, an error of body, or an error of the context, retry later.
-// After ErrNoBucket, ErrDenied or ErrInvalid an operator must act.
+// After ErrOutputChanged, pin the output again. After ErrNoBucket, ErrDenied or ErrInvalid an
+// operator must act. Other errors are temporary.
 func (o *Output) Publish(ctx context.Context, stamp Stamp, body func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
 	return o.PublishCopy(ctx, stamp, Source{}, 0, body, size, contentType)
 }
 
-// PublishCopy is Publish with the content of another object. If the store is a [Copier] and methods
-// has a method for this size, the store copies the object. The methods must honour conditions. If
-// the store refuses the copy, PublishCopy sends body instead. If the source has changed,
-// PublishCopy also returns ErrOutputChanged.
+// PublishCopy is Publish with the content of another object. If the store is a [Copier] and
+// methods has a method for this size, the store copies the object. The methods must honour
+// conditions. If the store refuses the copy, PublishCopy sends body. A changed source also
+// returns ErrOutputChanged.
 func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, methods CopyMethod, body func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
 	if err := stamp.validate(); err != nil {
 		return Result{Sure: true}, fmt.Errorf("publishing %s: %w", name(o.ref), err)
@@ -55,7 +54,7 @@ func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, meth
 		object := object
 		object.Body = r
 		_, err = o.store.Put(ctx, o.ref, object, c)
-		_ = r.Close() // the store has read the whole body, so an error does not matter
+		_ = r.Close() // the store has read the whole body
 		return err
 	}
 	isOurs := func(now Info, exists bool) bool {
@@ -64,7 +63,6 @@ func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, meth
 	return o.change(ctx, "publishing", send, isOurs, 1)
 }
 
-// copier returns the store as a Copier and the method to use, or 0 if the content must be sent.
 func (o *Output) copier(methods CopyMethod, size int64) (Copier, CopyMethod) {
 	c, ok := o.store.(Copier)
 	if !ok {
@@ -73,8 +71,8 @@ func (o *Output) copier(methods CopyMethod, size int64) (Copier, CopyMethod) {
 	return c, methods.choose(size)
 }
 
-// Remove removes the object if it still has the pinned state. If there was no object, Remove
-// sends nothing. It returns the same errors as [Output.Publish].
+// Remove removes the object if it still has the pinned state. It returns the same errors as
+// [Output.Publish].
 func (o *Output) Remove(ctx context.Context) (Result, error) {
 	if !o.exists {
 		return Result{Sure: true}, nil
@@ -83,12 +81,12 @@ func (o *Output) Remove(ctx context.Context) (Result, error) {
 		return o.store.Delete(ctx, o.ref, Condition{IfMatch: o.pinned.ETag})
 	}
 	isOurs := func(_ Info, exists bool) bool { return !exists }
-	// HEAD cannot show which request removed the object, so it resolves no unanswered request.
+	// HEAD cannot show which request removed the object.
 	return o.change(ctx, "removing", send, isOurs, 0)
 }
 
-// change performs a publish or a removal by the tables of [Output]. isOurs reports whether HEAD
-// shows the result of this change.
+// change follows the tables of [Output]. isOurs reports whether HEAD shows the result of this
+// change.
 func (o *Output) change(ctx context.Context, what string, send func(context.Context) error, isOurs func(Info, bool) bool, resolves int) (Result, error) {
 	var r Result
 	w := cell.Write{
@@ -117,8 +115,7 @@ func (o *Output) change(ctx context.Context, what string, send func(context.Cont
 	return r, err
 }
 
-// pace resends a change without a pause, up to three times in all. It does not resend if the
-// body could not be opened.
+// pace resends without a pause, unless the body could not be opened.
 func pace(ctx context.Context, try int, answer error) error {
 	switch {
 	case errors.Is(answer, cell.ErrUnsent), try == tries && errors.Is(answer, ErrConflict):
@@ -129,8 +126,7 @@ func pace(ctx context.Context, try int, answer error) error {
 	return unclear(answer)
 }
 
-// look sends a HEAD request to find the outcome of a change. The returned error matches only one of
-// the error kinds, and contains only the texts of the others.
+// look sends a HEAD request to find the outcome. Its error matches only one of the error kinds.
 func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool) bool) (cell.Outcome, error) {
 	now, err := o.store.Head(ctx, o.ref)
 	exists := err == nil
@@ -148,7 +144,6 @@ func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool)
 	return cell.Unclear, nil
 }
 
-// unclear adds ErrUnclear to an error without a kind.
 func unclear(err error) error {
 	if errors.Is(err, ErrUnclear) {
 		return err
@@ -156,7 +151,7 @@ func unclear(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnclear, err)
 }
 
-// unchanged reports whether the object is the pinned one. It compares more than the ETag.
+// unchanged compares more than the ETag.
 func (o *Output) unchanged(now Info, exists bool) bool {
 	p := o.pinned
 	return exists == o.exists && now.ETag == p.ETag && now.VersionID == p.VersionID &&

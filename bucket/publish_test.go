@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/membucket"
 )
 
-// changeCase is a row of the tables in output.go.
+// changeCase is a row of the tables of Output.
 type changeCase struct {
 	name    string
 	arrange func(w *world) // called after Pin
@@ -25,8 +25,8 @@ var (
 	blind    = buckettest.Answer(bucket.ErrUnavailable)
 )
 
-// publishCases are cases with the same outcome for an absent and for a present output. An empty
-// content means the pinned content.
+// publishCases have the same outcome for an absent and a present output. An empty content means
+// the pinned one.
 var publishCases = []changeCase{
 	{
 		"200",
@@ -173,7 +173,7 @@ var publishCases = []changeCase{
 	},
 }
 
-// cutOff writes one byte of four, like a store that keeps truncated bodies.
+// cutOff stores one byte of four, like a store that keeps truncated bodies.
 func (w *world) cutOff() {
 	_, err := w.store.Put(w.t.Context(), w.ref, bucket.Object{
 		Body: strings.NewReader("m"), Size: 1,
@@ -209,7 +209,6 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestPublishOverRemoved checks that a pinned output which is now missing counts as changed.
 func TestPublishOverRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.byOther("before")
@@ -219,8 +218,7 @@ func TestPublishOverRemoved(t *testing.T) {
 	w.check(buckettest.Put, r, err, outcome{err: bucket.ErrOutputChanged, sent: true, sure: true, calls: 1})
 }
 
-// TestPublishSameBytes shows the case that a condition cannot detect, and checks that HEAD does
-// not make it worse.
+// A condition cannot detect this case.
 func TestPublishSameBytes(t *testing.T) {
 	w := newWorld(t)
 	w.byOther("same")
@@ -249,8 +247,7 @@ func TestPublishSameBytes(t *testing.T) {
 	}
 }
 
-// TestPublishOverRewrittenBytes checks an object without a nonce that was written again with
-// the same content. Only its modification time differs.
+// Only the modification time differs.
 func TestPublishOverRewrittenBytes(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	w := worldOn(t, membucket.New(func() time.Time { return now }, []string{"b"}), ref)

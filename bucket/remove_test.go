@@ -7,8 +7,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// removeCases are cases with a pinned object. content is the content at the end, or "" if there is
-// no object.
+// An outcome without content means that no object remains.
 var removeCases = []changeCase{
 	{
 		"204",
@@ -98,8 +97,6 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveAbsent checks that Remove of an absent pin sends nothing, even if an object exists
-// now.
 func TestRemoveAbsent(t *testing.T) {
 	w := newWorld(t)
 	o := w.pin()
@@ -108,8 +105,8 @@ func TestRemoveAbsent(t *testing.T) {
 	w.check(buckettest.Delete, r, err, outcome{sure: true, content: "other"})
 }
 
-// TestLateRemoval shows why an ambiguous removal is never sure: if an object with the same
-// content is written again, the condition holds again.
+// An ambiguous removal is never sure, because the condition holds again after the same content is
+// written again.
 func TestLateRemoval(t *testing.T) {
 	w := newWorld(t)
 	w.byOther("before")
@@ -128,7 +125,6 @@ func TestLateRemoval(t *testing.T) {
 	}
 }
 
-// TestLatePublish shows the same as TestLateRemoval for a write with IfAbsent.
 func TestLatePublish(t *testing.T) {
 	w := newWorld(t)
 	o := w.pin()

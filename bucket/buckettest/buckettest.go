@@ -1,5 +1,4 @@
-// Package buckettest contains the conformance suite for a [bucket.Store]. The test of a driver
-// calls [Run]. [Faults] is a store with injected faults.
+// Package buckettest contains the conformance suite of [bucket.Store]. [Faults] injects faults.
 package buckettest
 
 import (
@@ -13,44 +12,38 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Harness is a store under test, and its declared properties.
+// Harness is a store under test and its properties.
 type Harness struct {
 	Store  bucket.Store
 	Bucket string // an empty bucket for one test
 
-	// Versioned is the name of a second empty bucket, which has versioning. It is empty if the
-	// store has no versioning.
+	// Versioned is an empty bucket with versioning, or "" if the store has none.
 	Versioned string
-	// Denied is the same store with credentials that it rejects. It is nil if the store accepts all
+	// Denied is the same store with bad credentials. It is nil if the store accepts all
 	// credentials.
 	Denied bucket.Store
 	// DeleteConditions is set if Delete honours IfMatch.
 	DeleteConditions bool
 	// DeleteAtomic is set if Delete also honours IfMatch during concurrent writes.
 	DeleteAtomic bool
-	// CopyConditions contains the methods of a bucket.Copier that honour conditions.
+	// CopyConditions contains the copy methods that honour conditions.
 	CopyConditions bucket.CopyMethod
-	// LosesRemovals is set if a Put may succeed although the object was deleted after its
-	// condition was checked.
+	// LosesRemovals is set if a Put may succeed although the object was deleted after the check
+	// of its condition.
 	LosesRemovals bool
-	// MixesHeads is set if Head may return the metadata of one object with the ETag of a
-	// previous or later one.
+	// MixesHeads is set if Head may return the metadata of one object with the ETag of another.
 	MixesHeads bool
-	// KeepsCutBodies is set if the store may keep a part of a truncated body that is not an
-	// io.Seeker.
+	// KeepsCutBodies is set if a part of a truncated body that is not an io.Seeker may remain.
 	KeepsCutBodies bool
 	// MergesMetadata is set if a Put keeps metadata of the previous object.
 	MergesMetadata bool
-	// LosesHeaders is set if the store keeps only some Headers.
-	LosesHeaders bool
-	// ListsBytes is set if List returns a key unchanged even if XML cannot represent it, because it
-	// has control characters or is not UTF-8.
+	LosesHeaders   bool
+	// ListsBytes is set if List returns keys unchanged that XML cannot represent.
 	ListsBytes bool
-	// Alias returns the key under which the store stores a key, if it treats some keys as equal. It
-	// is nil if the store treats no keys as equal.
+	// Alias returns the key under which the store stores a key. It is nil if no keys are equal.
 	Alias func(key string) string
-	// InProcess is set if the store keeps its data in the test's memory. In that case the suite
-	// cannot measure the memory of the driver.
+	// InProcess is set if the store uses the test's memory. The suite cannot measure the driver
+	// then.
 	InProcess bool
 }
 
@@ -68,7 +61,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 
 func (h Harness) ref(key string) event.Object { return event.Object{Bucket: h.Bucket, Key: key} }
 
-// object returns text as an object whose body can be read only once.
+// object returns text as a body that can be read only once.
 func object(text string) bucket.Object {
 	return bucket.Object{Body: io.MultiReader(strings.NewReader(text)), Size: int64(len(text)), ContentType: "text/plain"}
 }
@@ -117,7 +110,6 @@ var sentinels = []error{
 	bucket.ErrPrecondition, bucket.ErrConflict, bucket.ErrUnclear, bucket.ErrUnavailable,
 }
 
-// wantError checks that err matches want and no other sentinel.
 func wantError(t *testing.T, what string, err, want error) {
 	t.Helper()
 	for _, kind := range sentinels {

@@ -25,7 +25,6 @@ type copier struct {
 	method bucket.CopyMethod
 }
 
-// eachMethod runs a test with each copy method that honours conditions.
 func eachMethod(test func(*testing.T, copier)) func(*testing.T, Harness) {
 	return func(t *testing.T, h Harness) {
 		for _, m := range []bucket.CopyMethod{bucket.CopyWhole, bucket.CopyParts} {
@@ -36,7 +35,6 @@ func eachMethod(test func(*testing.T, copier)) func(*testing.T, Harness) {
 	}
 }
 
-// key adds the method to a key, because the tests of all methods share a bucket.
 func (c copier) key(name string) string { return fmt.Sprint(c.method, "/", name) }
 
 func (c copier) source(t *testing.T, key, text string) bucket.Source {

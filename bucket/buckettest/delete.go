@@ -14,7 +14,7 @@ var deleteTests = map[string]func(*testing.T, Harness){
 func testDelete(t *testing.T, h Harness) {
 	h.put(t, "k", "x")
 	h.put(t, "l", "y")
-	for range 2 { // deleting a missing object succeeds
+	for range 2 {
 		if err := h.Store.Delete(t.Context(), h.ref("k"), bucket.Condition{}); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func testDeleteIfMatch(t *testing.T, h Harness) {
 	second := h.put(t, "k", "two")
 	err := h.Store.Delete(t.Context(), h.ref("k"), bucket.Condition{IfMatch: first})
 	if !h.DeleteConditions {
-		// If the store honours conditions now, its harness must declare that.
+		// Then the harness must declare it.
 		if err != nil {
 			t.Errorf("Delete with another ETag = %v: the store honours it, and its harness says it does not", err)
 		}

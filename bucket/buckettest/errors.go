@@ -25,7 +25,6 @@ func each(t *testing.T, s bucket.Store, ref event.Object, c bucket.Condition, ch
 	check("Delete", s.Delete(t.Context(), ref, bucket.Condition{}))
 }
 
-// testNoBucket checks that a missing bucket does not look like missing objects, even for Head.
 func testNoBucket(t *testing.T, h Harness) {
 	ref := event.Object{Bucket: h.Bucket + "-gone", Key: "k"}
 	for _, c := range []bucket.Condition{{}, {IfAbsent: true}, {IfMatch: "5d41402abc4b2a76b9719d911017c592"}} {
@@ -65,7 +64,6 @@ func testInvalid(t *testing.T, h Harness) {
 	wantNamed(t, "Head", err, `line\nfeed`)
 }
 
-// wantNamed checks that an error names the object, on one line.
 func wantNamed(t *testing.T, what string, err error, object string) {
 	t.Helper()
 	if err == nil {

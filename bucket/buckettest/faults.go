@@ -25,8 +25,7 @@ const (
 	List   Op = "List"
 )
 
-// Fault replaces one call, and its result is returned to the caller. do performs the call on
-// the store below. The fault may call do any number of times, immediately or later.
+// Fault replaces one call. It may call do any number of times, immediately or later.
 type Fault func(ctx context.Context, do func(context.Context) error) error
 
 // Faults is a store with injected faults. It is safe for concurrent use.
@@ -45,7 +44,7 @@ func NewFaults(below bucket.Store) *Faults {
 	return &Faults{below: below, next: map[Op][]Fault{}, calls: map[Op]int{}}
 }
 
-// Next appends faults, one for each of the next calls of op. Later calls have no fault.
+// Next appends faults for the next calls of op.
 func (f *Faults) Next(op Op, faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,8 +85,7 @@ func Lost(context.Context, func(context.Context) error) error {
 	return fmt.Errorf("%w: timed out (a fault, before it was sent)", bucket.ErrUnclear)
 }
 
-// Twice performs the call twice, like an SDK or a proxy with retries, and returns the second
-// result.
+// Twice performs the call twice, like a proxy with retries, and returns the second result.
 func Twice(ctx context.Context, do func(context.Context) error) error {
 	if err := do(ctx); err != nil {
 		return err
@@ -95,7 +93,7 @@ func Twice(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// Answer returns an error of the given kind without performing the call.
+// Answer returns an error without performing the call.
 func Answer(kind error) Fault {
 	return func(context.Context, func(context.Context) error) error {
 		return fmt.Errorf("%w (a fault)", kind)
@@ -110,8 +108,8 @@ func Late(land *func() error) Fault {
 	}
 }
 
-// Hold closes reached, and performs the call when release is closed. If the context ends first, it
-// returns an error.
+// Hold closes reached, and performs the call when release is closed or returns when the context
+// ends.
 func Hold(reached chan<- struct{}, release <-chan struct{}) Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		close(reached)
@@ -124,7 +122,7 @@ func Hold(reached chan<- struct{}, release <-chan struct{}) Fault {
 	}
 }
 
-// Between calls meanwhile, and then performs the call.
+// Between calls meanwhile before it performs the call.
 func Between(meanwhile func()) Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		meanwhile()
@@ -150,23 +148,22 @@ func (f *Faults) Get(ctx context.Context, ref event.Object) (info bucket.Info, b
 	return info, body, err
 }
 
-// Put implements [bucket.Store]. It buffers the body, so that a fault can send it again or
-// later.
+// Put implements [bucket.Store]. It buffers the body for faults that send it again or later.
 func (f *Faults) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	return f.write(ctx, o, func(ctx context.Context, o bucket.Object) (string, error) { return f.below.Put(ctx, ref, o, c) })
 }
 
-// PutSigned implements [bucket.Expirer], if the store below does. It counts as Put.
+// PutSigned implements [bucket.Expirer] and counts as Put.
 func (f *Faults) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	return f.write(ctx, o, func(ctx context.Context, o bucket.Object) (string, error) {
 		return f.below.(bucket.Expirer).PutSigned(ctx, ref, o, c, signed, valid)
 	})
 }
 
-// StoreTime implements [bucket.Expirer], if the store below does.
+// StoreTime implements [bucket.Expirer].
 func (f *Faults) StoreTime(now time.Time) time.Time { return f.below.(bucket.Expirer).StoreTime(now) }
 
-// Copy implements [bucket.Copier], if the store below does. It counts as Put.
+// Copy implements [bucket.Copier] and counts as Put.
 func (f *Faults) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
 	err = f.call(ctx, Put, func(ctx context.Context) error {
 		etag, err = f.below.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
@@ -195,7 +192,7 @@ func (f *Faults) Delete(ctx context.Context, ref event.Object, c bucket.Conditio
 	return f.call(ctx, Delete, func(ctx context.Context) error { return f.below.Delete(ctx, ref, c) })
 }
 
-// List implements [bucket.Store]. A fault can only replace the start of the listing.
+// List implements [bucket.Store]. Only its start can fail.
 func (f *Faults) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		if err := f.call(ctx, List, func(context.Context) error { return nil }); err != nil {

@@ -11,7 +11,6 @@ var headerTests = map[string]func(*testing.T, Harness){
 	"headers": testHeaders, "headers/unsendable": testUnsendable,
 }
 
-// testHeaders writes an object with headers, and replaces it by an object without headers.
 func testHeaders(t *testing.T, h Harness) {
 	all := bucket.Headers{
 		CacheControl: "max-age=60", ContentDisposition: `attachment; filename="a.json"`,
@@ -43,8 +42,7 @@ func testHeaders(t *testing.T, h Harness) {
 	}
 }
 
-// testUnsendable writes values that an HTTP header cannot contain. Nothing is sent, so the
-// error must not be ambiguous.
+// Nothing is sent, so the error must not be ambiguous.
 func testUnsendable(t *testing.T, h Harness) {
 	for name, o := range map[string]bucket.Object{
 		"content type":        {ContentType: "text/plain\nX-Amz-Acl: public-read"},

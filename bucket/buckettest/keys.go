@@ -18,15 +18,13 @@ var keyTests = map[string]func(*testing.T, Harness){
 	"keys/awkward": testAwkwardKeys,
 }
 
-// plainKeys are keys that every store must accept.
 var plainKeys = []string{
 	"a b", "a+b", "a%2Bb", "a%20b", "%", "%zz", "é", "e\u0301", "🐕", "sub/a b+c/é.txt",
 	"q?versionId=x", "h#x", "amp&x=y", `quo"te`, "<x>&amp;", "semi;colon:", "star*", "tilde~", "(p)'!$,@=",
 	"lo", "LO", "x.", ".hidden", "...", "un_der-score",
 }
 
-// awkwardKeys are keys that a store may reject. If it accepts two of them, it must not treat them
-// as the same key.
+// A store may reject these keys, but it must not treat two of them as the same key.
 var awkwardKeys = []string{
 	"..", ".", "../up", "../../../../etc/pawl", "d/../e", "d/./e", "d/e/..", "d/e",
 	"/lead", "//lead", "lead", "trail", "trail/", "two//slashes", "two/slashes", "/",
@@ -43,7 +41,7 @@ func testPlainKeys(t *testing.T, h Harness) {
 }
 
 func testAwkwardKeys(t *testing.T, h Harness) {
-	stored := map[string]string{} // keys by their alias
+	stored := map[string]string{}
 	for _, key := range awkwardKeys {
 		_, err := h.Store.Put(t.Context(), h.ref(key), object("content of "+key), bucket.Condition{IfAbsent: true})
 		other, taken := stored[h.alias(key)]
@@ -80,7 +78,6 @@ func (h Harness) alias(key string) string {
 	return h.Alias(key)
 }
 
-// wantKeys checks that the bucket contains exactly these keys, each with its own content.
 func (h Harness) wantKeys(t *testing.T, keys []string) {
 	t.Helper()
 	var want []string
@@ -103,8 +100,7 @@ func (h Harness) wantKeys(t *testing.T, keys []string) {
 	}
 }
 
-// notXML reports whether a key has characters that XML 1.0 cannot represent, or the replacement
-// character.
+// notXML also reports the replacement character.
 func notXML(key string) bool {
 	return !utf8.ValidString(key) || strings.ContainsFunc(key, func(r rune) bool {
 		return r == utf8.RuneError || (r < ' ' && r != '\t' && r != '\n' && r != '\r')

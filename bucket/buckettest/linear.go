@@ -18,10 +18,9 @@ import (
 	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
-// An output behaves like a register. A pin reads it, and a publish replaces the pinned content, or
-// fails because the content has changed. In this test, several writers pin and publish one object
-// concurrently. Requests are lost, repeated and late, and sometimes another program deletes the
-// object. The calls must still be linearizable if the results have these meanings:
+// Several writers pin and publish one object concurrently. Requests are lost, repeated and late,
+// and sometimes another program deletes the object. The calls must be linearizable if an output
+// is a register and the results have these meanings:
 //
 //	nil                            it took effect once
 //	ErrOutputChanged, and sure     the pinned content had changed; it had no effect
@@ -31,7 +30,6 @@ import (
 // Each publish has its own content, because a condition cannot distinguish equal contents.
 var linearTests = map[string]func(*testing.T, Harness){"linear/output": testLinearOutput}
 
-// Number of histories, of writers, and of calls of each writer.
 const (
 	linearHistories = 6
 	linearWriters   = 4
@@ -61,7 +59,6 @@ func playOutput(ctx context.Context, h Harness, key string, seed uint64) error {
 	return errors.Join(errs...)
 }
 
-// writer pins and publishes, and records the results.
 type writer struct {
 	id      int
 	random  *rand.Rand
@@ -71,9 +68,9 @@ type writer struct {
 	ref     event.Object
 	history *linearizable.History
 
-	made    int            // number of values so far
-	doubled int            // requests of this change that were sent twice
-	late    []func() error // requests that have not arrived yet
+	made    int
+	doubled int
+	late    []func() error
 }
 
 func newWriter(id int, h Harness, key string, seed uint64, history *linearizable.History) *writer {
@@ -94,8 +91,8 @@ func (p *peek) Head(ctx context.Context, ref event.Object) (info bucket.Info, er
 	return p.info, err
 }
 
-// mixed reports whether Head returned the metadata of one object with the ETag of another. The
-// ETag is the MD5 of the content.
+// mixed reports whether Head returned the metadata of one object with the ETag, an MD5, of
+// another.
 func (p *peek) mixed() bool {
 	return p.info.ETag != fmt.Sprintf("%x", md5.Sum([]byte(p.info.Metadata["pawl-source"])))
 }
@@ -112,7 +109,7 @@ func (w *writer) run(ctx context.Context) (err error) {
 		default:
 			w.attempt(ctx)
 		}
-		runtime.Gosched() // calls in memory are too short to overlap otherwise
+		runtime.Gosched() // otherwise calls in memory do not overlap
 	}
 	w.land()
 	return err
@@ -145,22 +142,21 @@ func (w *writer) fault() Fault {
 func (w *writer) land() {
 	if n := len(w.late); n > 0 {
 		i := w.random.IntN(n)
-		_ = w.late[i]() // the answer is lost
+		_ = w.late[i]()
 		w.late = append(w.late[:i], w.late[i+1:]...)
 	}
 }
 
-// attempt pins and changes the output. Some attempts are cancelled.
 func (w *writer) attempt(ctx context.Context) {
 	from := w.history.Now()
 	o, err := bucket.Pin(ctx, w.store, w.ref)
 	if err != nil {
-		return // the pin read nothing
+		return
 	}
 	pinned := ""
 	if o.Exists() {
 		if w.harness.MixesHeads && w.peek.mixed() {
-			return // Head mixed two objects, so the condition is not on the source that was read
+			return // so the condition is not on the source that was read
 		}
 		pinned = "what nobody published"
 		if source, ok := o.Source(); ok {
@@ -169,7 +165,7 @@ func (w *writer) attempt(ctx context.Context) {
 	}
 	w.add(from, w.history.Now(), linearizable.Read(pinned))
 	for range w.random.IntN(4) {
-		runtime.Gosched() // other writers change the output
+		runtime.Gosched()
 	}
 
 	w.doubled = 0
@@ -194,7 +190,6 @@ func (w *writer) attempt(ctx context.Context) {
 	w.changed(from, to, pinned, next, sent, r, err)
 }
 
-// change draws a removal, if the store supports it, or a publish of a new value.
 func (w *writer) change(ctx context.Context, o *bucket.Output) (next string, change func() (bucket.Result, error)) {
 	if w.harness.DeleteAtomic && o.Exists() && w.random.IntN(3) == 0 {
 		return "", func() (bucket.Result, error) { return o.Remove(ctx) }
@@ -210,15 +205,14 @@ type closer struct{ *bytes.Reader }
 
 func (closer) Close() error { return nil }
 
-// changed records the result of a change. A repeated copy of the request may land late, so such
-// a change is not sure.
+// A repeated copy of the request may land late, so such a change is not sure.
 func (w *writer) changed(from, to time.Duration, pinned, next string, sent int, r bucket.Result, err error) {
 	loose := w.doubled
 	if !r.Sure {
 		loose += sent
 	}
 	if err == nil && next != "" && !r.Sure {
-		loose-- // one of the requests has landed
+		loose-- // one of them has landed
 	}
 	for range loose {
 		w.add(from, to, linearizable.Unknown(pinned, next))
@@ -233,7 +227,6 @@ func (w *writer) changed(from, to time.Duration, pinned, next string, sent int, 
 	}
 }
 
-// remove deletes the object without a condition, as any program may.
 func (w *writer) remove(ctx context.Context) error {
 	from := w.history.Now()
 	if err := w.harness.Store.Delete(ctx, w.ref, bucket.Condition{}); err != nil {
@@ -243,7 +236,6 @@ func (w *writer) remove(ctx context.Context) error {
 	return nil
 }
 
-// get reads the object. Its content must match its metadata.
 func (w *writer) get(ctx context.Context) error {
 	from := w.history.Now()
 	info, body, err := w.harness.Store.Get(ctx, w.ref)

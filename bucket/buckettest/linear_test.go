@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
-// disorderly contains stores. Each of them violates one rule, at least sometimes.
 var disorderly = map[string]func(bucket.Store) bucket.Store{
 	"ignores If-Match on PUT":      putting(ignoreMatch),
 	"ignores If-None-Match on PUT": putting(ignoreAbsent),
@@ -33,7 +32,6 @@ var disorderly = map[string]func(bucket.Store) bucket.Store{
 	}),
 }
 
-// TestDisorder checks that the suite detects the violations.
 func TestDisorder(t *testing.T) {
 	for name, spoil := range disorderly {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +52,6 @@ func TestDisorder(t *testing.T) {
 
 type putFunc func(ctx context.Context, s bucket.Store, n int, ref event.Object, o bucket.Object, c bucket.Condition) (string, error)
 
-// putter is a store with another Put. n counts the calls.
 type putter struct {
 	bucket.Store
 	put putFunc
@@ -128,8 +125,7 @@ func (d deleter) Delete(ctx context.Context, ref event.Object, _ bucket.Conditio
 	return d.Store.Delete(ctx, ref, bucket.Condition{})
 }
 
-// headed changes the result of every fourth Head. show gets this result, and the result from before
-// the last Put.
+// headed changes every fourth Head with show, which also gets the result before the last Put.
 type headed struct {
 	bucket.Store
 	show func(now, old bucket.Info) bucket.Info

@@ -32,7 +32,7 @@ func (h Harness) list(t *testing.T, prefix, startAfter string) []string {
 func testListPrefix(t *testing.T, h Harness) {
 	for _, key := range []string{"b", "a/2", "a-1", "a/10", "a", "a.x/y", "é", "B", "a/1/z"} {
 		if key == "a" {
-			continue // some stores treat it as a folder; testKeys covers it
+			continue // some stores treat it as a folder
 		}
 		h.put(t, key, key)
 	}
@@ -55,7 +55,7 @@ func testListPrefix(t *testing.T, h Harness) {
 		}
 	}
 	for range h.Store.List(t.Context(), h.Bucket, "", "") {
-		break // ends the listing early
+		break
 	}
 }
 
@@ -70,7 +70,7 @@ func testListInfo(t *testing.T, h Harness) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The time in a HEAD response has whole seconds. The time in a listing may have fractions.
+		// HEAD has whole seconds, a listing may have fractions.
 		if d := info.ModTime.Sub(head.ModTime).Abs(); d >= 1e9 {
 			t.Errorf("ModTime %v, and %v by Head", info.ModTime, head.ModTime)
 		}
@@ -81,7 +81,6 @@ func testListInfo(t *testing.T, h Harness) {
 	}
 }
 
-// testListPages lists more objects than one page contains.
 func testListPages(t *testing.T, h Harness) {
 	const n = 1005
 	want := make([]string, n)

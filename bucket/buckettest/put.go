@@ -68,8 +68,7 @@ func testIfMatchMissing(t *testing.T, h Harness) {
 	h.wantAbsent(t, "k")
 }
 
-// testSameBytes shows the limit of IfMatch. The ETag depends only on the content, so IfMatch does
-// not detect an overwrite with the same content.
+// The ETag depends only on the content, so IfMatch does not detect this overwrite.
 func testSameBytes(t *testing.T, h Harness) {
 	first := h.put(t, "k", "same")
 	o := object("same")
@@ -83,8 +82,7 @@ func testSameBytes(t *testing.T, h Harness) {
 	}
 }
 
-// testWholeOrNothing sends bodies with a wrong length. Some are so small that they are sent
-// before the error is detected.
+// Some bodies are so small that they are sent before the error is detected.
 func testWholeOrNothing(t *testing.T, h Harness) {
 	for _, size := range []int64{1, 10, 100_000, 3 << 20} {
 		full := strings.Repeat("x", int(size))
@@ -110,7 +108,7 @@ func testWholeOrNothing(t *testing.T, h Harness) {
 	h.wantAbsent(t, "zero")
 }
 
-// testBrokenBody sends bodies that fail halfway. To the store, this looks like a killed writer.
+// To the store, a body that fails halfway looks like a killed writer.
 func testBrokenBody(t *testing.T, h Harness) {
 	broken := errors.New("the disk broke")
 	for _, size := range []int64{10, 100_000, 3 << 20} {
@@ -122,7 +120,7 @@ func testBrokenBody(t *testing.T, h Harness) {
 			key := fmt.Sprint(name, size)
 			_, err := h.Store.Put(t.Context(), h.ref(key), bucket.Object{Body: body, Size: size}, bucket.Condition{})
 			if err == nil && h.InProcess && name == "file" {
-				continue // a store that reads the body only once gets the whole content
+				continue // it reads the body only once
 			}
 			wantError(t, "Put of a broken "+name, err, bucket.ErrUnclear)
 			if !errors.Is(err, broken) {
@@ -139,7 +137,6 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// failsLater can be read to its end once. The second read fails halfway.
 type failsLater struct {
 	io.ReadSeeker
 	err  error
@@ -166,7 +163,6 @@ func (f *failsLater) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// testPutCancelled checks that a cancelled write is ambiguous.
 func testPutCancelled(t *testing.T, h Harness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -21,7 +21,6 @@ const (
 	rounds = 8
 )
 
-// race runs the racers concurrently and returns the indexes of the winners.
 func race(t *testing.T, run func(racer int) error) []int {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -75,8 +74,7 @@ func testRaceIfMatch(t *testing.T, h Harness) {
 	}
 }
 
-// testRaceDelete races conditional writes with conditional deletes. Several deletes may
-// succeed, but not both a write and a delete.
+// Several deletes may succeed, but not both a write and a delete.
 func testRaceDelete(t *testing.T, h Harness) {
 	if !h.DeleteAtomic {
 		return

@@ -20,7 +20,6 @@ var readTests = map[string]func(*testing.T, Harness){
 	"read/cancelled": testReadCancelled,
 }
 
-// testInfo checks that Head and Get return the properties of a Put.
 func testInfo(t *testing.T, h Harness) {
 	o := object("hello")
 	o.ContentType = "text/x-greeting"
@@ -34,7 +33,7 @@ func testInfo(t *testing.T, h Harness) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The MD5 of the content, which is the ETag of a single PUT.
+	// MD5 of the content
 	const md5 = "5d41402abc4b2a76b9719d911017c592"
 	want := bucket.Info{
 		Key: "k", ETag: md5, ModTime: head.ModTime, Size: 5,

@@ -18,12 +18,10 @@ var streamTests = map[string]func(*testing.T, Harness){
 
 const (
 	streamSize = 20 << 20
-	// streamMemory is the memory that a driver may allocate while it streams 20 MiB. It permits
-	// buffers, but not the whole body.
+	// enough for buffers, but not for the body
 	streamMemory = 5 << 20
 )
 
-// noise returns a reader of fixed bytes that cannot seek.
 func noise() io.Reader {
 	return io.LimitReader(rand.NewChaCha8([32]byte{17}), streamSize)
 }
@@ -68,7 +66,7 @@ func (h Harness) measure(t *testing.T, what string, f func()) {
 	}
 }
 
-// testReadPart closes bodies that were read halfway. Later requests must still work.
+// testReadPart closes bodies that were read halfway.
 func testReadPart(t *testing.T, h Harness) {
 	if _, err := h.Store.Put(t.Context(), h.ref("k"), bucket.Object{Body: noise(), Size: streamSize}, bucket.Condition{}); err != nil {
 		t.Fatal(err)

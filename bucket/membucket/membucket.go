@@ -1,5 +1,4 @@
-// Package membucket implements bucket.Store in memory, for tests and experiments. It supports
-// the whole interface, including conditional deletes.
+// Package membucket implements bucket.Store in memory, for tests and experiments.
 package membucket
 
 import (
@@ -31,12 +30,12 @@ type Store struct {
 
 type keyspace struct {
 	versions bool
-	objects  map[string][]object // versions of each key, with the latest version last
+	objects  map[string][]object // latest version last
 }
 
 var _ bucket.Store = (*Store)(nil)
 
-// object is one version of a key. Its data never changes.
+// The data of an object never changes.
 type object struct {
 	info    bucket.Info
 	data    []byte
@@ -145,7 +144,7 @@ func (s *Store) list(name, prefix, startAfter string) ([]bucket.Info, error) {
 	return found, nil
 }
 
-// keyspace returns the bucket of ref. The caller holds the mutex.
+// The caller of keyspace holds the mutex.
 func (s *Store) keyspace(ref event.Object) (*keyspace, error) {
 	if ref.Key == "" || len(ref.Key) > maxKey {
 		return nil, fmt.Errorf("%w: the key has %d bytes, want 1 to %d", bucket.ErrInvalid, len(ref.Key), maxKey)

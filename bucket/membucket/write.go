@@ -134,7 +134,7 @@ func (b *keyspace) add(key string, o object) {
 	b.objects[key] = []object{o}
 }
 
-// versionID returns a new version ID, or "" for a bucket without versioning.
+// versionID returns "" for a bucket without versioning.
 func (s *Store) versionID(b *keyspace) string {
 	if !b.versions {
 		return ""
@@ -143,7 +143,6 @@ func (s *Store) versionID(b *keyspace) string {
 	return "v" + strconv.Itoa(s.next)
 }
 
-// checkCondition returns ErrPrecondition unless the latest version satisfies c.
 func checkCondition(versions []object, c bucket.Condition) error {
 	o, exists := latest(versions)
 	switch {
@@ -157,7 +156,6 @@ func checkCondition(versions []object, c bucket.Condition) error {
 	return nil
 }
 
-// readExactly reads a body, and returns an error if its length differs from Size.
 func readExactly(o bucket.Object) ([]byte, error) {
 	if o.Body == nil {
 		o.Body = bytes.NewReader(nil)

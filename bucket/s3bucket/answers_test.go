@@ -37,9 +37,8 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	}
 }
 
-// TestAnswers checks the kind of each error response.
 func TestAnswers(t *testing.T) {
-	t.Setenv("AWS_MAX_ATTEMPTS", "1") // retries of a read take seconds
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // retries take seconds
 	for _, tc := range []struct {
 		status              int
 		code                string
@@ -47,7 +46,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{404, "NoSuchKey", bucket.ErrNotFound, bucket.ErrUnclear, bucket.ErrPrecondition, nil},
 		{404, "NoSuchBucket", bucket.ErrNoBucket, bucket.ErrNoBucket, bucket.ErrNoBucket, bucket.ErrNoBucket},
-		// A 404 without a code may come from a proxy.
+		// may come from a proxy
 		{404, "", bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrUnclear, bucket.ErrUnclear},
 		{412, "PreconditionFailed", bucket.ErrUnavailable, bucket.ErrPrecondition, bucket.ErrPrecondition, bucket.ErrPrecondition},
 		{409, "ConditionalRequestConflict", bucket.ErrUnavailable, bucket.ErrConflict, bucket.ErrConflict, bucket.ErrConflict},
@@ -108,7 +107,6 @@ func want(t *testing.T, what string, err, kind error) {
 	}
 }
 
-// TestReadsAreRetried checks that reads are retried.
 func TestReadsAreRetried(t *testing.T) {
 	var requests atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -123,7 +121,6 @@ func TestReadsAreRetried(t *testing.T) {
 	}
 }
 
-// TestLostAnswer breaks the connection after a write has arrived.
 func TestLostAnswer(t *testing.T) {
 	var requests atomic.Int32
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -139,8 +136,6 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestLostBucket checks that Head distinguishes a missing bucket from a missing object, by a
-// GET.
 func TestLostBucket(t *testing.T) {
 	var code string
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -165,7 +160,6 @@ func TestLostBucket(t *testing.T) {
 	}
 }
 
-// TestShortBody truncates the content of an object.
 func TestShortBody(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "10")
@@ -182,8 +176,6 @@ func TestShortBody(t *testing.T) {
 	}
 }
 
-// TestUnknownLength checks that Get rejects an object without a length, because its end could
-// not be checked.
 func TestUnknownLength(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.(http.Flusher).Flush()
@@ -193,7 +185,6 @@ func TestUnknownLength(t *testing.T) {
 	want(t, "Get", err, bucket.ErrUnavailable)
 }
 
-// TestNullVersion checks that the version "null" is returned as "".
 func TestNullVersion(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Amz-Version-Id", "null")

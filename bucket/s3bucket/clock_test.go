@@ -11,8 +11,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestStoreTime checks that the estimate follows the Date of the latest response of the store,
-// but not of a gateway's error, and is never ahead of the store's clock.
+// A gateway's error must not change the estimate, which must never be ahead of the store's clock.
 func TestStoreTime(t *testing.T) {
 	var off time.Duration
 	status := http.StatusNotFound
@@ -40,8 +39,6 @@ func TestStoreTime(t *testing.T) {
 	near(-3 * time.Hour)
 }
 
-// TestSignedWithStoreTime checks that real stores accept requests which are signed with the
-// estimate, even if the caller's clock is wrong.
 func TestSignedWithStoreTime(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		store := open(t, srv, srv.SecretKey)

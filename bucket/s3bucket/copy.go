@@ -20,20 +20,19 @@ import (
 var _ bucket.Copier = (*Store)(nil)
 
 const (
-	// partSize is the size of a copied part in bytes, unless maxParts requires larger parts. S3
-	// copies at most 5 GiB with one request.
+	// partSize is in bytes. More than maxParts parts need larger ones; S3 copies at most 5 GiB
+	// with one request.
 	partSize = 512 << 20
-	// maxParts is the maximum number of parts that S3 allows in one upload.
+	// limit of S3
 	maxParts = 10_000
-	// partConcurrency is the maximum number of parallel requests of one copy.
+	// partConcurrency is per copy.
 	partConcurrency = 4
-	// abortTimeout is the time limit of the request that aborts a failed upload.
-	abortTimeout = 5 * time.Second
+	abortTimeout    = 5 * time.Second
 )
 
-// Copy implements [bucket.Copier]. The copy has the content type, headers and metadata of o, and no
-// tags. CopyParts needs the permission s3:AbortMultipartUpload to remove the parts after a failure.
-// If the process is killed, only a lifecycle rule removes the parts.
+// Copy implements [bucket.Copier]. The copy has no tags. After a failure, CopyParts needs the
+// permission s3:AbortMultipartUpload to remove the parts. If the process is killed, only a
+// lifecycle rule removes them.
 func (s *Store) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if err := o.Check(); err != nil {
 		return "", fmt.Errorf("copying %s to %s: %w", name(from.Ref), name(ref), err)
@@ -68,7 +67,6 @@ func (s *Store) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Sourc
 	return unquote(out.CopyObjectResult.ETag), nil
 }
 
-// copyParts copies with a multipart upload. Only its last request changes the object.
 func (s *Store) copyParts(ctx context.Context, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
 	begun, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
 		Bucket:      &ref.Bucket,
@@ -107,7 +105,6 @@ func (s *Store) copyParts(ctx context.Context, from bucket.Source, ref event.Obj
 	return unquote(out.ETag), nil
 }
 
-// copyAllParts copies all parts, on the condition that the source still has the ETag in from.
 func (s *Store) copyAllParts(ctx context.Context, from bucket.Source, ref event.Object, upload *string, size int64) ([]types.CompletedPart, error) {
 	length := max(s.partSize, (size+maxParts-1)/maxParts)
 	n := max(1, (size+length-1)/length)
@@ -141,16 +138,13 @@ func (s *Store) copyAllParts(ctx context.Context, from bucket.Source, ref event.
 	return parts, group.Wait()
 }
 
-// abort removes the parts of a failed upload. It ignores errors, because the caller cannot
-// handle them.
 func (s *Store) abort(ctx context.Context, ref event.Object, upload *string) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer stop()
 	_, _ = s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &ref.Bucket, Key: &ref.Key, UploadId: upload}, withoutRetries)
 }
 
-// copyError returns the error of a copy that was not confirmed. A missing key means that the
-// source, or the object of c, has changed.
+// copyError treats a missing key as a change of the source or the object of c.
 func copyError(ref event.Object, c bucket.Condition, err error) error {
 	if errors.Is(classifyFor(ref, err), bucket.ErrNotFound) {
 		return wrap("copying", name(ref), bucket.ErrPrecondition, err)
@@ -158,7 +152,6 @@ func copyError(ref event.Object, c bucket.Condition, err error) error {
 	return writeError("copying", ref, c, err)
 }
 
-// prepareError returns the error of a request that prepares a copy and cannot write the object.
 func prepareError(what string, ref event.Object, err error) error {
 	if kind := classifyFor(ref, err); errors.Is(kind, bucket.ErrNotFound) || errors.Is(kind, bucket.ErrPrecondition) {
 		return wrap(what, name(ref), bucket.ErrPrecondition, err)
@@ -166,8 +159,7 @@ func prepareError(what string, ref event.Object, err error) error {
 	return readError(what, ref, err)
 }
 
-// copySource returns the value of the header that names the source. It encodes a plus sign,
-// because some stores decode it as a space.
+// copySource encodes a plus sign, because some stores decode it as a space.
 func copySource(ref event.Object) *string {
 	escape := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 	source := escape(ref.Bucket) + "/" + strings.ReplaceAll(escape(ref.Key), "%2F", "/")

@@ -25,8 +25,6 @@ func copyTo(t *testing.T, s *s3bucket.Store, m bucket.CopyMethod, from bucket.So
 	return err
 }
 
-// TestCopyOfManyParts copies an object in three parts. It checks that a changed source is not
-// copied.
 func TestCopyOfManyParts(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		s, b := open(t, srv, srv.SecretKey), srv.NewBucket(t)
@@ -61,7 +59,6 @@ func TestCopyOfManyParts(t *testing.T) {
 	})
 }
 
-// TestCopyHeaders checks the headers of a copy.
 func TestCopyHeaders(t *testing.T) {
 	var got http.Header
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -83,14 +80,13 @@ func TestCopyHeaders(t *testing.T) {
 	}
 }
 
-// TestCopyAnswers checks the kind of each response to a copy. A multipart copy has four
-// requests: begin, part, complete, abort.
+// A multipart copy has four requests: begin, part, complete, abort.
 func TestCopyAnswers(t *testing.T) {
-	t.Setenv("AWS_MAX_ATTEMPTS", "1") // retries of preparing requests take seconds
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // retries take seconds
 	for _, tc := range []struct {
 		status        int
 		code          string
-		whole, ifThat error // kinds of the errors with IfAbsent and with IfMatch
+		whole, ifThat error // ifThat: with IfMatch
 		begin, part   error
 	}{
 		{404, "NoSuchKey", bucket.ErrPrecondition, bucket.ErrPrecondition, bucket.ErrPrecondition, bucket.ErrPrecondition},
@@ -101,7 +97,7 @@ func TestCopyAnswers(t *testing.T) {
 		{403, "AccessDenied", bucket.ErrDenied, bucket.ErrDenied, bucket.ErrDenied, bucket.ErrDenied},
 		{501, "NotImplemented", bucket.ErrInvalid, bucket.ErrInvalid, bucket.ErrInvalid, bucket.ErrInvalid},
 		{503, "SlowDown", bucket.ErrUnclear, bucket.ErrUnclear, bucket.ErrUnavailable, bucket.ErrUnavailable},
-		// S3 may send status 200 before it has finished the copy, and then send an error.
+		// S3 may send status 200 before it has finished the copy.
 		{200, "InternalError", bucket.ErrUnclear, bucket.ErrUnclear, bucket.ErrUnavailable, bucket.ErrUnavailable},
 	} {
 		t.Run(fmt.Sprint(tc.status, tc.code), func(t *testing.T) {

@@ -11,8 +11,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// TestCredentials checks that a refusal because of the caller's credentials differs from a refusal
-// that concerns an object.
 func TestCredentials(t *testing.T) {
 	for code, want := range map[string]bool{
 		"ExpiredToken": true, "ExpiredTokenException": true, "InvalidToken": true, "InvalidClientTokenId": true,
@@ -57,8 +55,7 @@ func every(t *testing.T, s *s3bucket.Store, check func(what string, err error)) 
 	check("Check", s.Check(t.Context(), "b"))
 }
 
-// TestDeleteMarkerOfAVersion checks that a 405 for a version means a delete marker, and thus a
-// missing object. For a request without a version, a 405 does not mean a delete marker.
+// Without a version, a 405 does not mean a delete marker.
 func TestDeleteMarkerOfAVersion(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Amz-Delete-Marker", "true")

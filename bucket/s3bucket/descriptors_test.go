@@ -12,11 +12,9 @@ import (
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 )
 
-// TestShortOfDescriptors checks that the error states that the process has no free file
-// descriptors, although the SDK wraps it.
 func TestShortOfDescriptors(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
-	serve(t, func(http.ResponseWriter, *http.Request) {}) // opens the descriptors that the runtime needs for the network
+	serve(t, func(http.ResponseWriter, *http.Request) {}) // opens the descriptors of the runtime
 	s, err := s3bucket.New(t.Context(), s3bucket.Config{
 		Endpoint: "http://127.0.0.1:1", Region: "us-east-1", PathStyle: true, AccessKey: "pawl", SecretKey: "hunter2",
 	})

@@ -34,7 +34,6 @@ func readError(what string, ref event.Object, err error) error {
 	return wrap(what, name(ref), kind, err)
 }
 
-// writeError returns the error of a write that was not confirmed.
 func writeError(what string, ref event.Object, c bucket.Condition, err error) error {
 	kind := classifyFor(ref, err)
 	switch {
@@ -49,8 +48,8 @@ func writeError(what string, ref event.Object, c bucket.Condition, err error) er
 	return wrap(what, name(ref), kind, err)
 }
 
-// classifyFor is classify for a request with a key. If MinIO cannot store the key, it computes
-// another signature than the client.
+// classifyFor is classify for a key. MinIO computes another signature for a key that it cannot
+// store.
 func classifyFor(ref event.Object, err error) error {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if ok && api.ErrorCode() == "SignatureDoesNotMatch" && !utf8.ValidString(ref.Key) {
@@ -63,7 +62,6 @@ func wrap(what, object string, kind, err error) error {
 	return fmt.Errorf("%s %s: %w%s: %w", what, object, kind, hints[kind], storeError{err})
 }
 
-// storeError reduces an error of the SDK to the message of the store.
 type storeError struct{ err error }
 
 func (a storeError) Unwrap() error { return a.err }
@@ -87,8 +85,8 @@ func (a storeError) Error() string {
 	return op.Err.Error()
 }
 
-// classify returns the kind of an error response that proves that nothing was done. It returns
-// nil for an ambiguous answer.
+// classify returns the kind of an error response that proves that nothing was done, or nil for an
+// ambiguous answer.
 func classify(err error) error {
 	if errors.Is(err, errNoCredentials) {
 		return bucket.ErrCredentials
@@ -112,12 +110,12 @@ func classify(err error) error {
 	return nil
 }
 
-// codes are the error codes whose kind does not follow from the status.
+// codes have kinds that do not follow from the status.
 var codes = map[string]error{
 	"NoSuchBucket":  bucket.ErrNoBucket,
 	"NoSuchKey":     bucket.ErrNotFound,
 	"NoSuchVersion": bucket.ErrNotFound,
-	// The status is 400, but the same request may succeed later.
+	// 400, but the same request may succeed later.
 	"RequestTimeout":               nil,
 	"IncompleteBody":               nil,
 	"BadDigest":                    nil,
@@ -129,18 +127,17 @@ var codes = map[string]error{
 	"InvalidToken":                 bucket.ErrCredentials,
 	"InvalidClientTokenId":         bucket.ErrCredentials,
 	"TokenRefreshRequired":         bucket.ErrCredentials,
-	// The status is 403, but the store denies access to all objects and not only to this one.
+	// 403, but the store denies access to all objects.
 	"InvalidAccessKeyId":    bucket.ErrCredentials,
 	"SignatureDoesNotMatch": bucket.ErrCredentials,
-	// The status is 409, but a retry does not help, because the key is a folder of other keys
-	// (versitygw, MinIO).
+	// 409, but a retry does not help: the key is a folder of other keys (versitygw, MinIO).
 	"ObjectParentIsFile":        bucket.ErrInvalid,
 	"ExistingObjectIsDirectory": bucket.ErrInvalid,
 	"InvalidBucketState":        bucket.ErrInvalid,
 }
 
-// byStatus classifies responses by their status alone. A 404 without the code NoSuchKey is
-// ambiguous, because the bucket may be missing, or a proxy may have sent the response.
+// A 404 without the code NoSuchKey is ambiguous: the bucket may be missing, or a proxy may have
+// sent it.
 func byStatus(status int) error {
 	switch {
 	case status == http.StatusNotFound, status == http.StatusRequestTimeout:

@@ -6,16 +6,14 @@ import (
 	"io"
 )
 
-// exactReader reads a body of a known size. If the body has another length, exactReader fails
-// before the last byte, so that the request is truncated and rejected. If the body had the declared
-// size and wrong content, the store would store it.
+// exactReader fails before the last byte if the body has another length. The store then rejects
+// the truncated request, instead of storing wrong content.
 type exactReader struct {
 	r    io.Reader
 	size int64
 	left int64
 }
 
-// errLength is returned if the length of a body differs from the declared size.
 var errLength = errors.New("the length of the body differs from the declared size")
 
 func newExactReader(r io.Reader, size int64) *exactReader {
@@ -54,7 +52,6 @@ func expectEOF(r io.Reader) error {
 	return nil
 }
 
-// remaining returns the number of bytes after the current position.
 func remaining(s io.Seeker) (int64, error) {
 	at, err := s.Seek(0, io.SeekCurrent)
 	if err != nil {

@@ -2,10 +2,8 @@ package s3bucket
 
 import "github.com/aws/aws-sdk-go-v2/service/s3"
 
-// CopyPartsOf sets the part size of copies.
 func (s *Store) CopyPartsOf(size int64) { s.partSize = size }
 
-// SendBy sets the HTTP client.
 func (s *Store) SendBy(c s3.HTTPClient) {
 	s.client = s3.New(s.client.Options(), func(o *s3.Options) { o.HTTPClient = c })
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 )
 
-// hostile answers every request with the same bytes, and closes the connection after a few
-// requests, because a listing may never end.
+// hostile answers every request with the same bytes. It soon closes the connection, because a
+// listing may never end.
 type hostile struct {
 	answer   []byte
 	requests int
-	status   int // status of the last response that was parsed
+	status   int
 }
 
 func (h *hostile) Do(r *http.Request) (*http.Response, error) {
@@ -35,10 +35,10 @@ func (h *hostile) Do(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// FuzzAnswers checks that every call has a valid result for any response. The result must be a
-// success that matches the status, or an error of exactly one kind.
+// Any response must lead to a success that matches the status, or to an error of exactly one
+// kind.
 func FuzzAnswers(f *testing.F) {
-	f.Setenv("AWS_MAX_ATTEMPTS", "1") // retries of a read take seconds
+	f.Setenv("AWS_MAX_ATTEMPTS", "1") // retries take seconds
 	seeds := 0
 	add := func(answer []byte) {
 		f.Add(answer, uint8(seeds)) // each seed has another call
@@ -159,8 +159,6 @@ func checkInfo(t *testing.T, i bucket.Info) {
 	}
 }
 
-// check fails the test unless the error has exactly one of the kinds, or the call succeeded
-// with a matching status.
 func check(t *testing.T, h *hostile, err error, kinds []error) {
 	t.Helper()
 	if err == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// List implements [bucket.Store]. If MinIO cannot read an object, it rejects every page that
-// contains this object. List then requests smaller pages until it has found that object.
+// List implements [bucket.Store]. MinIO rejects every page with an object that it cannot read.
+// List then requests smaller pages until it has found that object.
 func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		p := page{store: s, bucket: name, prefix: prefix, after: startAfter}
@@ -55,7 +55,6 @@ func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.
 	}
 }
 
-// firstRetrySize is the size of the first page after a rejected one.
 const firstRetrySize = 512
 
 type page struct {
@@ -63,10 +62,9 @@ type page struct {
 	bucket, prefix string
 	after          string
 	token          *string
-	maxKeys        int32 // maximum number of objects; zero means the default of the store
+	maxKeys        int32 // zero means the default of the store
 }
 
-// read returns the objects of the page, and the token of the next page, if any.
 func (p *page) read(ctx context.Context) (infos []bucket.Info, next *string, err error) {
 	in := &s3.ListObjectsV2Input{
 		Bucket:            &p.bucket,

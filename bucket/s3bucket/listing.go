@@ -14,8 +14,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// listingRoot is the root element of every listing. It must be within the first maxProlog
-// bytes.
+// listingRoot must be within the first maxProlog bytes.
 const (
 	listingRoot = "ListBucketResult"
 	maxProlog   = 64 << 10
@@ -23,15 +22,14 @@ const (
 
 var errNotListing = errors.New("the response is not a listing of a bucket (check the endpoint)")
 
-// requireListing rejects a response that is not a listing. The SDK accepts any XML element, and
-// even an empty body, so the page of a web server would look like an empty bucket.
+// requireListing rejects a response that is not a listing. The SDK accepts any XML, so the page
+// of a web server would look like an empty bucket.
 func requireListing(o *s3.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("pawl.mustList", checkListing), middleware.After)
 	})
 }
 
-// checkListing runs before the SDK parses the response.
 func checkListing(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	out middleware.DeserializeOutput, metadata middleware.Metadata, err error,
 ) {
@@ -40,7 +38,7 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 	if err != nil || !ok || answer.StatusCode < 200 || answer.StatusCode >= 300 {
 		return out, metadata, err
 	}
-	var begin bytes.Buffer // bytes that the SDK reads again
+	var begin bytes.Buffer
 	root, err := rootOf(io.TeeReader(io.LimitReader(answer.Body, maxProlog), &begin))
 	switch {
 	case err == nil && root == "Error" && isTampered(io.MultiReader(&begin, io.LimitReader(answer.Body, maxProlog))):
@@ -63,7 +61,7 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 }
 
 // errUnlistablePage is the error of MinIO if it cannot read an object of the page. Its status is
-// 206, so the SDK treats it as a success.
+// 206, which the SDK treats as a success.
 var errUnlistablePage = errors.New("XMinioObjectTampered: an object that is listed may be compromised")
 
 func isTampered(answer io.Reader) bool {
@@ -71,7 +69,6 @@ func isTampered(answer io.Reader) bool {
 	return xml.NewDecoder(answer).Decode(&said) == nil && said.Code == "XMinioObjectTampered"
 }
 
-// rootOf returns the name of the root element of an XML document.
 func rootOf(r io.Reader) (string, error) {
 	d := xml.NewDecoder(r)
 	for {

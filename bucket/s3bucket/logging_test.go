@@ -10,8 +10,6 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// TestNothingIsLogged truncates a response. The SDK must not log a warning to standard error,
-// where the command writes its own output.
 func TestNothingIsLogged(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {

@@ -19,22 +19,19 @@ import (
 
 // Notification is one notification rule of a bucket.
 type Notification struct {
-	// To is the ARN of the receiver, or "EventBridge".
 	To string
-	// Events are event types, for example s3:ObjectCreated:Put or s3:ObjectRemoved:*.
-	Events []string
-	// Prefix and Suffix select the keys by their beginning and their end.
+	// Events are like s3:ObjectCreated:Put or s3:ObjectRemoved:*.
+	Events         []string
 	Prefix, Suffix string
 }
 
-// allEvents are the events of EventBridge, which has no event filter.
+// EventBridge has no event filter.
 var allEvents = []string{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"}
 
 const maxConfiguration = 1 << 20
 
-// Notifications returns the notification rules of a bucket. If the store does not keep notification
-// rules with the bucket, it returns ErrInvalid. Other errors match ErrNoBucket, ErrDenied or
-// ErrUnavailable.
+// Notifications returns the notification rules of a bucket, or ErrInvalid if the store keeps no
+// such rules. Other errors match ErrNoBucket, ErrDenied or ErrUnavailable.
 func (s *Store) Notifications(ctx context.Context, name string) ([]Notification, error) {
 	var root string
 	out, err := s.client.GetBucketNotificationConfiguration(ctx,
@@ -43,8 +40,7 @@ func (s *Store) Notifications(ctx context.Context, name string) ([]Notification,
 	if err != nil {
 		return nil, readError("reading the notification configuration of", event.Object{Bucket: name}, err)
 	}
-	// A store that does not support this request may return another document, such as a listing, in
-	// which the SDK finds no notifications.
+	// A store without this request may return another document, such as a listing.
 	if root != "NotificationConfiguration" {
 		return nil, fmt.Errorf("reading the notification configuration of %s: %w: the response is another document, with the root element %s",
 			event.Quote("s3://"+name), bucket.ErrInvalid, event.Quote(root))

@@ -62,8 +62,6 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestNotificationsOnServers reads the notification rules of servers that support it, and of
-// some that do not.
 func TestNotificationsOnServers(t *testing.T) {
 	t.Run("minio", func(t *testing.T) {
 		hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -19,10 +19,9 @@ import (
 
 // Head implements [bucket.Store].
 //
-// The response to HEAD has no body, so a 404 response is the same for a missing object and for a
-// missing bucket. If Pawl took a missing bucket for missing objects, it would remove outputs. After
-// a 4xx, Head therefore sends a GET, whose response states the reason. A missing object costs two
-// requests.
+// A HEAD response has no body, so a 404 may also mean a missing bucket. If Pawl took that for
+// missing objects, it would remove outputs. After a 4xx, Head therefore sends a GET, whose
+// response states the reason.
 func (s *Store) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &ref.Bucket, Key: &ref.Key, VersionId: optional(ref.VersionID)})
 	if err != nil {
@@ -52,8 +51,7 @@ func (s *Store) headByGet(ctx context.Context, ref event.Object) (bucket.Info, e
 	return info, body.Close()
 }
 
-// Get implements [bucket.Store]. If the body is truncated, Read returns io.ErrUnexpectedEOF.
-// All errors of Read match ErrUnavailable.
+// Get implements [bucket.Store]. All errors of Read match ErrUnavailable.
 func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(firstByteTimeout, func() { cancel(errNoFirstByte) })
@@ -84,14 +82,13 @@ func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Read
 	return info, &content{ReadCloser: out.Body, cancel: cancel, left: info.Size, object: name(ref)}, nil
 }
 
-// firstByteTimeout is the time limit until the content of an object begins, including all retries
-// of the SDK. Callers of Get retry on their own.
+// firstByteTimeout includes all retries of the SDK. Callers of Get retry on their own.
 const firstByteTimeout = 20 * time.Second
 
 var errNoFirstByte = fmt.Errorf("no response within %v", firstByteTimeout)
 
-// readVersion is readError for a request that may have a version ID. If the version is a delete
-// marker, S3 responds with "method not allowed".
+// readVersion is readError for a request that may have a version ID. S3 responds to a delete
+// marker with "method not allowed".
 func readVersion(ref event.Object, err error) error {
 	resp, ok := errors.AsType[*awshttp.ResponseError](err)
 	if ok && ref.VersionID != "" && resp.HTTPStatusCode() == http.StatusMethodNotAllowed {
@@ -100,7 +97,7 @@ func readVersion(ref event.Object, err error) error {
 	return readError("reading", ref, err)
 }
 
-// content is the body of an object. It returns an error if the body is truncated.
+// content returns an error if the body is truncated.
 type content struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc

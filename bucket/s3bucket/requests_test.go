@@ -13,8 +13,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// TestKeysAreSentExactly checks that the request line contains the key unchanged, without
-// cleaning the path.
 func TestKeysAreSentExactly(t *testing.T) {
 	var got string
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +41,6 @@ func TestKeysAreSentExactly(t *testing.T) {
 	}
 }
 
-// TestWriteHeaders checks how conditions and bodies are sent.
 func TestWriteHeaders(t *testing.T) {
 	var got http.Header
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
@@ -57,7 +54,7 @@ func TestWriteHeaders(t *testing.T) {
 			bucket.Condition{IfMatch: "e"},
 			map[string]string{
 				"If-Match": `"e"`,
-				// The digest of "x". It is signed, so the store rejects a truncated body.
+				// The signed digest of "x" lets the store reject a truncated body.
 				"X-Amz-Content-Sha256": "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",
 			},
 		},
@@ -90,7 +87,6 @@ type stream struct{ r *strings.Reader }
 
 func (s stream) Read(p []byte) (int, error) { return s.r.Read(p) }
 
-// TestListing parses listings that are encoded, not encoded, and truncated.
 func TestListing(t *testing.T) {
 	for _, tc := range []struct {
 		name, answer string
@@ -121,7 +117,6 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// TestNoListing checks that another document is not treated as an empty listing.
 func TestNoListing(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	for answer, says := range map[string]string{
@@ -159,7 +154,6 @@ func TestCheck(t *testing.T) {
 	want(t, "Check of a good bucket", s.Check(t.Context(), "photos"), nil)
 }
 
-// TestConfiguration checks that invalid configurations are rejected.
 func TestConfiguration(t *testing.T) {
 	for name, c := range map[string]s3bucket.Config{
 		"half a key":       {Region: "r", AccessKey: "a"},
@@ -179,7 +173,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestNoCredentials checks that the result is not ambiguous, because nothing was sent.
+// Nothing was sent, so the result is not ambiguous.
 func TestNoCredentials(t *testing.T) {
 	isolate(t)
 	s, err := s3bucket.New(t.Context(), s3bucket.Config{Endpoint: "http://127.0.0.1:1"})
@@ -192,7 +186,7 @@ func TestNoCredentials(t *testing.T) {
 	want(t, "Head", err, bucket.ErrDenied)
 }
 
-// isolate hides the credentials and the region of the user who runs the test.
+// isolate hides the credentials and the region of the user.
 func isolate(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{

@@ -1,9 +1,9 @@
 // Package s3bucket implements bucket.Store for Amazon S3 and compatible stores: MinIO, versitygw,
 // Ceph, R2.
 //
-// Writes are sent once, without retries of the SDK, because a retry after a conditional write that
-// landed would fail its own precondition. Bodies that are not an io.Seeker are streamed without a
-// signature, even over plain HTTP. If the endpoint uses TLS, it protects them.
+// The SDK sends writes once: a retry after a conditional write that landed would fail its own
+// precondition. Bodies that are not an io.Seeker are sent without a signature, even over plain
+// HTTP.
 package s3bucket
 
 import (
@@ -25,20 +25,16 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Config configures a store. The zero Config uses AWS with the environment variables and files
-// of the SDK.
+// Config configures a store. The zero value uses the environment and files of the SDK.
 type Config struct {
 	// Endpoint is the URL of the store, for example http://127.0.0.1:9000. Default:
 	// AWS_ENDPOINT_URL, or the AWS endpoint of the region.
 	Endpoint string
-	// Region is the region for signatures. Default: the region of the SDK, or us-east-1 if
-	// Endpoint is set.
+	// Region is used for signatures. Default: that of the SDK, or us-east-1 with an Endpoint.
 	Region string
-	// PathStyle puts the bucket name into the path instead of the host name. MinIO and
-	// versitygw need it.
+	// PathStyle puts the bucket name into the path, as MinIO and versitygw need it.
 	PathStyle bool
-	// AccessKey and SecretKey are static credentials. Default: the credentials chain of the SDK
-	// (environment, shared files, web identity, container, instance).
+	// AccessKey and SecretKey are static credentials. Default: the credentials chain of the SDK.
 	AccessKey string
 	SecretKey string
 }
@@ -47,19 +43,17 @@ type Config struct {
 type Store struct {
 	client   *s3.Client
 	clock    *storeClock
-	partSize int64 // part size of a copy in bytes
+	partSize int64
 }
 
 var _ bucket.Store = (*Store)(nil)
 
-// New returns a store. It reads the configuration of the SDK, and sends no request to the
-// store. Call [Store.Check] to check a bucket.
+// New returns a store. It sends no request to it; [Store.Check] does.
 func New(ctx context.Context, c Config) (*Store, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	// Without this option, the SDK writes warnings to standard error, although its errors contain
-	// them too.
+	// Otherwise the SDK writes warnings to standard error.
 	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if c.Region != "" {
 		opts = append(opts, config.WithRegion(c.Region))
@@ -83,7 +77,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	}
 	clock := &storeClock{HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.ResponseHeaderTimeout = responseTimeout
-		t.IdleConnTimeout = 50 * time.Second   // so that a process opens new connections after a pause
+		t.IdleConnTimeout = 50 * time.Second   // after a pause, open new connections
 		t.MaxIdleConnsPerHost = t.MaxIdleConns // all requests go to one host
 	})}
 	return &Store{clock: clock, partSize: partSize, client: s3.NewFromConfig(cfg, func(o *s3.Options) {
@@ -91,22 +85,21 @@ func New(ctx context.Context, c Config) (*Store, error) {
 		if c.Endpoint != "" {
 			o.BaseEndpoint = aws.String(c.Endpoint)
 		}
-		// Without this option the SDK sends a trailing checksum, which requires TLS or a body that
-		// can be read twice.
+		// Otherwise the SDK sends a trailing checksum, which requires TLS or a body that can be
+		// read twice.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		o.DisableLogOutputChecksumValidationSkipped = true
 	})}, nil
 }
 
-// Endpoint returns the URL of the store from the configuration, or "" for AWS.
+// Endpoint returns the configured URL of the store, or "" for AWS.
 func (s *Store) Endpoint() string { return aws.ToString(s.client.Options().BaseEndpoint) }
 
-// Client returns the S3 client, for requests that bucket.Store does not support, such as signed
-// URLs.
+// Client returns the S3 client, for requests that bucket.Store does not support.
 func (s *Store) Client() *s3.Client { return s.client }
 
-// responseTimeout bounds the time from the request to the first byte of the response.
+// until the first byte of the response
 const responseTimeout = time.Minute
 
 func (c Config) validate() error {
@@ -124,21 +117,20 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Check returns an error unless the bucket exists and can be listed. Call it at startup. If the
-// permission to list is missing, S3 responds to a request for a missing object with "access
-// denied". Check sends one request. Its error matches ErrNoBucket, ErrDenied, ErrInvalid or
-// ErrUnavailable.
+// Check returns an error unless the bucket exists and can be listed. Without the permission to
+// list, S3 denies access to missing objects. The error matches ErrNoBucket, ErrDenied, ErrInvalid
+// or ErrUnavailable.
 func (s *Store) Check(ctx context.Context, name string) error {
-	// Check lists one key, because the response to HEAD contains no reason.
+	// The response to HEAD would contain no reason.
 	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, requireListing, withoutRetries)
-	if err != nil && !errors.Is(err, errUnlistablePage) { // with errUnlistablePage, the store cannot list the first object, but the bucket exists
+	if err != nil && !errors.Is(err, errUnlistablePage) { // with errUnlistablePage, the bucket exists
 		return readError("checking", event.Object{Bucket: name}, err)
 	}
 	return nil
 }
 
-// credentialsChain marks errors of the credentials provider, which the SDK does not distinguish
-// from a broken connection.
+// credentialsChain marks errors of the provider. The SDK does not distinguish them from a broken
+// connection.
 type credentialsChain struct{ aws.CredentialsProvider }
 
 // Retrieve implements [aws.CredentialsProvider].

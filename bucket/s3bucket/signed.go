@@ -20,7 +20,7 @@ import (
 
 var _ bucket.Expirer = (*Store)(nil)
 
-// PutSigned implements [bucket.Expirer] with a presigned request, which contains its expiry.
+// PutSigned implements [bucket.Expirer] with a presigned request.
 func (s *Store) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, valid)
 	defer stop()
@@ -31,8 +31,7 @@ func (s *Store) PutSigned(ctx context.Context, ref event.Object, o bucket.Object
 	return etag, err
 }
 
-// presigned replaces the signature in the headers by a signature in the URL, which is made at the
-// time signed.
+// presigned moves the signature from the headers to the URL.
 func (s *Store) presigned(signed time.Time, valid time.Duration) func(*s3.Options) {
 	sign := middleware.FinalizeMiddlewareFunc("Signing", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {
 		req, ok := in.Request.(*smithyhttp.Request)
@@ -69,7 +68,7 @@ func (s *Store) sign(ctx context.Context, req *smithyhttp.Request, signed time.T
 	if req.URL, err = url.Parse(text); err != nil {
 		return err
 	}
-	for name := range req.Header { // the URL contains these headers now
+	for name := range req.Header { // these are in the URL now
 		if _, ok := headers[name]; !ok && strings.HasPrefix(name, "X-Amz-") {
 			req.Header.Del(name)
 		}

@@ -11,8 +11,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestPutSigned checks that real stores reject a request that starts after its expiry, and that its
-// condition and metadata are applied.
 func TestPutSigned(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		store := open(t, srv, srv.SecretKey)

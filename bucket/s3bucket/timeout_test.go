@@ -18,7 +18,6 @@ type doing func(*http.Request) (*http.Response, error)
 
 func (d doing) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-// sentBy returns a store in a synctest bubble with an HTTP client.
 func sentBy(t *testing.T, c doing) *s3bucket.Store {
 	t.Helper()
 	s, err := s3bucket.New(t.Context(), s3bucket.Config{Endpoint: "http://127.0.0.1:1", AccessKey: "pawl", SecretKey: "hunter2"})
@@ -29,7 +28,6 @@ func sentBy(t *testing.T, c doing) *s3bucket.Store {
 	return s
 }
 
-// TestASilentRead checks that a read fails after firstByteTimeout if no response arrives.
 func TestASilentRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sentBy(t, func(r *http.Request) (*http.Response, error) {
@@ -45,7 +43,7 @@ func TestASilentRead(t *testing.T) {
 	})
 }
 
-// slow is a body whose bytes take an hour each, unless the request is cancelled.
+// In slow, each byte takes an hour, unless the request is cancelled.
 type slow struct {
 	io.Reader
 	request *http.Request
@@ -60,7 +58,6 @@ func (s *slow) Read(p []byte) (int, error) {
 	}
 }
 
-// TestASlowContent checks that a slow body has no timeout after its first byte.
 func TestASlowContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := []byte("slowly")

@@ -11,9 +11,8 @@ import (
 )
 
 // unlistable finds the key of an unlistable object on a page of one object. No response contains
-// the key, so unlistable determines it byte by byte. A listing of one object with a prefix fails if
-// the first object with this prefix is unlistable. A key with a UUID takes about a thousand
-// requests.
+// the key, but a listing of one object fails if the prefix matches it. unlistable therefore tries
+// byte after byte. A key with a UUID takes about a thousand requests.
 func (p *page) unlistable(ctx context.Context) (bucket.Info, error) {
 	q := page{store: p.store, bucket: p.bucket, prefix: p.prefix, after: p.after, maxKeys: 1}
 	for {
@@ -53,8 +52,7 @@ func (p *page) extend(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// failsToList reports whether the store fails to list the page because of an object. A prefix
-// that the store rejects as an invalid name, such as "..", has no objects.
+// failsToList treats an invalid prefix, such as "..", as empty.
 func (p *page) failsToList(ctx context.Context) (bool, error) {
 	_, _, err := p.read(ctx)
 	switch {

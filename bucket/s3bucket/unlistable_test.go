@@ -14,8 +14,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestListNamesUnlistable checks that List names the objects that MinIO cannot list, and
-// continues after each of them. A user creates such an object with a header.
+// MinIO cannot list an object that was put with a certain header.
 func TestListNamesUnlistable(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)

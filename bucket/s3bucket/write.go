@@ -17,14 +17,13 @@ import (
 
 func withoutRetries(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// withUnsignedBody sends a body that can be read only once. If the sender dies, a store that does
-// not check the length (versitygw) keeps a part of such a body.
+// withUnsignedBody sends a body that can be read only once. If the sender dies, versitygw keeps a
+// part of it.
 func withUnsignedBody(o *s3.Options) {
 	o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware)
 }
 
-// Put implements [bucket.Store]. If the body is an io.Seeker, Put reads it twice and signs its
-// SHA-256.
+// Put implements [bucket.Store]. It reads an io.Seeker twice and signs its SHA-256.
 func (s *Store) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	return s.put(ctx, ref, o, c)
 }
@@ -67,7 +66,7 @@ func prepare(o bucket.Object) (io.Reader, []func(*s3.Options), error) {
 		return http.NoBody, []func(*s3.Options){withoutRetries}, expectEOF(o.Body)
 	}
 	if seeker, ok := o.Body.(io.ReadSeeker); ok {
-		// A pipe is an os.File and thus an io.Seeker, but its Seek fails.
+		// A pipe is an io.Seeker, but its Seek fails.
 		if length, err := remaining(seeker); err == nil {
 			if length != o.Size {
 				return nil, nil, fmt.Errorf("%w: %d bytes, want %d", errLength, length, o.Size)
@@ -87,7 +86,7 @@ func (s *Store) Delete(ctx context.Context, ref event.Object, c bucket.Condition
 		IfMatch:   quoteETag(c.IfMatch),
 	}, withoutRetries)
 	if err != nil && c.IfMatch == "" && errors.Is(classify(err), bucket.ErrNotFound) {
-		return nil // the object is missing; AWS reports success in this case, but some stores do not
+		return nil // AWS reports success, but some stores do not
 	}
 	if err != nil {
 		return writeError("removing", ref, c, err)
