@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxExcerpt is the maximum length, in bytes, of external output in an error.
+// MaxExcerpt limits external output in an error, in bytes.
 const MaxExcerpt = 500
 
-// Excerpt converts external output to one line of printable characters, for an error or a log line.
-// It replaces white space by single spaces, and each other unprintable character by a dot.
+// Excerpt converts external output to one line of printable characters. It replaces white space
+// by single spaces, and each other unprintable character by a dot.
 func Excerpt(b []byte) string {
 	var out strings.Builder
 	space := false

@@ -11,29 +11,25 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Facts describes one attempt to external programs. httpaction sends them as a JSON body, and
-// execaction sets environment variables. The field names are stable.
+// Facts describes one attempt to external programs. The field names are stable.
 type Facts struct {
 	Pipeline string `json:"pipeline"`
 	Bucket   string `json:"bucket"`
-	// Key is absent if the object's key is not valid UTF-8, which JSON cannot represent. KeyBase64
-	// is present only in that case. A receiver that knows only Key then fails. If Key contained a
-	// modified key, the receiver could confuse two objects.
+	// Key is absent, and KeyBase64 present, if the key is not valid UTF-8, which JSON cannot
+	// represent. A modified Key could name another object.
 	Key       string `json:"key,omitempty"`
 	KeyBase64 []byte `json:"key_base64,omitempty"`
 	// Kind is "created" or "removed". ETag and Size are empty for a removed object.
-	Kind event.Kind `json:"kind"`
-	ETag string     `json:"etag"`
-	// VersionID is empty if the bucket is unversioned.
-	VersionID string `json:"version_id"`
-	Size      int64  `json:"size"` // in bytes
-	// Fence, Attempt and IdempotencyKey are the fields of [pawl.Task].
+	Kind      event.Kind `json:"kind"`
+	ETag      string     `json:"etag"`
+	VersionID string     `json:"version_id"`
+	Size      int64      `json:"size"` // in bytes
+	// The next fields are those of [pawl.Task].
 	Fence          int64  `json:"fence"`
 	Attempt        int    `json:"attempt"`
 	IdempotencyKey string `json:"idempotency_key"`
 }
 
-// FactsOf returns the facts of t.
 func FactsOf(t *pawl.Task) Facts {
 	f := Facts{
 		Pipeline:       t.Pipeline,
@@ -53,7 +49,6 @@ func FactsOf(t *pawl.Task) Facts {
 	return f
 }
 
-// JSON returns the facts as one JSON object.
 func (f Facts) JSON() ([]byte, error) {
 	b, err := json.Marshal(f)
 	if err != nil {
@@ -62,9 +57,8 @@ func (f Facts) JSON() ([]byte, error) {
 	return b, nil
 }
 
-// Environ returns the facts as environment variables, "NAME=value". PAWL_KEY contains the bytes of
-// the key, even if they are not valid UTF-8. An environment variable cannot contain a NUL byte, so
-// the caller must reject a key with such a byte.
+// Environ returns the facts as environment variables, "NAME=value". The caller must reject a key
+// with a NUL byte, which an environment variable cannot contain.
 func (f Facts) Environ() []string {
 	key := f.Key
 	if f.KeyBase64 != nil {

@@ -13,8 +13,6 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// FuzzFacts checks that external programs receive the exact key, and that excerpts of their
-// output are printable.
 func FuzzFacts(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"in/a b+c.csv", "abc", "v1"}, {"\xff\n=\xfe", "\"<&>\u2028", "null"}, {"PAWL_KEY=x\x00", "\xff", ""}, {"\xed\xa0\x80", "e", "\ufffd"},
@@ -58,8 +56,7 @@ func fuzzFacts(t *testing.T, task *pawl.Task) {
 	}
 }
 
-// fuzzExcerpt checks that an excerpt is one line of printable characters, no longer than its
-// input, and its own excerpt.
+// Excerpt must be idempotent.
 func fuzzExcerpt(t *testing.T, output []byte) {
 	s := Excerpt(output)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) ||

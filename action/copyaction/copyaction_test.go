@@ -66,8 +66,6 @@ func (o *opened) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Rea
 	return o.Store.Get(ctx, ref)
 }
 
-// TestStoreCopies checks that after Prove the store copies objects with the methods whose
-// conditions it honours, and that all other objects stream through the worker.
 func TestStoreCopies(t *testing.T) {
 	check := func(t *testing.T, srv *servertest.Server) {
 		h := newHandler(t)
@@ -97,7 +95,6 @@ func TestStoreCopies(t *testing.T) {
 	})
 }
 
-// If Prove fails, objects stream through the worker.
 func TestProveFails(t *testing.T) {
 	srv := servertest.S3(t)
 	methods, err := newHandler(t).Prove(t.Context(), open(t, srv), pawl.Output{Bucket: "missing"})

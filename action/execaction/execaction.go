@@ -2,24 +2,19 @@
 //
 // The object's content is on standard input, which is empty for a removed object. If the pipeline
 // has an output, standard output becomes the output after the command has exited with 0. The
-// environment contains the facts of the attempt in these variables: PAWL_PIPELINE, PAWL_BUCKET,
-// PAWL_KEY, PAWL_KIND (created or removed), PAWL_ETAG, PAWL_VERSION_ID, PAWL_SIZE, PAWL_FENCE,
-// PAWL_ATTEMPT and PAWL_IDEMPOTENCY_KEY.
+// PAWL_ environment variables contain the [action.Facts].
 //
-// Exit status 0 completes the attempt, and 65 (EX_DATAERR of sysexits.h) is a permanent error. Pawl
-// retries after every other status. If a command exceeds Config.MaxOutput, Pawl stops it, and the
-// attempt ends with a permanent error. If a command cannot start for lack of file descriptors,
-// processes or memory, Pawl retries without counting attempts. If the command ends with the same
-// status for five objects, without a success in between, Pawl treats that as an outage; see
-// [pawl.OutageIfShared].
+// Exit status 0 completes the attempt, and 65 (EX_DATAERR of sysexits.h) is a permanent error.
+// Pawl retries after every other status. The same status for five objects, without a success in
+// between, is an outage; see [pawl.OutageIfShared]. If a command cannot start for lack of
+// file descriptors, processes or memory, Pawl retries without counting attempts.
 //
 // The command runs in its own process group. When the lease is lost, Pawl sends SIGTERM to the
-// group, and SIGKILL 2 seconds later. When the command has ended, Pawl kills the remaining
-// processes of the group, so that no process outlives the attempt. On systems without process
-// groups, Pawl kills the command only. If reading the content fails, Pawl ends the group in the
-// same way before it closes standard input, so that the command cannot mistake a part of the
-// content for all of it. If Pawl itself dies, standard input ends early. The command can detect
-// that if it compares the length with PAWL_SIZE.
+// group, and SIGKILL 2 seconds later. It does the same if reading the content fails, and only
+// then closes standard input, so that the command cannot mistake a part for the whole. When the
+// command has ended, Pawl kills the rest of the group. Without process groups, Pawl kills the
+// command only. If Pawl itself dies, standard input ends early: the command can compare the
+// length with PAWL_SIZE.
 package execaction
 
 import (
@@ -39,41 +34,35 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Defaults of Config.
 const (
 	DefaultTimeout         = 10 * time.Minute
 	DefaultMaxOutput int64 = 256 << 20 // bytes
 )
 
-// grace is the time between SIGTERM and SIGKILL. It is also the time for which remaining processes
-// may keep the output open after the command has exited. It is shorter than the time between the
-// cancellation of a task and the end of its lease.
+// grace is the time between SIGTERM and SIGKILL, and for remaining processes to close the output.
+// It must be shorter than the time between the cancellation of a task and the end of its lease.
 const grace = 2 * time.Second
 
 // Config configures a handler. Command is required.
 type Config struct {
-	// Command is the program and its arguments, without a shell. New looks up a program without a
-	// slash in PATH.
+	// Command is the program, which New looks up in PATH, and its arguments, without a shell.
 	Command []string `yaml:"command"`
-	// Env adds to the command's environment. An entry NAME=value sets a variable. An entry NAME
-	// passes on Pawl's own variable, if it exists. The command also receives the PAWL_ variables
-	// and PATH, HOME, TMPDIR, LANG, TZ, SSL_CERT_FILE and SSL_CERT_DIR. It receives nothing else
-	// of Pawl's environment, which may contain credentials.
+	// Env adds variables. An entry NAME=value sets one, and an entry NAME passes on Pawl's own.
+	// The command also receives the PAWL_ variables and PATH, HOME, TMPDIR, LANG, TZ,
+	// SSL_CERT_FILE and SSL_CERT_DIR. The rest of Pawl's environment may contain credentials.
 	Env []string `yaml:"env"`
-	// Timeout is the maximum duration of the command. If the command exceeds it, the attempt fails,
-	// and Pawl retries. Default 10 min.
+	// Timeout limits the command. After it, the attempt fails and Pawl retries. Default 10 min.
 	Timeout time.Duration `yaml:"timeout"`
-	// MaxOutput is the maximum size in bytes of standard output, if the pipeline has an output.
-	// Pawl stores standard output in a temporary file. If a command prints more, Pawl stops it, and
-	// the attempt ends with a permanent error. Default 256 MiB.
+	// MaxOutput limits an output in bytes. A larger one is a permanent error. Pawl stores
+	// standard output in a temporary file. Default 256 MiB.
 	MaxOutput int64 `yaml:"max_output"`
-	// ContentType is the content type of the output. Default "application/octet-stream".
+	// ContentType of the output; default "application/octet-stream".
 	ContentType string `yaml:"content_type"`
-	// Logger logs the end of unused output at debug level. Default slog.Default().
+	// Logger logs unused output at debug level. Default slog.Default().
 	Logger *slog.Logger `yaml:"-"`
 }
 
-// inherited lists the variables that most programs need and that contain no secrets.
+// Most programs need these variables, which contain no secrets.
 var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 type handler struct {
@@ -87,7 +76,7 @@ type handler struct {
 	log         *slog.Logger
 }
 
-// New returns a handler that runs c.Command. It returns an error if the program does not exist.
+// New returns a handler that runs c.Command. It fails if the program does not exist.
 func New(c Config) (pawl.Handler, error) {
 	return newHandler(c)
 }
@@ -181,12 +170,12 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 	return nil
 }
 
-// name returns the command's name for errors, without arguments, which may contain secrets.
+// Arguments may contain secrets.
 func (h *handler) name() string { return event.Quote(h.command[0]) }
 
 var _ io.Writer = (*tail)(nil)
 
-// tail is a writer that keeps the last bytes that were written to it.
+// tail keeps the last bytes.
 type tail struct{ last []byte }
 
 func (t *tail) Write(b []byte) (int, error) {

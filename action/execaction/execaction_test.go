@@ -27,7 +27,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// shell returns an execution of a shell script, with a short grace period.
 func shell(t *testing.T, script string, input io.Reader, output io.Writer) *execution {
 	t.Helper()
 	h, err := newHandler(Config{Command: []string{"sh", "-c", script}})
@@ -41,7 +40,7 @@ func shell(t *testing.T, script string, input io.Reader, output io.Writer) *exec
 func TestExitStatus(t *testing.T) {
 	for _, tt := range []struct {
 		script    string
-		want      string // part of the error; empty for none
+		want      string // part of the error
 		permanent bool
 	}{
 		{"exit 0", "", false},
@@ -65,8 +64,6 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// TestOutages checks that an exit status is an outage if it occurs for five objects, unless the
-// status means that the input is invalid.
 func TestOutages(t *testing.T) {
 	for script, c := range map[string]struct {
 		cause string
@@ -113,7 +110,7 @@ func TestCommandNeedNotReadItsInput(t *testing.T) {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
-	// The command may also exit before the store has sent everything.
+	// The command may exit before the store has sent everything.
 	r, w := io.Pipe()
 	run := shell(t, "true", r, io.Discard)
 	run.stopReading = func() { w.CloseWithError(context.Canceled) }
@@ -122,7 +119,6 @@ func TestCommandNeedNotReadItsInput(t *testing.T) {
 	}
 }
 
-// firstWrite is an output that signals its first byte.
 type firstWrite struct {
 	bytes.Buffer
 	first chan struct{}
@@ -141,7 +137,7 @@ func TestTruncatedInputFailsTheAttempt(t *testing.T) {
 	reset := errors.New("connection reset")
 	whole := filepath.Join(t.TempDir(), "whole")
 	out := newFirstWrite()
-	// The error occurs after the command has received the first half and waits for more.
+	// after the command has received the first half
 	afterwards := readerFunc(func([]byte) (int, error) { <-out.first; return 0, reset })
 	in := io.MultiReader(strings.NewReader("half"), afterwards)
 	err := shell(t, "head -c 4; cat; touch "+whole, in, out).execute(t.Context())
@@ -151,15 +147,14 @@ func TestTruncatedInputFailsTheAttempt(t *testing.T) {
 	if _, err := os.Stat(whole); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the command read the end of its input (%v)", err)
 	}
-	// A command that exits with 0 after SIGTERM also does not succeed.
+	// SIGTERM is no success, even with exit status 0.
 	err = shell(t, "trap 'exit 0' TERM; cat; :", iotest.ErrReader(reset), io.Discard).execute(t.Context())
 	if !errors.Is(err, reset) {
 		t.Errorf("error %v, want the store's", err)
 	}
 }
 
-// processWatch returns the path of a pipe for the script to open. gone fails the test if a
-// process of the script still has the pipe open.
+// gone fails the test if a process of the script still has the pipe at path open.
 func processWatch(t *testing.T) (path string, gone func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "witness")
@@ -261,11 +256,10 @@ func TestKillAllEndsEveryGroup(t *testing.T) {
 	}
 }
 
-// After KillAll, a killed command does not report a result before the process has ended.
 func TestKilledCommandsReportNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g processGroups
-		g.waitIfExiting(t.Context()) // returns at once before KillAll
+		g.waitIfExiting(t.Context()) // returns at once
 		g.killAll()
 		ctx, cancel := context.WithCancel(t.Context())
 		back := false

@@ -7,7 +7,6 @@ import (
 	"syscall"
 )
 
-// isolate puts the command into its own process group.
 func isolate(cmd *exec.Cmd) (release func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() {}

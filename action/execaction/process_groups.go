@@ -8,15 +8,13 @@ import (
 	"sync"
 )
 
-// KillAll kills the process groups of all running commands, and prevents new ones from starting.
-// Call it before the process exits without waiting for its handlers, because on most systems
-// nothing else ends the commands.
+// KillAll kills the process groups of all running commands, and prevents new ones. Call it before
+// the process exits without waiting for its handlers, because on most systems nothing else ends
+// the commands.
 func KillAll() { running.killAll() }
 
-// running tracks the process groups of all running commands.
 var running processGroups
 
-// processGroups contains the process groups that may have members, by their leaders.
 type processGroups struct {
 	mu      sync.Mutex
 	leaders map[*os.Process]struct{}
@@ -41,7 +39,6 @@ func (g *processGroups) start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// killRemaining kills the remaining members of a group whose leader has ended.
 func (g *processGroups) killRemaining(leader *os.Process) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,8 +55,8 @@ func (g *processGroups) killAll() {
 	}
 }
 
-// waitIfExiting blocks until ctx ends if killAll was called. If killAll has killed a command, the
-// attempt must not be recorded as a failure of the object.
+// waitIfExiting blocks until ctx ends if killAll was called, because a killed command must not
+// count as a failure of the object.
 func (g *processGroups) waitIfExiting(ctx context.Context) {
 	g.mu.Lock()
 	closed := g.closed

@@ -14,11 +14,9 @@ import (
 	"github.com/pawlhq/pawl/action"
 )
 
-// exitDataErr is EX_DATAERR of sysexits.h: the input is invalid, so that a retry cannot help.
+// EX_DATAERR of sysexits.h: invalid input
 const exitDataErr = 65
 
-// objectsForOutage is the number of objects for which the command must end in the same way before
-// Pawl treats that as an outage.
 const objectsForOutage = 5
 
 type execution struct {
@@ -29,12 +27,11 @@ type execution struct {
 	output      io.Writer // nil if the pipeline has no output
 
 	stdout, stderr tail
-	written        int64 // bytes written to output
-	writeErr       error // first error of output
+	written        int64
+	writeErr       error
 	stop           context.CancelCauseFunc
 }
 
-// execute runs the command and waits until its whole process group has ended.
 func (r *execution) execute(ctx context.Context) error {
 	ctx, cancelTimeout := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("it ran longer than %v (timeout)", r.timeout))
 	defer cancelTimeout()
@@ -72,9 +69,9 @@ func (r *execution) execute(ctx context.Context) error {
 	return err
 }
 
-// newFeeder returns a function that copies the content to standard input and then closes it. If
-// reading the content fails, the function cancels the command and leaves standard input open, so
-// that the command cannot mistake a part of the content for all of it. Wait closes standard input.
+// newFeeder returns a function that copies the content to standard input. If reading the content
+// fails, the function cancels the command and leaves standard input open, so that the command
+// cannot mistake a part for the whole.
 func (r *execution) newFeeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), error) {
 	if r.content == nil {
 		return func() {}, nil
@@ -92,7 +89,7 @@ func (r *execution) newFeeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (fu
 			}
 			return n, err
 		}
-		// An error of stdin is not a failure, because the command need not read all of its input.
+		// The command need not read all of its input.
 		_, _ = io.Copy(stdin, readerFunc(read))
 		if broken != nil {
 			cancel(fmt.Errorf("reading its input failed: %w", broken))

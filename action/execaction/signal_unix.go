@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// terminate sends SIGTERM to the process group that p leads.
 func terminate(p *os.Process) error {
 	err := syscall.Kill(-p.Pid, syscall.SIGTERM)
 	if errors.Is(err, syscall.ESRCH) {
@@ -17,6 +16,5 @@ func terminate(p *os.Process) error {
 	return err
 }
 
-// kill sends SIGKILL to the process group that p leads or has led. The number of the group stays in
-// use while the group has members. The system reuses a free number only after a long time.
+// The number of a group stays in use while it has members, and is reused only much later.
 func kill(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

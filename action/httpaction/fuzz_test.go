@@ -16,17 +16,15 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// rawTransport parses fixed bytes as the response. It limits headers like the client's transport
-// does. It avoids that transport's goroutines, so that the same input always takes the same path
-// through the code. Otherwise the fuzzer would find scheduling differences instead of faults.
+// rawTransport parses fixed bytes as the response. It has no goroutines, so that the fuzzer does
+// not find scheduling differences.
 type rawTransport struct {
 	answer []byte
 	header int64
 	sent   *counted
-	status int // 0 if the response cannot be parsed
+	status int // 0: not parsed
 }
 
-// counted counts the bytes that were read of a response, and the bytes that may still be read.
 type counted struct {
 	*bytes.Reader
 	read, remaining int64
@@ -51,12 +49,10 @@ func (s *rawTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// maxRead is the maximum number of bytes read of a response in addition to its headers. net/http
-// reads ahead, and tolerates some overhead for each byte of a chunked body (2 lines, 16 spare
-// bytes, and 16 KiB in total).
+// maxRead is in addition to headers. net/http reads ahead, and tolerates overhead in chunked
+// bodies (2 lines, 16 bytes each, and 16 KiB in total).
 const maxRead = 24*maxBody + 16<<10 + 4<<10
 
-// FuzzAnswer checks that every response leads to the documented result, with a printable error.
 func FuzzAnswer(f *testing.F) {
 	for _, status := range []string{"200 OK", "204 No Content", "299 x", "301 Moved", "307 x", "400 no", "408 x", "425 x", "429 x", "500 x", "503 x", "999 x", "100 Continue", "000 x", "099 x"} {
 		f.Add([]byte("HTTP/1.1 " + status + "\r\nRetry-After: 120\r\nLocation: https://u:p@h/x?token=hush#f\r\nContent-Length: 9\r\n\r\n\x1b[31mno\xff\n"))
@@ -92,7 +88,7 @@ func fuzzAnswer(t *testing.T, answer []byte) {
 		t.Errorf("status %d: result %v", s.status, err)
 	case err == nil:
 		return
-	case strings.Contains(err.Error(), "failed to parse Location"): // net/http rejects the response
+	case strings.Contains(err.Error(), "failed to parse Location"): // by net/http
 	case worker.IsPermanent(err) != (s.status >= 100 && s.status < 500 && s.status != 408 && s.status != 425 && s.status != 429):
 		t.Errorf("%d is permanent: %v: %v", s.status, worker.IsPermanent(err), err)
 	}
@@ -101,7 +97,6 @@ func fuzzAnswer(t *testing.T, answer []byte) {
 
 var redirectedTo = regexp.MustCompile(`redirected to (.*), which is not followed`)
 
-// checkText checks that an error is one printable line without secrets or the query of a URL.
 func checkText(t *testing.T, s string) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) || len(s) > 4096 {
 		t.Errorf("%q is not printable or too long", s)

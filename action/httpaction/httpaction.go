@@ -5,8 +5,8 @@
 //	{"pipeline": "load", "bucket": "exports", "key": "in/a.csv", "kind": "created", "etag": "9a0364b9e99bb480dd25e1f0284c8555",
 //	 "version_id": "", "size": 1024, "fence": 1763700000000, "attempt": 1, "idempotency_key": "0123456789abcdef0123456789abcdef"}
 //
-// If a key is not valid UTF-8, "key_base64" contains it, and "key" is absent. kind is "created" or
-// "removed". The headers are
+// If a key is not valid UTF-8, "key_base64" replaces "key". kind is "created" or "removed". The
+// headers are
 //
 //	Idempotency-Key    equal for all attempts at one version of the object
 //	Pawl-Fence         increases with each attempt; reject lower values
@@ -16,14 +16,14 @@
 //
 // The last three follow https://www.standardwebhooks.com.
 //
-// A 2xx response completes the attempt. Pawl retries after 408, 425, 429 and 5xx, not before
-// Retry-After has passed. It also retries a request that got no valid response, so the service may
-// receive a request twice. If a request cannot be sent because this machine lacks file descriptors
-// or its name server does not answer, the attempt is not counted. Pawl treats a failed connection
-// or a 503 as an outage of the service if it occurs for two objects without a success in between. A
-// 502 or 504 is an outage if it occurs for five objects; see [pawl.OutageIfShared]. All other
-// responses are permanent errors, including redirects, because Pawl sends a signed request only to
-// the configured URL. Requests use no proxy.
+// A 2xx response completes the attempt. Pawl retries after 408, 425, 429, 5xx or no valid
+// response, not before Retry-After. The service may therefore receive a request twice. All other
+// responses are permanent errors. These include redirects, because Pawl sends a signed request
+// only to the configured URL. Requests use no proxy.
+//
+// An attempt does not count if this machine lacks file descriptors or a name server. A failed
+// connection or a 503 for two objects, or a 502 or 504 for five, is an outage of the service; see
+// [pawl.OutageIfShared].
 package httpaction
 
 import (
@@ -47,31 +47,28 @@ import (
 	"github.com/pawlhq/pawl/action"
 )
 
-// DefaultTimeout is the default of Config.Timeout.
 const DefaultTimeout = 30 * time.Second
 
 // Config configures a handler. URL is required.
 type Config struct {
-	// URL is an http or https URL. It may have a query, but neither user nor password. Errors and
-	// logs omit the query.
+	// URL is an http or https URL without user and password. Errors and logs omit its query.
 	URL string `yaml:"url"`
-	// Secret signs the requests. It is "whsec_" followed by base64, as in Standard Webhooks, or any
-	// other text, whose bytes are the key. If Secret is empty, requests are not signed.
+	// Secret signs the requests. It is "whsec_" followed by base64, or any other text, whose
+	// bytes are the key. If empty, requests are not signed.
 	Secret string `yaml:"secret"`
-	// Timeout is the maximum time to wait for a response. Default 30 s.
+	// Timeout limits the wait for a response. Default 30 s.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
 type handler struct {
 	url         string
-	redactedURL string // the URL in errors
+	redactedURL string
 	signer      *standardwebhooks.Webhook
 	timeout     time.Duration
 	bodyTimeout time.Duration
 	client      *http.Client
 }
 
-// New returns a handler that posts to c.URL.
 func New(c Config) (pawl.Handler, error) {
 	return newHandler(c)
 }
@@ -98,7 +95,7 @@ func newHandler(c Config) (*handler, error) {
 	}, nil
 }
 
-// parseURL parses the URL. Its errors do not repeat the URL, which may contain secrets.
+// Errors of parseURL do not repeat the URL, which may contain secrets.
 func parseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -115,7 +112,6 @@ func parseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// redactedURL returns the URL without user, password, query and fragment.
 func redactedURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
@@ -140,7 +136,7 @@ func newClient() *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			Proxy:                  nil, // ignores the proxy settings of the environment
+			Proxy:                  nil, // not that of the environment
 			DialContext:            dialer.DialContext,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConnsPerHost:    64, // there is only one host
@@ -205,8 +201,7 @@ func (h *handler) request(ctx context.Context, t *pawl.Task, body []byte) (*http
 	return req, nil
 }
 
-// requestError returns the reason why a request got no response, in printable form. It omits the
-// URL that [url.Error] repeats.
+// requestError returns the printable reason why a request got no response, without the URL.
 func requestError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -215,7 +210,7 @@ func requestError(ctx context.Context, err error) error {
 		err = e.Err
 	}
 	printable := &printableError{text: excerpt(err.Error()), err: err}
-	// If file descriptors are exhausted, the resolver reports only a temporary error.
+	// The resolver reports exhausted file descriptors only as temporary.
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsTemporary && !dns.IsNotFound {
 		return pawl.Outage(printable)
 	}

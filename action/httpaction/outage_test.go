@@ -14,16 +14,15 @@ import (
 	"github.com/pawlhq/pawl/action/internal/actiontest"
 )
 
-// TestOutages checks which failures are an outage of this machine or of the service. If an outage
-// of this machine occurs ten times for an object, Pawl still processes the object, because it does
-// not count these attempts. After ten other failures the object is dead.
+// Attempts during an outage of this machine do not count, so ten of them do not make the object
+// dead.
 func TestOutages(t *testing.T) {
 	const machine = "machine"
 	for name, c := range map[string]struct {
 		dial   error
 		code   int
 		cause  string
-		shared int // number of objects for which the failure must occur
+		shared int
 	}{
 		"descriptors":             {dial: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}, cause: machine},
 		"no name server":          {dial: &net.DNSError{Err: "server misbehaving", Name: "load.example", IsTemporary: true}, cause: machine},
@@ -42,7 +41,7 @@ func TestOutages(t *testing.T) {
 			var failures atomic.Int32
 			h := serve(t, Config{URL: "/?token=hunter2"}, func(w http.ResponseWriter, _ *http.Request) {
 				switch {
-				case c.dial != nil: // succeeds after the failures
+				case c.dial != nil:
 				case c.code == 0:
 					panic(http.ErrAbortHandler)
 				default:
@@ -62,7 +61,6 @@ func TestOutages(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			// A machine without a name server also cannot reach the service.
 			for _, cause := range []string{"unreachable", "gateway"} {
 				want := 0
 				if cause == c.cause {

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/action/internal/actiontest"
 )
 
-// service records the facts that it receives. The key determines its response.
 type service struct {
 	mu       sync.Mutex
 	received []action.Facts

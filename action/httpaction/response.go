@@ -13,19 +13,18 @@ import (
 )
 
 const (
-	// maxBody is the maximum number of bytes that are read of a response body.
+	// maxBody limits what is read of a response body, in bytes.
 	maxBody = 4 << 10
-	// bodyTimeout is the maximum time to read a response body. The body is only needed for error
-	// messages and to reuse the connection.
-	bodyTimeout = 2 * time.Second
-	// maxRetryAfter is the maximum wait that a service can request.
+	// bodyTimeout limits the read of a body, which only serves error messages and the reuse of
+	// the connection.
+	bodyTimeout   = 2 * time.Second
 	maxRetryAfter = time.Hour
 )
 
 func (h *handler) readExcerpt(res *http.Response, cancel func()) string {
 	timer := time.AfterFunc(h.bodyTimeout, cancel)
 	defer timer.Stop()
-	// If the read fails, the part that was read is sufficient.
+	// A part is sufficient.
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	_ = res.Body.Close()
 	return excerpt(string(body))
@@ -48,7 +47,7 @@ func resultOf(res *http.Response, body string, now time.Time) error {
 		return withRetryAfter(pawl.OutageIfShared(err, "gateway", objectsGateway), res, now)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
 		return withRetryAfter(err, res, now)
-	case code < 100: // not an HTTP status, so the response is not from the service
+	case code < 100: // not from the service
 		return err
 	case 300 <= code && code < 400:
 		return pawl.Permanent(redirected(res, err))
@@ -56,15 +55,14 @@ func resultOf(res *http.Response, body string, now time.Time) error {
 	return pawl.Permanent(err)
 }
 
-// Number of objects for which a failure must occur before Pawl treats it as an outage of the
-// service. The number is higher for a gateway error, because a single object may cause such an
-// error.
+// A failure for this many objects is an outage of the service. A single object may cause a
+// gateway error.
 const (
 	objectsUnreachable = 2
 	objectsGateway     = 5
 )
 
-// unreachable marks an error of a request that no service has processed.
+// unreachable marks a request that no service has processed.
 func unreachable(err error) error {
 	return pawl.OutageIfShared(err, "unreachable", objectsUnreachable)
 }
@@ -95,8 +93,7 @@ func redirected(res *http.Response, err error) error {
 	return fmt.Errorf("redirected %s, which is not followed (configure the final url): %w", to, err)
 }
 
-// retryAfter parses the Retry-After header, which is a number of seconds or a date. It returns at
-// most maxRetryAfter, and 0 if the header is missing, in the past or invalid. RFC 9110, 10.2.3.
+// retryAfter returns 0 if the header is missing, in the past or invalid. RFC 9110, 10.2.3.
 func retryAfter(header string, now time.Time) time.Duration {
 	seconds, err := strconv.ParseUint(header, 10, 64)
 	switch {

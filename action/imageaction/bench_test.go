@@ -9,7 +9,7 @@ import (
 	xdraw "golang.org/x/image/draw"
 )
 
-// Size of the benchmark's photograph: 12 megapixels, as from a phone.
+// The photograph has 12 megapixels, as from a phone.
 const benchW, benchH = 4000, 3000
 
 func BenchmarkConvert(b *testing.B) {
@@ -31,7 +31,6 @@ func BenchmarkConvert(b *testing.B) {
 	}
 }
 
-// BenchmarkResize compares our filter with the library's.
 func BenchmarkResize(b *testing.B) {
 	const w, h = 1024, 768
 	colour := photo(benchW, benchH)

@@ -13,9 +13,8 @@ import (
 	"github.com/pawlhq/pawl/action/imageaction/internal/libwebp"
 )
 
-// Convert converts one picture like the handler of [New], and returns the output with its content
-// type. Errors that the picture causes are marked with [pawl.Permanent]. Errors of r are not
-// marked.
+// Convert converts one picture like the handler of [New]. Errors that the picture causes are
+// marked with [pawl.Permanent]; errors of r are not.
 func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, contentType string, err error) {
 	c, err = c.withDefaults()
 	if err != nil {
@@ -38,13 +37,11 @@ func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, conten
 
 type picture struct {
 	image  image.Image
-	raster *raster // the same pixels; always set for WebP
+	raster *raster // always set for WebP
 	format string
 }
 
-// convert decodes the file and applies c. It changes only the properties that c requires to change.
-// For example, a PNG with 16 bits per channel keeps its depth if c only requires the removal of
-// metadata.
+// convert changes only what c requires: a PNG with 16 bits per channel may keep its depth.
 func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 	p := &picture{format: f.outputFormat(c)}
 	orient := orientation(f.data, f.format)
@@ -74,7 +71,7 @@ func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 	return p, p.check()
 }
 
-// maxSides has the maximum width and height of a format, in pixels.
+// maxSides is in pixels.
 var maxSides = map[string]int{formatJPEG: 65535, formatWebP: libwebp.MaxSide}
 
 func (p *picture) check() error {
@@ -88,7 +85,7 @@ func (p *picture) check() error {
 
 func (p *picture) contentType() string { return "image/" + p.format }
 
-// encode writes the picture and releases it. The caller must not use the picture afterwards.
+// encode releases the picture, which the caller must not use afterwards.
 func (p *picture) encode(ctx context.Context, w io.Writer, c Config) error {
 	w = &cancelWriter{ctx, w}
 	switch p.format {
@@ -100,7 +97,6 @@ func (p *picture) encode(ctx context.Context, w io.Writer, c Config) error {
 	return png.Encode(w, p.image)
 }
 
-// cancelWriter fails when its context is done, to stop an encoder.
 type cancelWriter struct {
 	ctx context.Context
 	w   io.Writer

@@ -46,7 +46,7 @@ func comparePixels(t *testing.T, got, want image.Image, tolerance int) {
 			g := color.NRGBAModel.Convert(at(got, x, y)).(color.NRGBA)
 			w := color.NRGBAModel.Convert(at(want, x, y)).(color.NRGBA)
 			if g.A == 0 && w.A == 0 {
-				continue // the colour of a transparent pixel is invisible
+				continue // an invisible colour
 			}
 			for i, d := range [4]int{int(g.R) - int(w.R), int(g.G) - int(w.G), int(g.B) - int(w.B), int(g.A) - int(w.A)} {
 				if max(d, -d) > tolerance {
@@ -119,7 +119,7 @@ func TestGrayscaleOfJPEGIsItsLuma(t *testing.T) {
 		}
 		comparePixels(t, got, &image.Gray{Pix: y.Y, Stride: y.YStride, Rect: y.Rect}, 3)
 	}
-	// The Y channel equals the formula's luma for colours that RGB can represent.
+	// The Y channel equals the formula for colours that RGB can represent.
 	soft := mapped(photo(64, 64), func(c color.Color) color.Color {
 		v := color.NRGBAModel.Convert(c).(color.NRGBA)
 		return color.NRGBA{96 + v.R/4, 96 + v.G/4, 96 + v.B/4, 255}
@@ -233,7 +233,7 @@ func TestWebP(t *testing.T) {
 				}
 			}
 			bias /= float64(got.Bounds().Dx() * got.Bounds().Dy())
-			if bias < -0.5 || bias > 0.5 { // 5.2 with the unchanged planes of x/image/webp
+			if bias < -0.5 || bias > 0.5 { // 5.2 with the planes of x/image/webp
 				t.Errorf("grayscale %v: on average %.2f brighter than the original", gray, bias)
 			}
 		}
@@ -249,7 +249,7 @@ func TestWebP(t *testing.T) {
 }
 
 func TestOrientation(t *testing.T) {
-	// The stored pixel that is displayed at x, y; EXIF 2.32, 4.6.4.
+	// EXIF 2.32, 4.6.4
 	seen := map[exifOrientation]func(x, y, w, h int) (int, int){
 		1: func(x, y, _, _ int) (int, int) { return x, y },
 		2: func(x, y, w, _ int) (int, int) { return w - 1 - x, y },
@@ -348,7 +348,7 @@ func TestResizeIsCatmullRom(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if m == image.Image(clear) { // colours of nearly transparent pixels are mostly rounding errors
+				if m == image.Image(clear) { // mostly rounding errors
 					comparePixels(t, premultiplied(got.image()), premultiplied(want), 1)
 				} else {
 					comparePixels(t, got.image(), want, 1)

@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// Names of formats in the configuration and in content types.
 const (
 	formatJPEG = "jpeg"
 	formatPNG  = "png"
@@ -26,8 +25,8 @@ const (
 	formatWebP = "webp"
 )
 
-// codec reads one format. It replaces the registry of package image, to which any package of the
-// program can add codecs.
+// codec replaces the registry of package image, to which any package of the program can add
+// codecs.
 type codec struct {
 	format string
 	magic  string // '?' matches any byte
@@ -65,14 +64,13 @@ func (c *codec) matches(b []byte) bool {
 	return true
 }
 
-// decodeTimeout is the maximum time to decode a picture. Some pictures are crafted to take hours to
-// decode.
+// Some pictures are crafted to take hours to decode.
 const decodeTimeout = time.Minute
 
 // errDecodeTimeout is permanent, because another attempt would take just as long.
 var errDecodeTimeout = fmt.Errorf("the picture takes longer than %v to decode", decodeTimeout)
 
-// decode returns the decoded picture. All errors are permanent, unless ctx was canceled.
+// All errors of decode are permanent, unless ctx was canceled.
 func (f *file) decode(ctx context.Context) (image.Image, error) {
 	if err := f.checkScans(); err != nil {
 		return nil, err
@@ -91,8 +89,7 @@ func (f *file) decode(ctx context.Context) (image.Image, error) {
 	return img, nil
 }
 
-// decodeSafely converts a panic of a decoder to an error, so that an uploaded file cannot end the
-// process.
+// decodeSafely converts panics, so that an uploaded file cannot end the process.
 func (f *file) decodeSafely(r io.Reader) (img image.Image, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -118,7 +115,6 @@ func (f *file) decodeSafely(r io.Reader) (img image.Image, err error) {
 	return img, nil
 }
 
-// onScreen places a frame on the GIF's logical screen.
 func (f *file) onScreen(frame *image.Paletted) image.Image {
 	screen := image.Rect(0, 0, f.header.Width, f.header.Height)
 	if frame.Rect == screen {
@@ -129,9 +125,8 @@ func (f *file) onScreen(frame *image.Paletted) image.Image {
 	return m
 }
 
-// fullRange stretches the planes of a lossy WebP. VP8 stores luma from 16 to 235 and chroma from 16
-// to 240, but x/image/webp returns them like the planes of a JPEG, whose range is 0 to 255, so that
-// pictures look pale. https://go.dev/issue/40173
+// fullRange corrects a lossy WebP. VP8 stores luma from 16 to 235 and chroma from 16 to 240, but
+// x/image/webp returns them as 0 to 255. https://go.dev/issue/40173
 func fullRange(m *image.YCbCr) {
 	var luma, chroma [256]uint8
 	for i := range 256 {
@@ -149,14 +144,12 @@ func fullRange(m *image.YCbCr) {
 	}
 }
 
-// animatedWebP reports whether the extended header has the animation flag. x/image/webp does not
-// distinguish animations from broken files.
+// x/image/webp does not distinguish animations from broken files.
 func (f *file) animatedWebP() bool {
 	const flags, animation = 20, 1 << 1
 	return f.format == formatWebP && len(f.data) > flags && f.data[15] == 'X' && f.data[flags]&animation != 0
 }
 
-// cancelReader fails when its context is done, to stop a decoder.
 type cancelReader struct {
 	ctx context.Context
 	r   io.Reader

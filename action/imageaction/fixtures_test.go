@@ -36,7 +36,6 @@ func photo(w, h int) *image.RGBA {
 	return m
 }
 
-// translucentPicture returns a picture whose alpha runs from transparent to opaque.
 func translucentPicture(w, h int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, w, h))
 	paint(m, 8)
@@ -87,20 +86,19 @@ func testdata(t testing.TB, name string) []byte {
 	return b
 }
 
-// exif returns a TIFF block whose only entry is the orientation.
 func exif(order binary.AppendByteOrder, o exifOrientation) []byte {
 	head := "II*\x00"
 	if order == binary.AppendByteOrder(binary.BigEndian) {
 		head = "MM\x00*"
 	}
 	b := order.AppendUint32([]byte(head), 8)
-	b = order.AppendUint16(b, 1)      // one entry
-	b = order.AppendUint16(b, 0x0112) // Orientation
-	b = order.AppendUint16(b, 3)      // SHORT
+	b = order.AppendUint16(b, 1)
+	b = order.AppendUint16(b, 0x0112)
+	b = order.AppendUint16(b, 3)
 	b = order.AppendUint32(b, 1)
 	b = order.AppendUint16(b, uint16(o))
 	b = order.AppendUint16(b, 0)
-	return order.AppendUint32(b, 0) // no next directory
+	return order.AppendUint32(b, 0)
 }
 
 func jpegWithEXIF(file, tiff []byte) []byte {
@@ -142,8 +140,7 @@ func webpChunk(name string, data []byte) []byte {
 	return b
 }
 
-// scanBomb returns a progressive JPEG of side × side gray pixels whose scans are empty and take a
-// few bytes each, but need a pass over all blocks.
+// The scans of scanBomb are empty and take a few bytes each, but need a pass over all blocks.
 func scanBomb(side, scans int) []byte {
 	segment := func(marker byte, data ...byte) []byte {
 		b := binary.BigEndian.AppendUint16([]byte{0xff, marker}, uint16(len(data)+2))
@@ -153,8 +150,8 @@ func scanBomb(side, scans int) []byte {
 	b = append(b, segment(0xdb, append([]byte{0}, bytes.Repeat([]byte{1}, 64)...)...)...)
 	b = append(b, segment(0xc2, 8, byte(side>>8), byte(side), byte(side>>8), byte(side), 1, 1, 0x11, 0)...)
 	oneCode := make([]byte, 16)
-	oneCode[0] = 1                                                                     // a single code of one bit
-	b = append(b, segment(0xc4, append(append([]byte{0x00}, oneCode...), 0)...)...)    // DC: difference 0
+	oneCode[0] = 1
+	b = append(b, segment(0xc4, append(append([]byte{0x00}, oneCode...), 0)...)...)
 	b = append(b, segment(0xc4, append(append([]byte{0x10}, oneCode...), 0xe0)...)...) // AC: a run of 2^14 empty blocks and more
 	blocks := (side / 8) * (side / 8)
 	b = append(b, segment(0xda, 1, 1, 0x00, 0, 0, 0)...)

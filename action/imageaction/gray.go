@@ -4,8 +4,7 @@ import (
 	"image"
 )
 
-// luma returns the luma of ITU-R BT.601, 0.299 R + 0.587 G + 0.114 B, of an opaque colour with 16
-// bits per channel, like color.GrayModel.
+// luma is that of ITU-R BT.601 with 16 bits per channel, like color.GrayModel.
 func luma(r, g, b uint32) uint8 {
 	return uint8((19595*r + 38470*g + 7471*b + 1<<15) >> 24)
 }
@@ -14,8 +13,8 @@ func luma8(r, g, b uint8) uint8 {
 	return luma(uint32(r)*0x101, uint32(g)*0x101, uint32(b)*0x101)
 }
 
-// grayOf returns the luma of an opaque picture. The Y channel of a JPEG or a lossy WebP is this
-// luma, without the rounding of colours.
+// grayOf expects an opaque picture. The Y channel of a JPEG or a lossy WebP is its luma, without
+// the rounding of colours.
 func grayOf(img image.Image) *raster {
 	b := img.Bounds()
 	switch m := img.(type) {
@@ -50,7 +49,6 @@ func grayAt(b image.Rectangle, at func(x, y int) uint8) *raster {
 	return r
 }
 
-// grayPixels converts opaque RGBA pixels with 8 bits per channel.
 func grayPixels(pix []uint8, stride int, b image.Rectangle) *raster {
 	r := newRaster(b.Dx(), b.Dy(), 1)
 	for y := range r.h {

@@ -1,11 +1,9 @@
 // Package imageaction converts pictures to grayscale, a smaller size, or another format.
 //
-// It reads JPEG, PNG, GIF (the first frame) and WebP (not animated), and writes JPEG, PNG and WebP
-// (lossy). The output is upright, according to the EXIF orientation of the input, and has no
-// metadata. The same input and configuration always result in the same bytes.
-//
-// If an object is damaged, too large, or not a picture, the attempt ends with a permanent error.
-// Errors of the store are not permanent.
+// It reads JPEG, PNG, GIF (the first frame) and WebP (not animated), and writes JPEG, PNG and
+// WebP (lossy). The output is upright and has no metadata. The same input and configuration
+// always result in the same bytes. A damaged or too large object, or one that is not a picture,
+// is a permanent error.
 package imageaction
 
 import (
@@ -17,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// Defaults of Config.
 const (
 	DefaultQuality     = 85 // of JPEG
 	DefaultWebPQuality = 75 // also libwebp's default
@@ -25,25 +22,23 @@ const (
 	DefaultMaxBytes    = 64 << 20
 )
 
-// Config configures the conversion. The zero Config only applies the orientation and removes the
+// Config configures the conversion. The zero value only applies the orientation and removes the
 // metadata.
 type Config struct {
-	// Grayscale converts colours to their luma according to ITU-R BT.601. The luma is the Y channel
-	// of a JPEG, and the result of [color.GrayModel] for other pictures. Alpha is kept.
+	// Grayscale converts colours to their luma (ITU-R BT.601) and keeps alpha.
 	Grayscale bool `yaml:"grayscale"`
-	// Width and Height are the maximum width and height in pixels. 0 means unlimited. A larger
-	// picture is reduced and keeps its proportions. A smaller one is not enlarged.
+	// Width and Height are the maximum size in pixels; 0 means unlimited. Pictures keep their
+	// proportions and are not enlarged.
 	Width  int `yaml:"width"`
 	Height int `yaml:"height"`
-	// Format is the format of the output: "jpeg", "png" or "webp". The default is jpeg for JPEG
-	// input, and png for all other input. PNG and WebP keep transparency. In JPEG, transparent
-	// areas become white.
+	// Format is "jpeg", "png" or "webp". Default jpeg for JPEG input, otherwise png. In JPEG,
+	// transparent areas become white.
 	Format string `yaml:"format"`
-	// Quality is the quality of JPEG or WebP output, 1 to 100. Default 85 for JPEG, 75 for WebP.
+	// Quality of JPEG or WebP is 1 to 100. Default 85 for JPEG, 75 for WebP.
 	Quality int `yaml:"quality"`
-	// MaxPixels is the maximum number of pixels of a picture. Default 25,000,000.
+	// MaxPixels limits a picture. Default 25,000,000.
 	MaxPixels int64 `yaml:"max_pixels"`
-	// MaxBytes is the maximum size of a file in bytes. Default 64 MiB.
+	// MaxBytes limits a file. Default 64 MiB.
 	MaxBytes int64 `yaml:"max_bytes"`
 }
 
@@ -81,7 +76,7 @@ type handler struct {
 	config Config
 }
 
-// New returns a handler that converts the object as c requires. Its pipeline needs an output.
+// New returns a handler whose pipeline needs an output.
 func New(c Config) (pawl.Handler, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -90,12 +85,10 @@ func New(c Config) (pawl.Handler, error) {
 	return &handler{config: c}, nil
 }
 
-// Concurrency implements [pawl.Limited]. It returns one picture for every two cores, because
-// decoding only needs processor time and memory, and other pipelines also need cores. A picture
-// takes 1 to 8 bytes per pixel after decoding, and up to 20 while a progressive JPEG is decoded.
-// The conversion of a colour picture takes 4 to 8 bytes per pixel more. The maximum is 28 bytes per
-// pixel, which is 700 MB for the default limit of 25,000,000 pixels. libwebp takes up to 28 bytes
-// per pixel, but only after the other memory is released.
+// Concurrency implements [pawl.Limited]: one picture for every two cores, because other pipelines
+// also need cores. A picture takes at most 28 bytes per pixel: up to 20 while a progressive JPEG
+// is decoded, and 4 to 8 for the conversion. libwebp takes up to 28, but only after that memory
+// is released.
 func (h *handler) Concurrency() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
@@ -107,7 +100,7 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 		return err
 	}
 	file, err := load(body, t.Info.Size, h.config)
-	_ = body.Close() // nothing was written
+	_ = body.Close()
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Object, err)
 	}

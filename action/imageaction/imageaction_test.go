@@ -95,8 +95,6 @@ func TestLargeFilesAreRejectedUnread(t *testing.T) {
 	}
 }
 
-// By default, pictures use half of the cores, so that other pipelines can use the rest and the
-// memory is bounded.
 func TestConcurrency(t *testing.T) {
 	h, err := New(Config{})
 	if err != nil {

@@ -38,7 +38,6 @@ func webpHeader() []byte {
 	return append([]byte("RIFF\xff\xff\xff\x7fWEBP"), webpChunk("VP8X", big)...)
 }
 
-// endless is a body from which only the header may be read.
 type endless struct {
 	t    *testing.T
 	head io.Reader
@@ -105,7 +104,7 @@ func TestLimits(t *testing.T) {
 func TestInvalidPictures(t *testing.T) {
 	frame := image.NewPaletted(image.Rect(0, 0, 8, 8), palette.Plan9)
 	outside := encodeGIF(t, 8, 8, frame)
-	outside[6], outside[8] = 4, 4 // the screen is smaller than the frame
+	outside[6], outside[8] = 4, 4
 	badCRC := encodePNG(t, photo(9, 9))
 	badCRC[len(badCRC)-20] ^= 1
 	animated := webpExtended(testdata(t, "lossless-alpha.webp"), 75, 100, 1<<1, nil)
@@ -204,7 +203,6 @@ func TestScansAreBounded(t *testing.T) {
 			t.Errorf("a picture of %d scans: %v", n+1, err)
 		}
 	}
-	// Bytes inside an application segment are not scans.
 	thumbnail := scanBomb(8, 500)[:60_000/10]
 	photo := encodeJPEG(t, photo(20, 20))
 	segment := append([]byte{0xff, 0xe1, byte((len(thumbnail) + 2) >> 8), byte(len(thumbnail) + 2)}, thumbnail...)
@@ -231,7 +229,6 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// FuzzConvert looks for panics and for errors that are not permanent.
 func FuzzConvert(f *testing.F) {
 	frame := image.NewPaletted(image.Rect(1, 1, 7, 7), palette.Plan9)
 	for _, seed := range [][]byte{

@@ -7,11 +7,10 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// maxScans is the maximum number of scans in a JPEG. Encoders write about ten. A scan may take only
-// a few bytes in the file, but the decoder passes over all pixels for it.
+// Encoders write about ten scans. A scan may take a few bytes, but the decoder passes over all
+// pixels for it.
 const maxScans = 100
 
-// checkScans rejects a JPEG that is crafted to decode slowly.
 func (f *file) checkScans() error {
 	if n := scans(f.data); f.format == formatJPEG && n > maxScans {
 		return pawl.Permanent(fmt.Errorf("jpeg picture of more than the %d scans allowed", maxScans))
@@ -19,7 +18,6 @@ func (f *file) checkScans() error {
 	return nil
 }
 
-// Markers that are needed to count the scans of a JPEG.
 // https://www.w3.org/Graphics/JPEG/itu-t81.pdf, table B.1
 const (
 	markerTEM      = 0x01
@@ -32,8 +30,7 @@ const (
 	segmentLenSize = 2
 )
 
-// scans counts the scans of a JPEG, up to one more than allowed. It skips whole segments, because
-// their content, such as a thumbnail, may look like a scan.
+// scans skips whole segments, because their content, such as a thumbnail, may look like a scan.
 func scans(data []byte) (n int) {
 	for i := 0; i+1 < len(data) && n <= maxScans; {
 		if data[i] != markerFollows {

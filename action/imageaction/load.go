@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// file is an undecoded picture within the limits.
 type file struct {
 	data   []byte
 	format string
@@ -29,15 +28,13 @@ func (f *file) outputFormat(c Config) string {
 	return formatPNG
 }
 
-// load reads a picture. It checks the header first, and rejects a picture that is too large
-// before it reads the rest or decodes anything. size is the expected number of bytes, or zero.
+// load checks the header before it reads the rest. size is the expected number of bytes, or 0.
 func load(r io.Reader, size int64, c Config) (*file, error) {
 	in := &input{r: r, config: c, remaining: c.MaxBytes}
 	var read bytes.Buffer
 	tee := io.TeeReader(in, &read)
 
-	// If the store fails or the limit is exceeded, a codec returns an error of its own. in.err
-	// contains the original error.
+	// A codec hides the original error, which is in in.err.
 	magic := make([]byte, sniffLen)
 	n, err := io.ReadFull(tee, magic)
 	if in.err != nil {
@@ -91,11 +88,10 @@ func (c Config) checkPixels(f *file) error {
 	return nil
 }
 
-// input reads up to the limit and records its error.
 type input struct {
 	r         io.Reader
 	config    Config
-	remaining int64 // bytes until the limit
+	remaining int64
 	err       error // of the store, or for the limit; never io.EOF
 }
 
@@ -103,7 +99,7 @@ func (in *input) Read(b []byte) (int, error) {
 	if in.err != nil {
 		return 0, in.err
 	}
-	// Reading one byte more than allowed distinguishes the limit from the end.
+	// One byte more distinguishes the limit from the end.
 	n, err := in.r.Read(b[:min(int64(len(b)), in.remaining+1)])
 	in.remaining -= int64(n)
 	switch {

@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// convertEnv makes the test program convert a picture from standard input to the format in its
-// value.
+// The test program converts standard input if convertEnv is set.
 const convertEnv = "PAWL_TEST_CONVERT"
 
 func TestMain(m *testing.M) {
@@ -26,7 +25,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// printMemory converts standard input and prints the peak resident set size in KiB.
 // https://man7.org/linux/man-pages/man5/proc_pid_status.5.html
 func printMemory(format string) {
 	if _, _, err := Convert(context.Background(), os.Stdin, Config{Format: format}); err != nil {
@@ -43,8 +41,7 @@ func printMemory(format string) {
 	fmt.Println(strings.TrimSpace(rest))
 }
 
-// TestMemoryOfWebP checks the limit in docs/ACTIONS.md: 28 bytes per pixel. Noise with a noisy
-// alpha channel needs the most memory.
+// The limit is in docs/ACTIONS.md. Noise with a noisy alpha channel needs the most memory.
 func TestMemoryOfWebP(t *testing.T) {
 	noise := image.NewNRGBA(image.Rect(0, 0, 2000, 1000))
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -70,7 +67,7 @@ func TestMemoryOfWebP(t *testing.T) {
 			if _, err := fmt.Sscan(string(out), &kib); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			const program = 40 << 20 // memory of the process and of libwebp's code
+			const program = 40 << 20 // the process and libwebp's code
 			limit := program + 28*tt.pixels + len(tt.in)
 			t.Logf("%d MB of at most %d MB", kib<<10/1e6, limit/1e6)
 			if kib<<10 > limit {

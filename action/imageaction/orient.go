@@ -8,17 +8,14 @@ import (
 	"golang.org/x/image/riff"
 )
 
-// exifOrientation is the value of EXIF's tag 0x0112. It determines which corner of the stored
-// picture is the top left of the displayed picture, and the direction of the rows.
+// exifOrientation is the value of EXIF's tag 0x0112.
 type exifOrientation int
 
 const uprightOrientation exifOrientation = 1
 
-// swapsSides reports whether the width of the upright picture is the height of the stored one.
 func (o exifOrientation) swapsSides() bool { return o >= 5 }
 
-// orientation reads the tag. It returns uprightOrientation if the tag is missing or the metadata
-// cannot be read, because a picture with damaged metadata is still valid.
+// A picture with a missing or damaged tag is upright, and still valid.
 func orientation(data []byte, format string) exifOrientation {
 	var meta imagemeta.ImageFormat
 	switch format {
@@ -52,8 +49,8 @@ func orientation(data []byte, format string) exifOrientation {
 	return found
 }
 
-// webpEXIF returns the EXIF block of a WebP file, which is a TIFF file, or nil. imagemeta 1.0.1
-// does not find it after a chunk of odd length.
+// webpEXIF returns the EXIF block, a TIFF file, or nil. imagemeta 1.0.1 does not find it after a
+// chunk of odd length.
 func webpEXIF(data []byte) []byte {
 	_, chunks, err := riff.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -84,8 +81,7 @@ func (r *raster) orient(o exifOrientation) *raster {
 		w, h = h, w
 	}
 	out := newRaster(w, h, r.n)
-	// A step to the right in the output is a step of dx in the input, and a step down is a step of
-	// dy.
+	// A step to the right in the output is dx in the input, and a step down is dy.
 	start, dx, dy := r.traversal(o)
 	for y := range h {
 		from := start + y*dy
@@ -98,8 +94,7 @@ func (r *raster) orient(o exifOrientation) *raster {
 	return out
 }
 
-// traversal returns the index in pix of the output's top left pixel, and the distances to the
-// right and the lower neighbour of a pixel.
+// traversal returns the index of the output's top left pixel, and the steps to the right and down.
 func (r *raster) traversal(o exifOrientation) (start, dx, dy int) {
 	right, down := r.n, r.stride
 	lastX, lastY := (r.w-1)*right, (r.h-1)*down

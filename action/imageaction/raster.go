@@ -6,8 +6,7 @@ import (
 	"image/draw"
 )
 
-// raster is a picture with 8 bits per channel. n is 1 for opaque grays, and 4 for red, green,
-// blue and alpha, not premultiplied.
+// n is 1 for opaque grays, and 4 for red, green, blue and alpha, not premultiplied.
 type raster struct {
 	pix          []uint8
 	w, h, stride int
@@ -26,7 +25,7 @@ func (r *raster) image() image.Image {
 		return &image.Gray{Pix: r.pix, Stride: r.stride, Rect: rect}
 	}
 	m := &image.NRGBA{Pix: r.pix, Stride: r.stride, Rect: rect}
-	if m.Opaque() { // if the picture is opaque, both types have the same pixels, and image/jpeg is faster with RGBA
+	if m.Opaque() { // image/jpeg is faster with RGBA
 		return &image.RGBA{Pix: r.pix, Stride: r.stride, Rect: rect}
 	}
 	return m
@@ -52,8 +51,7 @@ func opaque(img image.Image) bool {
 	return ok && o.Opaque()
 }
 
-// rasterOf returns img as a raster. It may share memory with img, so the caller must not use img
-// afterwards.
+// rasterOf may share memory with img, which the caller must not use afterwards.
 func rasterOf(img image.Image, gray bool) *raster {
 	switch {
 	case !opaque(img):
@@ -74,7 +72,6 @@ func rasterOf(img image.Image, gray bool) *raster {
 	return &raster{pix: m.Pix, w: b.Dx(), h: b.Dy(), stride: m.Stride, n: 4}
 }
 
-// translucent returns a raster with colours and alpha, not premultiplied.
 func translucent(img image.Image) *raster {
 	b := img.Bounds()
 	if m, ok := img.(*image.NRGBA); ok {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// fit returns the largest size with the proportions of w × h that fits into the box and is not
-// larger than w × h. If a side of the box is 0, it is unlimited.
+// fit returns the largest size with the same proportions that fits into the box and is not
+// larger. 0 means unlimited.
 func fit(w, h, boxW, boxH int) (int, int) {
 	if boxW > 0 && w > boxW {
 		w, h = boxW, scaled(h, boxW, w)
@@ -23,13 +23,11 @@ func scaled(n, num, den int) int {
 	return max(1, int((2*int64(n)*int64(num)+int64(den))/(2*int64(den))))
 }
 
-// resize applies a Catmull-Rom filter, like draw.CatmullRom.Scale, but row by row, for two reasons
-// (see BenchmarkResize). First, the library needs 32 bytes for each pixel of the new width and the
-// old height. To reduce 5,000 × 5,000 pixels to a width of 4,500, it needs 720 MB, which exceeds
-// the limit in docs/ACTIONS.md. Second, it takes 3.4 times as long for gray pictures, and 1.5 to
-// 2.5 times as long for coloured ones.
+// resize applies a Catmull-Rom filter, like draw.CatmullRom.Scale, but row by row. The library is
+// slower (see BenchmarkResize), and needs 32 bytes for each pixel of the new width and the old
+// height, 720 MB for 4,500 × 5,000. That exceeds the limit in docs/ACTIONS.md.
 //
-// The code converts products to float32 before it adds them. This prevents fused operations, so
+// Products are converted to float32 before they are added. This prevents fused operations, so
 // that the result is the same on every machine.
 func (r *raster) resize(ctx context.Context, w, h int) (*raster, error) {
 	if w == r.w && h == r.h {
@@ -52,13 +50,12 @@ func (r *raster) resize(ctx context.Context, w, h int) (*raster, error) {
 	return out, nil
 }
 
-// span describes one output pixel as a weighted sum of input pixels that start at first.
+// span is one output pixel as a weighted sum of input pixels from first.
 type span struct {
 	first   int
 	weights []float32
 }
 
-// spansFor returns the spans for an output of to pixels and an input of from pixels.
 func spansFor(from, to int) []span {
 	kernel := draw.CatmullRom
 	scale := float64(from) / float64(to)
@@ -84,13 +81,13 @@ func spansFor(from, to int) []span {
 	return spans
 }
 
-// window contains the input rows that the current output row needs, resized to the new width.
+// window contains the input rows for the current output row, at the new width.
 type window struct {
 	in      *raster
 	columns []span
 	loaded  []float32
 	rows    [][]float32
-	next    int // first input row that is not resized yet
+	next    int
 }
 
 func newWindow(in *raster, w int, columns, rows []span) *window {
@@ -105,8 +102,7 @@ func newWindow(in *raster, w int, columns, rows []span) *window {
 	return win
 }
 
-// row returns input row y at the new width. Callers request rows in ascending spans that are not
-// longer than the window.
+// Callers of row request ascending spans that are not longer than the window.
 func (win *window) row(y int) []float32 {
 	for ; win.next <= y; win.next++ {
 		win.in.load(win.next, win.loaded)
@@ -152,8 +148,7 @@ func addScaled(sum, row []float32, weight float32) {
 	}
 }
 
-// load reads row y and multiplies colours by alpha, so that invisible pixels do not influence
-// their neighbours' colours.
+// load multiplies colours by alpha, so that invisible pixels do not influence their neighbours.
 func (r *raster) load(y int, to []float32) {
 	row := r.row(y)
 	if r.n == 1 {
@@ -169,7 +164,6 @@ func (r *raster) load(y int, to []float32) {
 	}
 }
 
-// store writes row y from colours multiplied by alpha.
 func (r *raster) store(y int, from []float32) {
 	row := r.row(y)
 	if r.n == 1 {

@@ -12,9 +12,8 @@ import (
 	"github.com/pawlhq/pawl/action/imageaction/internal/libwebp"
 )
 
-// encodeWebP encodes the picture. libwebp may need as much memory as decoding did, so encodeWebP
-// first releases the memory of the decoder, and releases the picture as soon as libwebp has a
-// copy.
+// libwebp may need as much memory as decoding did. encodeWebP therefore releases the decoder's
+// memory first, and the picture as soon as libwebp has a copy.
 func (p *picture) encodeWebP(ctx context.Context, w io.Writer, quality int) error {
 	r := p.raster
 	p.image, p.raster = nil, nil
@@ -37,8 +36,7 @@ func (p *picture) encodeWebP(ctx context.Context, w io.Writer, quality int) erro
 	return err
 }
 
-// releaseMemory returns unused memory to the system, except for small pictures, for which a garbage
-// collection would take too long.
+// For small pictures a garbage collection would take too long.
 func releaseMemory(pixels int) {
 	if pixels >= 1<<20 {
 		debug.FreeOSMemory()

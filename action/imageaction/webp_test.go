@@ -18,8 +18,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// decoded returns the pixels of a file. It decodes WebP with x/image, which shares no code with
-// libwebp.
+// decoded uses x/image for WebP, which shares no code with libwebp.
 func decoded(t *testing.T, file []byte) *image.NRGBA {
 	t.Helper()
 	f, err := load(bytes.NewReader(file), 0, Config{MaxBytes: 1 << 30, MaxPixels: 1 << 30})
@@ -39,7 +38,7 @@ func nrgba(img image.Image) *image.NRGBA {
 	return m
 }
 
-// psnr returns the peak signal-to-noise ratio of the colours, in dB, without transparent pixels.
+// psnr is in dB, without transparent pixels.
 func psnr(t *testing.T, got, want *image.NRGBA) float64 {
 	t.Helper()
 	if got.Rect != want.Rect {
@@ -64,8 +63,6 @@ func alphaOf(m *image.NRGBA) []uint8 {
 	return a
 }
 
-// slopes returns a picture of soft colours with a few edges. If translucent is set, its alpha
-// runs from transparent to opaque.
 func slopes(w, h int, translucent bool) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -84,7 +81,7 @@ func slopes(w, h int, translucent bool) *image.NRGBA {
 }
 
 func TestWebPIsWrittenFromEveryFormat(t *testing.T) {
-	const w, h = 97, 61 // odd sizes: the last column and row have no neighbour to share chroma with
+	const w, h = 97, 61 // odd: the last column and row share no chroma
 	opaque, clear := slopes(w, h, false), slopes(w, h, true)
 	indexed := image.NewPaletted(opaque.Rect, palette.WebSafe)
 	draw.FloydSteinberg.Draw(indexed, indexed.Rect, opaque, image.Point{})
@@ -95,7 +92,7 @@ func TestWebPIsWrittenFromEveryFormat(t *testing.T) {
 	for name, tt := range map[string]struct {
 		in     []byte
 		config Config
-		least  float64 // PSNR in dB
+		least  float64
 	}{
 		"jpeg":                     {encodeJPEG(t, opaque), Config{}, 38},
 		"jpeg to gray":             {encodeJPEG(t, opaque), Config{Grayscale: true}, 40},

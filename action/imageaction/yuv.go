@@ -2,8 +2,8 @@ package imageaction
 
 import "image"
 
-// yuva writes the raster to m, a picture of the same size, in the form of a lossy WebP. Luma is 16
-// to 235, chroma is 16 to 240 for each 2 × 2 pixels, and alpha is unchanged.
+// yuva writes the raster as a lossy WebP needs it: luma 16 to 235, chroma 16 to 240 for each 2 ×
+// 2 pixels.
 func (r *raster) yuva(m *image.NYCbCrA) {
 	for y := range r.h {
 		luma, alpha := m.Y[y*m.YStride:][:r.w], m.A[y*m.AStride:][:r.w]
@@ -31,8 +31,7 @@ func (r *raster) at(x, y int) (red, green, blue, alpha int) {
 	return int(p[0]), int(p[1]), int(p[2]), int(p[3])
 }
 
-// mean returns the mean colour of the 2 × 2 pixels at x, y, weighted by alpha, so that the colour
-// of a transparent pixel does not influence its neighbours.
+// mean is weighted by alpha, so that transparent pixels do not influence their neighbours.
 func (r *raster) mean(x, y int) (red, green, blue int) {
 	total := 0
 	for dy := range min(2, r.h-y) {

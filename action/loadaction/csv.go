@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// csv parses only the first line. PostgreSQL parses the other lines with its rules for empty and
-// quoted values. csv sends each line unchanged, after the value of the source column.
+// csv parses only the first line, because PostgreSQL has its own rules for empty and quoted
+// values.
 func (l *loader) csv(in io.Reader) (*content, error) {
 	r := newRecords(in, l.MaxLine, true)
 	head, err := r.next()

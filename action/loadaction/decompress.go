@@ -12,11 +12,11 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// zstdWindow is the maximum window of a decoder in bytes, which limits its memory.
+// zstdWindow limits the memory of a decoder, in bytes.
 const zstdWindow = 64 << 20
 
-// decompress returns the plain content of a file, at most maxBytes of it. It detects gzip and
-// zstd by the first bytes. The returned function releases the decoder.
+// decompress detects gzip and zstd by the first bytes. The returned function releases the
+// decoder.
 func decompress(r io.Reader, maxBytes int64) (io.Reader, func(), error) {
 	in := bufio.NewReader(r)
 	magic, err := in.Peek(4)
@@ -29,7 +29,7 @@ func decompress(r io.Reader, maxBytes int64) (io.Reader, func(), error) {
 		if err != nil {
 			return nil, nil, pawl.Permanent(fmt.Errorf("the file is damaged: %w", err))
 		}
-		return &limitedReader{r: decompressor{z}, maxBytes: maxBytes}, func() { _ = z.Close() }, nil // Close returns only errors that Read has returned
+		return &limitedReader{r: decompressor{z}, maxBytes: maxBytes}, func() { _ = z.Close() }, nil // Close repeats errors of Read
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
@@ -46,13 +46,12 @@ type decompressor struct{ r io.Reader }
 func (p decompressor) Read(b []byte) (int, error) {
 	n, err := p.r.Read(b)
 	if err != nil && err != io.EOF {
-		err = fmt.Errorf("unpack the file: %w", err) // the file is damaged, or the store closed the stream
+		err = fmt.Errorf("unpack the file: %w", err) // damaged, or the store closed the stream
 	}
 	return n, err
 }
 
-// recoverDamage converts a panic to a permanent error, because the Parquet reader panics on some
-// damaged files.
+// The Parquet reader panics on some damaged files.
 func recoverDamage(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,34 +11,33 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// copyPosition finds the position of COPY in an error's context, which may begin with the context
-// of a trigger: COPY exports, line 3, column n: "abc".
+// copyPosition matches the context of an error, which may begin with that of a trigger:
+// COPY exports, line 3, column n: "abc".
 var copyPosition = regexp.MustCompile(`(?m)^COPY .*?, line (\d+)(?:, column (.*?))?(?:: (".*"|null input))?$`)
 
-// maybeFileErrors are classes of errors that the file may cause: unsupported features, errors of
-// triggers, rollbacks (deadlocks), checks of views, and limits.
+// The file may cause these errors: unsupported features, triggers, rollbacks (deadlocks), checks
+// of views, and limits.
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 var maybeFileErrors = map[string]bool{"0A": true, "21": true, "2F": true, "38": true, "39": true, "40": true, "44": true, "54": true, "P0": true}
 
-// explain distinguishes errors of the file from errors of the database. It reports an error of the
-// file with its line, column and value. An error of the database would occur for every file, so it
-// is an outage. If either of them may be the cause, the attempt counts as failed. Otherwise Pawl
-// would retry a file without end that can never be loaded.
+// explain reports an error of the file with line, column and value. An error of the database
+// would occur for every file, so it is an outage. If either may be the cause, the attempt counts
+// as failed. Otherwise Pawl would retry a bad file without end.
 func (l *loader) explain(err error, c *content) error {
 	var e *pgconn.PgError
 	switch {
 	case err == nil:
 		return nil
 	case !errors.As(err, &e):
-		return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err)) // the connection failed
+		return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err))
 	case e.Code[:2] == "22" || e.Code == "23502" || e.Code == "23514":
 		return pawl.Permanent(l.fileError(e, c))
-	case e.Code[:2] == "23": // a retry may succeed, because another file may contain the missing row, or the conflicting row may be removed
+	case e.Code[:2] == "23": // another file may bring the missing row, or the conflicting row may go
 		return l.fileError(e, c)
 	case maybeFileErrors[e.Code[:2]] || e.Code == "57014":
 		return l.fileError(e, c)
 	case e.Code == "25006":
-		l.Pool.Reset() // connect again, because after a failover the name resolves to another server
+		l.Pool.Reset() // after a failover, the name resolves to another server
 	case e.Code == "55P03":
 		return pawl.Outage(fmt.Errorf("the table %s, or rows of this object, are locked by another session: find the open transaction in pg_stat_activity: %w", l.Table, err))
 	case e.Code == "42501":

@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// Each failure affects one object only.
 func TestFailures(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	for _, tc := range []struct {
@@ -38,8 +37,8 @@ func (b *loadTest) exec(sql string) {
 	}
 }
 
-// A failure that the file may cause counts as an attempt; otherwise Pawl would retry the file
-// forever. If another file may remove the cause, the failure is not permanent.
+// If the file may be the cause, the attempt counts. If another file may remove the cause, the
+// failure is not permanent.
 func testFailuresOfFileOrDatabase(t *testing.T, b *loadTest) {
 	b.exec(` CREATE INDEX ON exports (name); CREATE UNIQUE INDEX ON exports (n);
 		CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -61,8 +60,7 @@ func testFailuresOfFileOrDatabase(t *testing.T, b *loadTest) {
 		{"name\nunknown\n", `line 2: no such customer`},
 		{"name\nslow\n", `line 2: canceling statement`},
 		{"name\n" + string(incompressible) + "\n", `index row size`},
-		// This body differs from the body of the previous subtest, because equal bodies within one
-		// second are one version.
+		// not the previous body: equal bodies within one second are one version
 		{"n,name\n1,twice\n", `line 2: duplicate key value violates unique constraint`},
 	} {
 		row := b.put("x", []byte(tc.body))
@@ -72,7 +70,7 @@ func testFailuresOfFileOrDatabase(t *testing.T, b *loadTest) {
 	}
 }
 
-// A small Parquet file is large when many rows share a value.
+// Many rows share one value.
 func testParquetBomb(t *testing.T, b *loadTest) {
 	b.cfg.Format, b.cfg.MaxBytes = "parquet", 1<<20
 	type row struct {
@@ -94,7 +92,7 @@ func testParquetBomb(t *testing.T, b *loadTest) {
 	}
 }
 
-// The Parquet reader panics on these damaged files.
+// The Parquet reader panics on these files.
 func testDamaged(t *testing.T, b *loadTest) {
 	b.cfg.Format = "parquet"
 	type row struct {
@@ -122,8 +120,6 @@ func testDamaged(t *testing.T, b *loadTest) {
 	}
 }
 
-// Rows that another session has locked delay a connection for seconds. The file is loaded when
-// they are unlocked.
 func testLocked(t *testing.T, b *loadTest) {
 	b.put("x", []byte("n\n1\n"))
 	tx, err := b.store.Pool().Begin(t.Context())
@@ -136,7 +132,7 @@ func testLocked(t *testing.T, b *loadTest) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }() // there is nothing to undo
+		defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for said := false; !said; <-tick.C {
@@ -153,7 +149,6 @@ func testLocked(t *testing.T, b *loadTest) {
 	b.want("(,2,,s3://in/x)")
 }
 
-// After a failover, connections to the server that became a replica are closed.
 func testFailover(t *testing.T, b *loadTest) {
 	operator, err := b.store.Pool().Acquire(t.Context())
 	if err != nil {
@@ -167,7 +162,7 @@ func testFailover(t *testing.T, b *loadTest) {
 	}
 	readOnly("on")
 	b.store.Pool().Reset()
-	if err := b.store.Pool().Ping(t.Context()); err != nil { // opens a connection
+	if err := b.store.Pool().Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	readOnly("off")

@@ -11,38 +11,37 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// records reads lines of bounded length, or the records of a CSV file, whose quoted values may
-// contain line breaks.
+// records reads lines of bounded length, or CSV records, whose quoted values may contain line
+// breaks.
 type records struct {
 	in       *bufio.Reader
 	maxBytes int
 	csv      bool
-	line     int // first line of the last record
-	lines    int // number of lines read
+	line     int
+	lines    int
 	state    quoteState
-	quote    int // line number of the last opening quote
+	quote    int
 	buf      []byte
 }
 
 type quoteState uint8
 
 const (
-	valueStart   quoteState = iota // at the beginning of a value
-	unquoted                       // in a value without quotes
-	quoted                         // in a quoted value
-	closingQuote                   // after a quote that ends the value or is the first of two quotes
+	valueStart quoteState = iota
+	unquoted
+	quoted
+	closingQuote // it ends the value, or is the first of two quotes
 )
 
 func newRecords(r io.Reader, maxBytes int, csv bool) *records {
 	in := bufio.NewReaderSize(r, 64<<10)
-	if mark, _ := in.Peek(3); string(mark) == "\uFEFF" { // if the reader fails here, it fails again in next
+	if mark, _ := in.Peek(3); string(mark) == "\uFEFF" { // next returns the same error
 		_, _ = in.Discard(3)
 	}
 	return &records{in: in, maxBytes: maxBytes, csv: csv}
 }
 
-// next returns the next record with its line ending, valid until the next call, or io.EOF after
-// the last record. The last record may have no line ending.
+// next returns a record with its line ending, if any. It is valid until the next call.
 func (r *records) next() ([]byte, error) {
 	r.buf, r.line, r.state = r.buf[:0], r.lines+1, valueStart
 	for {
@@ -74,8 +73,8 @@ func (r *records) next() ([]byte, error) {
 	}
 }
 
-// scan tracks the quotes of a CSV record, and rejects misplaced ones. PostgreSQL accepts misplaced
-// quotes. Two of them would turn all lines between them into one value.
+// scan rejects misplaced quotes. PostgreSQL accepts them, and two would turn all lines between
+// them into one value.
 func (r *records) scan(piece []byte) error {
 	whole := r.state == valueStart && bytes.HasSuffix(piece, []byte("\n"))
 	if (whole || r.state == quoted) && bytes.IndexByte(piece, '"') < 0 {
@@ -109,7 +108,7 @@ func trimLineEnding(record []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(record, []byte("\n")), []byte("\r"))
 }
 
-// each calls f for every remaining record. Empty lines are allowed only at the end.
+// Empty lines are allowed only at the end.
 func (r *records) each(f func(record []byte) error) error {
 	emptyLine := 0
 	for {
@@ -147,7 +146,6 @@ func truncate(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// appendCopyValue appends a value in COPY's text format.
 func appendCopyValue(to []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; c {

@@ -18,20 +18,19 @@ import (
 
 // Config configures a handler. Pool, Complete, Table and Format are required.
 type Config struct {
-	// Pool connects to the ledger's database. Its maximum number of connections limits the number
-	// of concurrent loads.
+	// Pool connects to the ledger's database. Its size limits the concurrent loads.
 	Pool *pgxpool.Pool
 	// Complete completes a task in a transaction, like ledger.Complete.
 	Complete func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error
-	// Table is the table's name, with or without its schema: "exports", "raw.exports".
+	// Table is a name with or without schema.
 	Table string
 	// Format is csv, ndjson or parquet.
 	Format string
 	// Source is the text column for the object's URL; default _source.
 	Source string
-	// MaxBytes is the maximum size of a file, uncompressed; default 1 GiB.
+	// MaxBytes limits an uncompressed file; default 1 GiB.
 	MaxBytes int64
-	// MaxLine is the maximum size of a line or a CSV record, in bytes; default 1 MiB.
+	// MaxLine limits a line or a CSV record, in bytes; default 1 MiB.
 	MaxLine int
 	Logger  *slog.Logger // default slog.Default()
 }
@@ -39,15 +38,14 @@ type Config struct {
 type loader struct {
 	Config
 	table  pgx.Identifier
-	target string // full name of the table in the database
+	target string
 }
 
-// New returns a handler that replaces the rows of an object's previous version by the rows of its
-// current version, and completes the task in the same transaction. If the object was removed, it
-// only deletes the rows. The pipeline must be transactional.
+// New returns a handler that replaces the rows of an object's previous version, and completes the
+// task in the same transaction. The pipeline must be transactional.
 //
-// New returns an error if the table is missing or has no text column for the source. It logs a
-// warning if that column has no index.
+// New returns an error if the table is missing or has no text column for the source. It warns if
+// that column has no index.
 func New(ctx context.Context, cfg Config) (pawl.Handler, error) {
 	l := &loader{Config: cfg, table: strings.Split(cfg.Table, ".")}
 	if l.Source == "" {
@@ -74,27 +72,24 @@ func New(ctx context.Context, cfg Config) (pawl.Handler, error) {
 	return l, nil
 }
 
-// formats maps each format to the function that reads the beginning of a file.
 var formats = map[string]func(*loader, io.Reader) (*content, error){
 	"csv": (*loader).csv, "ndjson": (*loader).ndjson, "parquet": (*loader).parquet,
 }
 
-// content is a file whose beginning has been read.
 type content struct {
-	names   []string // of the columns, from the beginning of the file
-	where   string   // position of the names, for errors
-	byName  bool     // each row names its columns, so the beginning need not name all of them
-	options string   // options of COPY
-	line    string   // name of a line of COPY in errors: "line" or "row"
+	names   []string
+	where   string // of the names, for errors
+	byName  bool   // the first line need not name all columns
+	options string // of COPY
+	line    string // in errors: "line" or "row"
 	write   func(w io.Writer, to *target) error
 	close   func()
 }
 
-// target is the destination of a file's rows.
 type target struct {
 	source  string // first value of each row
 	table   *table
-	columns []column // columns of the other values
+	columns []column // of the other values
 }
 
 // Concurrency implements [pawl.Limited].
@@ -105,9 +100,8 @@ func (l *loader) Target() string { return "the table " + l.target }
 
 // Handle implements [pawl.Handler].
 //
-// It acquires a connection before it opens the object. An attempt that waits for a connection
-// therefore has neither an open stream, which the store would close, nor a temporary file. It
-// begins the transaction after the beginning of the file has arrived.
+// An attempt that waits for a connection has neither an open stream, which the store would close,
+// nor a temporary file.
 func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 	conn, err := l.Pool.Acquire(ctx)
 	if err != nil {
@@ -120,7 +114,7 @@ func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // nothing was written
+		defer func() { _ = body.Close() }()
 		in, closed, err := decompress(body, l.MaxBytes)
 		if err != nil {
 			return fmt.Errorf("load %s: %w", t.Object, err)
@@ -139,21 +133,19 @@ func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 	return nil
 }
 
-// settingsSQL limits how long a connection waits for rows that another session has locked, and
-// how long the server keeps rows locked for a worker whose machine has failed.
+// settingsSQL limits the wait for locked rows, and how long the server keeps rows locked for a
+// failed machine.
 const settingsSQL = `SELECT set_config('lock_timeout', '5s', true), set_config('tcp_keepalives_idle', '30', true),
 	set_config('tcp_keepalives_interval', '10', true), set_config('tcp_keepalives_count', '3', true)`
 
-// replace replaces the rows of the object by those of c, or by none if c is nil.
-//
-// The isolation level is read committed, because each renewal of the lease changes the object's
-// row in the ledger.
+// The isolation level is read committed, because each lease renewal changes the object's row in
+// the ledger.
 func (l *loader) replace(ctx context.Context, conn *pgxpool.Conn, t *pawl.Task, c *content) error {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return l.explain(err, c)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit, Rollback does nothing
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // no effect after a commit
 	to := &target{source: "s3://" + t.Object.Bucket + "/" + t.Object.Key}
 	if to.table, err = l.remove(ctx, tx, to.source); err != nil {
 		return l.explain(err, c)
@@ -172,8 +164,7 @@ func (l *loader) replace(ctx context.Context, conn *pgxpool.Conn, t *pawl.Task, 
 	return l.explain(tx.Commit(ctx), c)
 }
 
-// remove deletes the rows of an object and then reads the table's columns. The columns cannot
-// change before the transaction ends, because the DELETE has locked the table.
+// The DELETE locks the table, so that its columns cannot change before the transaction ends.
 func (l *loader) remove(ctx context.Context, tx pgx.Tx, source string) (t *table, err error) {
 	q := &pgx.Batch{}
 	q.Queue(settingsSQL)
@@ -185,7 +176,7 @@ func (l *loader) remove(ctx context.Context, tx pgx.Tx, source string) (t *table
 	return t, tx.SendBatch(ctx, q).Close()
 }
 
-// copy streams the rows to the server. Its goroutine ends when the server accepts no more rows.
+// The goroutine of copy ends when the server accepts no more rows.
 func (l *loader) copy(ctx context.Context, tx pgx.Tx, c *content, to *target) error {
 	names := []string{pgx.Identifier{l.Source}.Sanitize()}
 	for _, col := range to.columns {
@@ -202,7 +193,7 @@ func (l *loader) copy(ctx context.Context, tx pgx.Tx, c *content, to *target) er
 	_, err := tx.Conn().PgConn().CopyFrom(ctx, r, sql)
 	_ = r.CloseWithError(io.ErrClosedPipe) // never fails
 	if failed := <-written; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
-		return failed // the error of the server only repeats failed
+		return failed // the server's error repeats it
 	}
 	return l.explain(err, c)
 }

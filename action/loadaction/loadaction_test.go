@@ -28,7 +28,6 @@ import (
 	"github.com/pawlhq/pawl/store/postgres"
 )
 
-// loadTest is a table, a bucket, and a Pawl that loads the bucket's objects into the table.
 type loadTest struct {
 	*testing.T
 	store   *postgres.Store
@@ -37,8 +36,8 @@ type loadTest struct {
 	changes int
 	retry   pawl.Retry
 	cfg     loadaction.Config
-	handler pawl.Handler // default: a new handler for each change
-	from    bucket.Store // store that the handler reads; default objects
+	handler pawl.Handler // default: a new one for each change
+	from    bucket.Store // what the handler reads; default objects
 }
 
 func newLoadTest(t *testing.T, ddl string) *loadTest {
@@ -70,7 +69,7 @@ func (s oneEvent) Run(ctx context.Context, to source.Sink) error {
 	return err
 }
 
-// put writes an object, or removes it if body is nil, and processes it. It returns its row.
+// put removes the object if body is nil.
 func (b *loadTest) put(key string, body []byte) ledger.Row {
 	b.Helper()
 	ref := event.Object{Bucket: "in", Key: key}
@@ -141,7 +140,6 @@ func (b *loadTest) want(want string) {
 
 const exportsDDL = `CREATE TABLE exports (name text, n int, at timestamptz, _source text NOT NULL); CREATE INDEX ON exports (_source); SET timezone = 'UTC'`
 
-// An overwrite replaces rows, a removal deletes them, and a rejected file leaves them unchanged.
 func TestRowsAreReplaced(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	b.put("a.csv", []byte("n,name\n1,one\n2,\"two, and\nmore\"\n3,\n4,\"\"\n\n\n"))
@@ -162,7 +160,6 @@ more",2,,s3://in/a.csv)
 	b.want("")
 }
 
-// Files in each format, compressed or not, give the same rows.
 func TestFormats(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	type row struct {
@@ -216,7 +213,6 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// The error for an invalid file names line, column and value, and the previous rows remain.
 func TestInvalidFiles(t *testing.T) {
 	b := newLoadTest(t, exportsDDL+`; ALTER TABLE exports ADD CHECK (n < 1000)`)
 	b.cfg.MaxLine, b.cfg.MaxBytes = 1000, 5000
@@ -266,8 +262,7 @@ func TestInvalidFiles(t *testing.T) {
 	}
 }
 
-// TestEndlessLine checks that a compressed line of two gigabytes does not fill the memory. Its
-// frames are equal, so the test compresses only one.
+// The line has two gigabytes of equal frames.
 func TestEndlessLine(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	z, err := zstd.NewWriter(nil)
@@ -292,7 +287,6 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
-// New reports an unsuitable table.
 func TestTableIsChecked(t *testing.T) {
 	b := newLoadTest(t, `CREATE TABLE exports (n int); CREATE TABLE fine (n int, "from" text); CREATE SCHEMA raw; CREATE TABLE raw.exports (n int, _source text)`)
 	for _, tc := range []struct{ table, source, want string }{

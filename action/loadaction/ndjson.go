@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// ndjson reads the first line. If a later line lacks a column, the value is null. A column with a
-// default is loaded only if the first line names it.
+// A column missing in a later line is null. A column with a default is loaded only if the first
+// line names it.
 func (l *loader) ndjson(in io.Reader) (*content, error) {
 	r := newRecords(in, l.MaxLine, false)
 	first, err := r.next()
@@ -99,8 +99,7 @@ func parseObject(record []byte, line int) (names []string, values []jsontext.Val
 	return names, values, nil
 }
 
-// text returns a JSON value as input for the column. A string loses its quotes, unless the column
-// has a JSON type. Any other value is unchanged.
+// A string loses its quotes, unless the column has a JSON type.
 func (c *column) text(v jsontext.Value) string {
 	if v.Kind() == '"' && c.kind != "json" && c.kind != "jsonb" {
 		if s, err := jsontext.AppendUnquote(nil, v); err == nil {

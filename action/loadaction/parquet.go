@@ -13,13 +13,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// parquet copies the file to a temporary file, because a Parquet file is read from its end.
+// parquet uses a temporary file, because a Parquet file is read from its end.
 func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 	tmp, err := tempFile()
 	if err != nil {
 		return nil, err
 	}
-	drop := func() { _ = tmp.Close() } // the file has no name, so Close deletes it
+	drop := func() { _ = tmp.Close() } // deletes the file, which has no name
 	defer func() {
 		if err != nil {
 			drop()
@@ -66,7 +66,7 @@ func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 	return c, nil
 }
 
-// tempFile returns a file without a name, so that a crash leaves no file behind.
+// A file without a name does not survive a crash.
 func tempFile() (*os.File, error) {
 	f, err := os.CreateTemp("", "pawl-parquet-")
 	if err != nil {
@@ -78,7 +78,6 @@ func tempFile() (*os.File, error) {
 	return f, nil
 }
 
-// checkSize rejects a file whose metadata states a larger uncompressed size than MaxBytes.
 func (l *loader) checkSize(f *parquet.File) error {
 	var size int64
 	for _, g := range f.Metadata().RowGroups {
@@ -89,8 +88,7 @@ func (l *loader) checkSize(f *parquet.File) error {
 	return nil
 }
 
-// writeRows writes the rows of a file. It limits the number of bytes that it writes, because a file
-// may store one value once for all of its rows.
+// writeRows limits its output, because a file may store one value for all its rows.
 func (l *loader) writeRows(w io.Writer, f *parquet.File, texts []textFunc, source string) error {
 	first := appendCopyValue(nil, source)
 	remaining := l.MaxBytes
@@ -141,7 +139,7 @@ func eachRow(g parquet.RowGroup, f func(parquet.Row) error) (err error) {
 	}
 }
 
-// appendRow appends a row in COPY's text format. A row of more than maxBytes bytes may be incomplete.
+// appendRow cuts a row of more than maxBytes bytes.
 func appendRow(to []byte, row parquet.Row, texts []textFunc, maxBytes int64) ([]byte, error) {
 	for _, v := range row {
 		switch to = append(to, '\t'); {

@@ -18,7 +18,6 @@ func parquetFile(t *testing.T, name string) []byte {
 	return body
 }
 
-// A file without rows removes the rows of the previous version.
 func TestEmptyParquetRemovesRows(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	b.put("x", []byte("name\nbefore\n"))
@@ -41,7 +40,6 @@ func TestParquetTypes(t *testing.T) {
 (,,,,,s3://in/x)`)
 }
 
-// Decimals whose text would be huge are rejected.
 func TestHugeDecimals(t *testing.T) {
 	b := newLoadTest(t, `CREATE TABLE exports (d text, _source text); CREATE INDEX ON exports (_source)`)
 	b.cfg.Format = "parquet"

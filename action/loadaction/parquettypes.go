@@ -14,7 +14,6 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// textFunc returns a value as text for PostgreSQL.
 type textFunc func(parquet.Value) (string, error)
 
 func logicalType(t parquet.Type) any {
@@ -24,8 +23,8 @@ func logicalType(t parquet.Type) any {
 	return nil
 }
 
-// textOf returns the textFunc for a type. Values without a logical type are bytes: hexadecimal
-// for a bytea column, and text for any other.
+// Values without a logical type are bytes: hexadecimal for a bytea column, and text for any
+// other.
 func textOf(t parquet.Type, bytea bool) textFunc {
 	switch l := logicalType(t).(type) {
 	case *format.StringType, *format.EnumType, *format.JsonType:
@@ -50,7 +49,7 @@ func textOf(t parquet.Type, bytea bool) textFunc {
 		})
 	case *format.UUIDType:
 		return infallible(func(v parquet.Value) string {
-			id, _ := uuid.FromBytes(v.ByteArray()) // the server rejects a value that does not have 16 bytes
+			id, _ := uuid.FromBytes(v.ByteArray()) // the server rejects other lengths than 16 bytes
 			return id.String()
 		})
 	case *format.IntType:
@@ -83,8 +82,7 @@ func physicalText(v parquet.Value, bytea bool) string {
 	return v.String()
 }
 
-// julian returns the instant of an INT96 value, as Impala, Hive and Spark write it. The value
-// contains the nanoseconds of the day and the Julian day.
+// An INT96 of Impala, Hive and Spark contains nanoseconds of the day and the Julian day.
 func julian(v deprecated.Int96) time.Time {
 	const day1970 = 2440588
 	nanoseconds := int64(v[1])<<32 | int64(v[0])
@@ -109,16 +107,13 @@ func instant(n int64, unit format.TimeUnit) time.Time {
 }
 
 const (
-	// maxScale is the maximum scale of a numeric column.
+	// maxScale is the limit of a numeric column.
 	maxScale = 1000
-	// maxDecimalBytes is the maximum size of a decimal in bytes. Numbers of PostgreSQL are shorter,
-	// and the time to format a longer number grows faster than its length.
+	// PostgreSQL has no larger numbers. The time to format one grows faster than its length.
 	maxDecimalBytes = 64 << 10
 )
 
-// decimal returns a number with scale digits after the point. If scale is 0, the text has neither a
-// point nor an exponent, because integer columns reject them. Bytes are in big-endian two's
-// complement.
+// Integer columns reject a point and an exponent. Bytes are in big-endian two's complement.
 func decimal(v parquet.Value, scale int) (string, error) {
 	n := new(big.Int)
 	switch v.Kind() {

@@ -11,16 +11,14 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// table is the target table as the database describes it.
 type table struct {
 	name    string // as configured
-	source  column // has no kind if the table has no such column
+	source  column // no kind: the table has no such column
 	columns []column
 }
 
-// column is a column that a file can fill.
 type column struct {
-	name, kind string // if the type is a domain, kind is its base type
+	name, kind string // of a domain: its base type
 	hasDefault bool
 }
 
@@ -48,8 +46,6 @@ func (l *loader) readTable(rows pgx.Rows) (*table, error) {
 	return t, err
 }
 
-// checkTable returns an error if the table or its source column is missing. It warns if the
-// source column has no index.
 func (l *loader) checkTable(ctx context.Context) error {
 	rows, err := l.Pool.Query(ctx, tableSQL, l.table.Sanitize())
 	if err != nil {
@@ -90,7 +86,6 @@ func (t *table) check(names []string, where string) error {
 	return nil
 }
 
-// columnsFor returns the columns that a file fills, in the order of its values.
 func (t *table) columnsFor(c *content) (all []column, err error) {
 	if err := t.check(c.names, c.where); err != nil {
 		return nil, err

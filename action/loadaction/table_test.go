@@ -23,7 +23,6 @@ func (b *loadTest) putSettled(key, body string) {
 	}
 }
 
-// The handler reads the table's columns for each file, so ALTER TABLE needs no restart.
 func TestAlteredTable(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	b.cfg.Format = "ndjson"
@@ -41,7 +40,6 @@ func TestAlteredTable(t *testing.T) {
 (,,s3://in/b,"""7""")`)
 }
 
-// In JSON columns, and in domains over JSON types, a JSON string remains a JSON string.
 func TestJSONColumns(t *testing.T) {
 	b := newLoadTest(t, `CREATE DOMAIN document AS jsonb; CREATE TABLE exports (id int, a jsonb, b json, c document, d text, _source text);
 		CREATE INDEX ON exports (_source)`)
@@ -54,8 +52,7 @@ func TestJSONColumns(t *testing.T) {
 (3,,,,,s3://in/x)`)
 }
 
-// While the handler works, lease renewals change the object's row in the ledger. Only a read
-// committed transaction allows that.
+// Lease renewals change the object's row meanwhile. Only read committed allows that.
 func TestDefaultIsolation(t *testing.T) {
 	b := newLoadTest(t, exportsDDL+`; ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'`)
 	b.store.Pool().Reset()
@@ -76,7 +73,6 @@ func TestDefaultIsolation(t *testing.T) {
 	b.want("(,1,,s3://in/x)")
 }
 
-// resourceProbe records which resources a handler uses when it opens an object.
 type resourceProbe struct {
 	bucket.Store
 	open func()
@@ -87,8 +83,6 @@ func (s resourceProbe) Get(ctx context.Context, o event.Object) (bucket.Info, io
 	return s.Store.Get(ctx, o)
 }
 
-// A handler acquires its connection before it opens the object, begins the transaction after
-// that, and leaves no temporary file after a crash.
 func TestResources(t *testing.T) {
 	b := newLoadTest(t, exportsDDL)
 	dir := t.TempDir()
@@ -117,7 +111,6 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// Two names of the same table in the configuration are recognized as one table.
 func TestSharedTable(t *testing.T) {
 	b := newLoadTest(t, exportsDDL+`; CREATE SCHEMA raw; CREATE TABLE raw.exports (LIKE exports)`)
 	pipeline := func(name, table string) pawl.Pipeline {

@@ -1,6 +1,4 @@
-// Package actiontest runs an action in a complete Pawl, for the tests of the action packages:
-// with a ledger and an object store in memory, and a source that reports the changes that the
-// test makes to the store.
+// Package actiontest runs an action in a complete Pawl in memory, for tests.
 package actiontest
 
 import (
@@ -27,7 +25,7 @@ const pipeline = "action"
 
 const attempts = 3
 
-// World is one pipeline from bucket "in" to bucket "out", with its ledger and store.
+// World is one pipeline with its ledger and store.
 type World struct {
 	Objects bucket.Store
 	In, Out string // buckets
@@ -39,7 +37,7 @@ type World struct {
 	events  []event.Event
 }
 
-// New returns a World with an empty in-memory store.
+// New returns a World with an empty store.
 func New(t *testing.T, h pawl.Handler) *World {
 	return &World{
 		Objects: membucket.New(time.Now, []string{"in", "out"}), In: "in", Out: "out",
@@ -78,8 +76,7 @@ func (w *World) announce(key string, kind event.Kind) {
 	})
 }
 
-// Run delivers the events of all changes since the last run. It processes objects until all of them
-// are settled or dead. Outputs go to the output bucket.
+// Run processes all changes since the last run until their objects are settled or dead.
 func (w *World) Run() {
 	w.t.Helper()
 	w.run(w.t.Context(), &pawl.Output{Bucket: w.Out, Prefix: "made/"})
@@ -111,7 +108,6 @@ func (w *World) run(ctx context.Context, to *pawl.Output) {
 	}
 }
 
-// Row returns the row of an input.
 func (w *World) Row(key string) ledger.Row {
 	w.t.Helper()
 	rows, err := w.ledger.Load(w.t.Context(), []ledger.RowKey{{Pipeline: pipeline, Bucket: w.In, Key: key}})
@@ -131,7 +127,7 @@ func (w *World) Output(key string) (content []byte, contentType string, ok bool)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer func() { _ = body.Close() }() // it was only read
+	defer func() { _ = body.Close() }()
 	content, err = io.ReadAll(body)
 	if err != nil {
 		w.t.Fatal(err)
@@ -147,8 +143,8 @@ func (w *World) Settled(key string) {
 	}
 }
 
-// Dead fails the test unless the object is dead after one attempt (permanent) or after all
-// attempts. It returns the last error.
+// Dead fails the test unless the object is dead after one attempt (permanent) or all attempts. It
+// returns the last error.
 func (w *World) Dead(key string, permanent bool) string {
 	w.t.Helper()
 	want := attempts
@@ -162,8 +158,7 @@ func (w *World) Dead(key string, permanent bool) string {
 	return r.LastError
 }
 
-// once is a source that delivers its events once. It ignores outcomes, because the ledger also
-// keeps the events of objects that are backing off.
+// once ignores outcomes, because the ledger keeps the events of objects that are backing off.
 type once []event.Event
 
 func (o once) Run(ctx context.Context, sink source.Sink) error {
@@ -180,8 +175,7 @@ func (o once) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// SharedBy returns the number of objects for which an error must occur before it is an outage of
-// the receiver, or 0 if the error is never an outage.
+// SharedBy returns the number of objects that make an error an outage, or 0 for never.
 func SharedBy(err error, cause string) (objects int) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		for n := 1; n <= 10; n++ {

@@ -1,8 +1,6 @@
-// Package libwebp encodes WebP pictures with Google's libwebp 1.4.0, compiled to WebAssembly.
-// README.md documents the origin of the compiled file.
-//
-// The library runs inside this process without cgo, and can access only its own memory. It
-// returns the same bytes on every machine.
+// Package libwebp encodes WebP pictures with Google's libwebp 1.4.0, compiled to WebAssembly; see
+// README.md. It needs no cgo, can access only its own memory, and returns the same bytes on every
+// machine.
 package libwebp
 
 import (
@@ -21,26 +19,24 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// MaxSide is the maximum width and the maximum height of a WebP picture, in pixels.
+// MaxSide is the maximum width and height, in pixels.
 const MaxSide = 16383
 
-// Values of libwebp's parameter "method", 0 (fast) to 6 (slow).
-//
-// One measurement with a photograph of 1,024 × 768 pixels. time is the processor time at quality 75
-// in ms. size is the size in KB at which each method has the same error as method 4 (37.6 dB).
+// Values of libwebp's parameter "method", 0 (fast) to 6 (slow), measured with a photograph of
+// 1,024 × 768 pixels: the processor time in ms, and the size in KB for the same error (37.6 dB).
 //
 //	method    0      1      2     3     4     5     6
 //	time     57     76    106   271   274   294   388
 //	size  119.9  117.6  110.3  99.4  99.3  99.5  97.9
 //
-// Method 6 also takes up to 17 times as long as method 4 for a noisy alpha channel.
+// With a noisy alpha channel, method 6 takes up to 17 times as long as method 4.
 const (
 	defaultMethod   = 4
-	lowMemoryMethod = 0 // this method needs no memory for statistics of all blocks
+	lowMemoryMethod = 0 // without statistics of all blocks
 )
 
-// Limit of the memory that an instance gets for its picture. At quality 100, a picture of noise
-// with a noisy alpha channel needs 41 bytes per pixel with method 4, and 27 with method 0.
+// Limit of an instance's memory. At quality 100, noise with a noisy alpha channel needs 41 bytes
+// per pixel with method 4, and 27 with method 0.
 const (
 	bytesPerPixel = 28
 	fixedBytes    = 4 << 20
@@ -49,13 +45,13 @@ const (
 //go:embed webp.wasm.gz
 var compressed []byte
 
-// library is the compiled module. Its instances share only its code.
+// Instances of a library share only its code.
 type library struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
 }
 
-// load compiles the module once per process, which takes about 0.3 s.
+// load takes about 0.3 s.
 var load = sync.OnceValues(func() (*library, error) {
 	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
@@ -74,14 +70,12 @@ var load = sync.OnceValues(func() (*library, error) {
 	return &library{runtime, module}, nil
 })
 
-// Encode returns a lossy WebP picture of the given width and height, 1 to [MaxSide]. The quality is
-// 1 to 100. Encode calls fill once to write the picture. The picture has luma from 16 to 235 and
-// chroma from 16 to 240, according to ITU-R BT.601, and alpha. The picture is valid only during
-// that call.
+// Encode returns a lossy WebP picture with sides of 1 to [MaxSide] and a quality of 1 to 100. It
+// calls fill once to write the picture, which is valid only during that call: BT.601 with luma 16
+// to 235, chroma 16 to 240, and alpha.
 //
-// Calls run in parallel, each with at most 28 bytes per pixel plus 4 MiB of memory. An encoding
-// cannot be interrupted, because checks for cancellation inside WebAssembly would make it three
-// times as slow.
+// Each call uses at most 28 bytes per pixel plus 4 MiB. An encoding cannot be interrupted,
+// because checks inside WebAssembly would make it three times as slow.
 func Encode(ctx context.Context, width, height, quality int, fill func(*image.NYCbCrA)) ([]byte, error) {
 	if width < 1 || height < 1 || width > MaxSide || height > MaxSide {
 		return nil, fmt.Errorf("picture of %d × %d pixels: want sides of 1 to %d", width, height, MaxSide)
@@ -99,12 +93,11 @@ func Encode(ctx context.Context, width, height, quality int, fill func(*image.NY
 	if err != nil {
 		return nil, fmt.Errorf("start libwebp: %w", err)
 	}
-	defer func() { _ = module.Close(ctx) }() // Close only frees memory
+	defer func() { _ = module.Close(ctx) }()
 	return instance{module}.encode(ctx, width, height, quality, fill)
 }
 
-// ErrMemory is returned for a picture that cannot be encoded within the memory limit. No such
-// picture is known.
+// ErrMemory is returned if the memory limit does not suffice. No such picture is known.
 var ErrMemory = fmt.Errorf("libwebp needs more memory than %d bytes a pixel", bytesPerPixel)
 
 type instance struct{ api.Module }
@@ -151,7 +144,7 @@ func (i instance) malloc(ctx context.Context, n uint32) (address uint32, err err
 	return address, err
 }
 
-// call calls a function of webp.c; see README.md. All these functions return one 32-bit value.
+// The functions of webp.c return one 32-bit value.
 func (i instance) call(ctx context.Context, function string, args ...uint64) (uint32, error) {
 	results, err := i.ExportedFunction(function).Call(ctx, args...)
 	if err != nil {
@@ -164,7 +157,7 @@ func pictureBytes(width, height int) uint32 {
 	return uint32(2*width*height + 2*((width+1)/2)*((height+1)/2))
 }
 
-// planesOf returns a picture whose planes follow each other in b, as webp.c expects them.
+// webp.c expects the planes one after the other.
 func planesOf(b []uint8, width, height int) *image.NYCbCrA {
 	luma, chroma := width*height, ((width+1)/2)*((height+1)/2)
 	plane := func(n int) (p []uint8) {

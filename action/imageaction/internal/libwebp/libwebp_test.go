@@ -16,7 +16,6 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// noise fills a picture with random colours, and with random alpha if translucent is set.
 func noise(translucent bool) func(*image.NYCbCrA) {
 	return func(m *image.NYCbCrA) {
 		rnd := rand.New(rand.NewPCG(1, 2))
@@ -34,7 +33,6 @@ func noise(translucent bool) func(*image.NYCbCrA) {
 	}
 }
 
-// TestNoiseFitsIntoMemory encodes the pictures that need the most memory.
 func TestNoiseFitsIntoMemory(t *testing.T) {
 	for _, size := range []image.Point{{1, 1}, {33, 17}, {600, 500}, {MaxSide, 3}, {3, MaxSide}} {
 		for _, translucent := range []bool{false, true} {
@@ -63,7 +61,7 @@ func TestCallsRunInParallel(t *testing.T) {
 		done.Go(func() {
 			got, err := Encode(t.Context(), 200, 100, 75, func(m *image.NYCbCrA) {
 				inside.Done()
-				inside.Wait() // until all calls have an instance
+				inside.Wait() // all calls have an instance
 				noise(true)(m)
 			})
 			if err != nil || !bytes.Equal(got, want) {
@@ -91,7 +89,6 @@ func TestSidesAreChecked(t *testing.T) {
 	}
 }
 
-// TestResultIsTheSameOnEveryMachine compares the result with a digest from linux/amd64.
 func TestResultIsTheSameOnEveryMachine(t *testing.T) {
 	file, err := Encode(t.Context(), 120, 90, 75, noise(true))
 	if err != nil {

@@ -2,8 +2,7 @@ package libwebp
 
 import "github.com/tetratelabs/wazero/experimental"
 
-// memory is the memory of one instance. The capacity of bytes is the limit. If libwebp needs more,
-// its malloc fails. The memory never moves.
+// The capacity of bytes is the limit: beyond it malloc fails. The memory never moves.
 type memory struct{ bytes []byte }
 
 // Allocate implements [experimental.MemoryAllocator].
