@@ -44,7 +44,7 @@ func checkReplaceMatch(ctx context.Context, s *session) (string, error) {
 	})
 }
 
-// writeTwice writes an object twice. It returns the object and its earlier ETag.
+// writeTwice returns the object and its earlier ETag.
 func (s *session) writeTwice(ctx context.Context, ref event.Object) (now snapshot, old string, err error) {
 	if old, err = s.expectAccepted(ctx, ref, content(), bucket.Condition{}); err != nil {
 		return snapshot{}, "", err
@@ -71,8 +71,7 @@ func checkMatchMissing(ctx context.Context, s *session) (string, error) {
 	if err := s.expectUnchanged(ctx, s.ref(matchMissing), missing, snapshot{}); err != nil {
 		return "", err
 	}
-	// The store must also reject the write if the object had exactly this ETag before it was
-	// deleted.
+	// The store must also reject the ETag that the object had before it was deleted.
 	ref := s.ref(matchMissing + "-other")
 	if _, err := s.remove(ctx, ref, bucket.Condition{}); err != nil {
 		return "", err
@@ -115,8 +114,8 @@ func checkDeleteMatch(ctx context.Context, s *session) (string, error) {
 	return "", nil
 }
 
-// checkQuotedETags compares ETags without their quotes, because the driver removes and adds
-// quotes. The check still detects a store that returns ETags in one form and expects another.
+// The driver removes and adds quotes. The check still detects a store that returns ETags in one
+// form and expects another.
 func checkQuotedETags(ctx context.Context, s *session) (string, error) {
 	ref := s.ref(quotedETags)
 	put, err := s.expectAccepted(ctx, ref, content(), bucket.Condition{})

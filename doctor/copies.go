@@ -11,10 +11,9 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// ProveCopies returns the copy methods whose conditions the store honours, for
-// [bucket.Output.PublishCopy]. It sends about 55 requests. The credentials must permit reading,
-// writing and deleting below prefix. An error means that ProveCopies could not examine the
-// store.
+// ProveCopies returns the copy methods whose conditions the store honours. It sends about 55
+// requests, and needs permission to read, write and delete below prefix. An error means that it
+// could not examine the store.
 func ProveCopies(ctx context.Context, store bucket.Store, bucketName, prefix string) (proved bucket.CopyMethod, err error) {
 	for method, profile := range map[bucket.CopyMethod]Profile{bucket.CopyWhole: wholeCopies, bucket.CopyParts: partCopies} {
 		err := Prove(ctx, store, bucketName, prefix, profile)
@@ -28,7 +27,6 @@ func ProveCopies(ctx context.Context, store bucket.Store, bucketName, prefix str
 	return proved, nil
 }
 
-// checkCopy returns the check of a copy method.
 func checkCopy(m bucket.CopyMethod) func(context.Context, *session) (string, error) {
 	return func(ctx context.Context, s *session) (string, error) {
 		if _, ok := s.store.(bucket.Copier); !ok {
@@ -44,7 +42,6 @@ func checkCopy(m bucket.CopyMethod) func(context.Context, *session) (string, err
 	}
 }
 
-// checkCopies runs the checks of the session's copy method on one object.
 func (s *session) checkCopies(ctx context.Context, ref event.Object) error {
 	if err := s.checkConditions(ctx, ref); err != nil {
 		return err
@@ -67,8 +64,7 @@ func (s *session) checkCopies(ctx context.Context, ref event.Object) error {
 	return err
 }
 
-// checkChangedSource reads the latest copy. Then it sends a copy request with a wrong ETag of
-// the source.
+// checkChangedSource also checks the latest copy.
 func (s *session) checkChangedSource(ctx context.Context, ref event.Object) error {
 	was, err := s.store.Head(ctx, ref)
 	if err != nil {
@@ -94,10 +90,10 @@ func (s *session) checkChangedSource(ctx context.Context, ref event.Object) erro
 	return err
 }
 
-// copiedBy is the metadata key that distinguishes a copy from its source.
+// copiedBy distinguishes a copy from its source.
 const copiedBy = "pawl-doctor"
 
-// putCopy writes an object to another key. Then it copies the object to ref with the condition.
+// putCopy writes a source object and copies it to ref.
 func (s *session) putCopy(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	source := s.ref("source-" + rand.Text())
 	o.Metadata, o.ContentType = map[string]string{copiedBy: "source"}, "application/octet-stream"
@@ -105,7 +101,7 @@ func (s *session) putCopy(ctx context.Context, ref event.Object, o bucket.Object
 	etag, err := s.store.Put(ctx, source, o, bucket.Condition{IfAbsent: true})
 	s.noteWrite(source, err)
 	if errors.Is(err, bucket.ErrPrecondition) {
-		// The key is random, so the existing object is ours: a proxy sent our write twice.
+		// The key is random, so the object is ours: a proxy sent our write twice.
 		if info, headErr := s.store.Head(ctx, source); headErr == nil {
 			etag, err = info.ETag, nil
 			s.noteWrite(source, nil)

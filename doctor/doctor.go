@@ -1,13 +1,11 @@
-// Package doctor tests which guarantees an object store provides. It tests whether the store
-// honours preconditions, even with concurrent writers, whether reads and listings show the
-// latest write, and whether the content of a read matches its ETag.
+// Package doctor tests which guarantees an object store provides: preconditions, even with
+// concurrent writers, reads and listings of the latest write, and contents that match their
+// ETags.
 //
-// A store that silently ignores a precondition answers like a store that honours it, until two
-// writers conflict. Therefore each check reads back what it wrote, and no check relies on the
-// name of the store or on a response alone.
+// A store that silently ignores a precondition answers like a correct one until two writers
+// conflict. Therefore each check reads back what it wrote.
 //
-// [Examine] runs all checks. [Prove] runs the few checks that one use of a store needs at
-// startup.
+// [Examine] runs all checks. [Prove] runs those that one use of a store needs at startup.
 package doctor
 
 import (
@@ -23,7 +21,6 @@ import (
 // Verdict is the result of a check.
 type Verdict string
 
-// The verdicts.
 const (
 	OK      Verdict = "ok"
 	Ignored Verdict = "ignored" // the store accepts a request that it should reject
@@ -31,33 +28,31 @@ const (
 	Unclear Verdict = "unclear" // too many responses were lost
 )
 
-// Check is the result of testing one property of the store.
+// Check is the result for one property of the store.
 type Check struct {
-	Name    string  `json:"name"`  // stable name, for example create-once
-	Means   string  `json:"means"` // property of the store, in one sentence
+	Name    string  `json:"name"`  // stable, for example create-once
+	Means   string  `json:"means"` // the property, in one sentence
 	Verdict Verdict `json:"verdict"`
-	// Detail describes the observation. It may be empty if the verdict is OK.
+	// Detail may be empty if the verdict is OK.
 	Detail string `json:"detail,omitempty"`
 }
 
 // Report is the result of an examination.
 type Report struct {
 	Bucket   string    `json:"bucket"`
-	Prefix   string    `json:"prefix"` // prefix of all keys that the examination wrote and removed
+	Prefix   string    `json:"prefix"` // of all keys that the examination wrote and removed
 	Checks   []Check   `json:"checks"`
 	Features []Feature `json:"features"`
 }
 
 // Options configure an examination. All fields are optional.
 type Options struct {
-	// Progress is called before each check, with the name of the check, the number of
-	// finished checks, and the number of all checks.
+	// Progress, if set, is called before each check.
 	Progress func(check string, done, total int)
 }
 
-// checks are all checks, in the order in which they run. A check returns a note or an error. If
-// the error is a flaw or a lost response, it becomes the verdict. Any other error ends the
-// examination.
+// checks run in this order. If the error of a check is a flaw or a lost response, it becomes the
+// verdict. Any other error ends the examination.
 var checks = []struct {
 	name, means string
 	run         func(context.Context, *session) (note string, err error)
@@ -78,7 +73,6 @@ var checks = []struct {
 	{wholeReads, "a read during concurrent writes returns a complete content that is not older than its ETag", checkWholeReads, []Profile{Everything}},
 }
 
-// The names of the checks.
 const (
 	preconditions    = "preconditions"
 	createOnce       = "create-once"
@@ -96,12 +90,12 @@ const (
 )
 
 // Examine runs all checks in the bucket, with about a thousand requests. It writes keys below
-// prefix + ".pawl-doctor/" + a random name. It removes them at the end, even after an error. If
-// ctx has ended, the cleanup takes up to 30 s. A versioned bucket keeps the old versions.
+// prefix + ".pawl-doctor/" and removes them at the end, even after an error, within 30 s. A
+// versioned bucket keeps the old versions.
 //
-// An error means that Examine could not examine the store. The error matches ErrNoBucket,
-// ErrDenied, ErrInvalid, ErrUnavailable or ErrUnclear of package bucket, or the cancellation
-// cause of ctx. If only the cleanup failed, Examine returns a report and an error.
+// An error means that Examine could not examine the store. It matches ErrNoBucket, ErrDenied,
+// ErrInvalid, ErrUnavailable or ErrUnclear of package bucket, or the cancellation cause of ctx.
+// If only the cleanup failed, Examine also returns a report.
 func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string, o Options) (r *Report, err error) {
 	s := newSession(store, bucketName, prefix)
 	if err := s.ref("examined").CheckPath(); err != nil {
@@ -132,7 +126,6 @@ func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string,
 	return &Report{Bucket: bucketName, Prefix: s.prefix, Checks: found, Features: features(found)}, nil
 }
 
-// total is the number of checks of an examination.
 var total = func() (n int) {
 	for _, c := range checks {
 		if slices.Contains(c.profiles, Everything) {
@@ -142,7 +135,6 @@ var total = func() (n int) {
 	return n
 }()
 
-// abortError returns the error of an interrupted examination.
 func (s *session) abortError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -150,7 +142,7 @@ func (s *session) abortError(ctx context.Context, err error) error {
 	return fmt.Errorf("examining %s: %w", event.Quote("s3://"+s.bucket), err)
 }
 
-// flaw is the error of a check. It means that the store lacks the tested property.
+// A flaw means that the store lacks the tested property.
 type flaw struct {
 	verdict Verdict
 	detail  string
@@ -166,8 +158,7 @@ func broken(format string, args ...any) error {
 	return &flaw{Failed, fmt.Sprintf(format, args...)}
 }
 
-// judgeError returns the verdict of a check that returned err. If ok is false, the examination
-// must end.
+// If ok is false, the examination must end.
 func judgeError(err error) (v Verdict, ok bool) {
 	var f *flaw
 	switch {
@@ -178,8 +169,7 @@ func judgeError(err error) (v Verdict, ok bool) {
 	case errors.Is(err, bucket.ErrNoETag):
 		return Failed, true
 	case errors.Is(err, bucket.ErrInvalid):
-		// The store accepted the first write but rejects this one, so it does not support the
-		// condition.
+		// The store accepted the first write, so it does not support the condition.
 		return Failed, true
 	case errors.Is(err, bucket.ErrUnclear), errors.Is(err, bucket.ErrConflict):
 		return Unclear, true

@@ -21,14 +21,12 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// names are the names of the checks, in order.
 var names = []string{
 	"create-once", "replace-match", "match-missing", "delete-match", "quoted-etags",
 	"read-after-write", "list-after-write", "read-after-delete", "expired-signature", "copy-whole", "copy-parts", "whole-reads",
 }
 
-// verdicts returns the checks that are not ok. It fails the test if a check is missing or
-// an object remains in the store.
+// verdicts returns the checks that are not ok. No object may remain in the store.
 func verdicts(t *testing.T, s bucket.Store, r *doctor.Report) map[string]doctor.Verdict {
 	t.Helper()
 	var found []string
@@ -51,7 +49,7 @@ func verdicts(t *testing.T, s bucket.Store, r *doctor.Report) map[string]doctor.
 	return bad
 }
 
-// examine examines a store in memory, in virtual time.
+// examine runs in virtual time.
 func examine(t *testing.T, s bucket.Store) *doctor.Report {
 	t.Helper()
 	r, err := doctor.Examine(t.Context(), s, name, "", doctor.Options{})
@@ -89,7 +87,7 @@ func TestAllIsWell(t *testing.T) {
 	}
 }
 
-// TestPrefixesThatAreNoPaths examines below prefixes that some stores normalize.
+// Some stores normalize these prefixes.
 func TestPrefixesThatAreNoPaths(t *testing.T) {
 	for _, prefix := range []string{"/", "//", "a//", "./", "a/../"} {
 		_, err := doctor.Examine(t.Context(), memory(), name, prefix, doctor.Options{})
@@ -99,8 +97,7 @@ func TestPrefixesThatAreNoPaths(t *testing.T) {
 	}
 }
 
-// TestEachFaultIsFound breaks one property at a time. Exactly the check of that property
-// must fail.
+// Only the check of the broken property must fail.
 func TestEachFaultIsFound(t *testing.T) {
 	head := func(change func(*bucket.Info)) *altered {
 		s := &altered{Store: memory()}
@@ -213,7 +210,6 @@ func one(check string, v doctor.Verdict) map[string]doctor.Verdict {
 	return map[string]doctor.Verdict{check: v}
 }
 
-// refusing returns a store that rejects every conditional write with one error.
 func refusing(kind error) *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -225,7 +221,6 @@ func refusing(kind error) *altered {
 	return s
 }
 
-// refusingTooLate returns a store that rejects a write after it landed.
 func refusingTooLate(key string) *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -238,7 +233,6 @@ func refusingTooLate(key string) *altered {
 	return s
 }
 
-// sparing returns a store that accepts conditional removals and removes nothing.
 func sparing() *altered {
 	s := &altered{Store: memory()}
 	s.remove = func(ctx context.Context, ref event.Object, c bucket.Condition) error {
@@ -250,8 +244,7 @@ func sparing() *altered {
 	return s
 }
 
-// listing returns a store that changes the listings of an examination's prefix. Listings
-// of the whole bucket are correct.
+// listing changes only listings of an examination's prefix.
 func listing(change func(bucket.Info) (_ bucket.Info, shown bool)) *altered {
 	s := &altered{Store: memory()}
 	s.list = func(ctx context.Context, b, prefix, after string) iter.Seq2[bucket.Info, error] {
@@ -270,7 +263,6 @@ func listing(change func(bucket.Info) (_ bucket.Info, shown bool)) *altered {
 	return s
 }
 
-// vanishing returns a store that removes an object before it overwrites it.
 func vanishing() *altered {
 	s := &altered{Store: memory()}
 	s.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -282,8 +274,7 @@ func vanishing() *altered {
 	return s
 }
 
-// TestUndecidedRaces has only conflicts in some rounds. This is not a failure, and the
-// report mentions it.
+// Rounds with only conflicts are not a failure.
 func TestUndecidedRaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &altered{Store: memory()}
@@ -303,7 +294,6 @@ func TestUndecidedRaces(t *testing.T) {
 	})
 }
 
-// TestDeniedInARace checks that a denied write of a race ends the examination.
 func TestDeniedInARace(t *testing.T) {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -321,8 +311,7 @@ func TestDeniedInARace(t *testing.T) {
 	}
 }
 
-// TestStaleAfterALostAnswer checks that an old content is no proof if a write may have
-// landed late.
+// An old content is no proof if a write may have landed late.
 func TestStaleAfterALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &readingBefore("read-after-write", func(_, _ bucket.Info, found bool) bool { return found }).altered
@@ -335,11 +324,10 @@ func TestStaleAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// TestBrokenReads checks that a body that breaks off is read again.
 func TestBrokenReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &altered{Store: memory()}
-		var gets atomic.Int64 // readers read at the same time
+		var gets atomic.Int64 // readers run in parallel
 		s.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 			info, body, err := s.Store.Get(ctx, ref)
 			if n := gets.Add(1); err == nil && n%2 == 0 && !strings.HasSuffix(ref.Key, "whole-reads") {
@@ -354,12 +342,11 @@ func TestBrokenReads(t *testing.T) {
 	})
 }
 
-// TestFeatures checks the safety of features for each verdict.
 func TestFeatures(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		store bucket.Store
-		want  map[string]string // features that are not Safe
+		want  map[string]string // those that are not Safe
 	}{
 		{"If-None-Match ignored", ignoringIfNoneMatch(), map[string]string{
 			"pipeline outputs":            "not safe: it ignores If-None-Match (create-once)",
@@ -424,7 +411,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// TestNewerContentIsHarmless: a replacement with the older ETag is rejected.
+// A replacement with the older ETag is rejected.
 func TestNewerContentIsHarmless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &mixing(true).altered
@@ -438,8 +425,6 @@ func TestNewerContentIsHarmless(t *testing.T) {
 	})
 }
 
-// TestLostAnswers loses every third write or its response. The doctor then reads the
-// object, and reports no failure of the store.
 func TestLostAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -467,7 +452,6 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatStops checks the errors of stores that cannot be examined.
 func TestWhatStops(t *testing.T) {
 	for _, tc := range []struct {
 		op   buckettest.Op
@@ -489,8 +473,6 @@ func TestWhatStops(t *testing.T) {
 	}
 }
 
-// TestCleaningUpFails checks that a failed cleanup returns the report, and an error with
-// the prefix of the remaining objects.
 func TestCleaningUpFails(t *testing.T) {
 	s := &altered{Store: memory()}
 	done := false
@@ -506,8 +488,7 @@ func TestCleaningUpFails(t *testing.T) {
 	}
 }
 
-// TestInterrupted ends an examination at each check, and during a race. An interrupted
-// write lands a second later.
+// An interrupted write lands a second later.
 func TestInterrupted(t *testing.T) {
 	reason := errors.New("somebody pressed a key")
 	for _, check := range names {

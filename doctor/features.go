@@ -5,21 +5,19 @@ import (
 	"strings"
 )
 
-// Safety states how safe a feature is with a store.
+// Safety is the safety of a feature with a store.
 type Safety string
 
-// Values of Safety.
 const (
 	Safe    Safety = "safe"
 	Limited Safety = "safe with a limit"
 	Unsafe  Safety = "not safe"
 )
 
-// Feature is a feature of Pawl and its safety with the examined store.
+// Feature is a feature of Pawl and its safety.
 type Feature struct {
 	Name   string `json:"name"`
 	Safety Safety `json:"safety"`
-	// Detail describes the limit, or names the failed checks.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -28,12 +26,11 @@ func (r *Report) Safe() bool {
 	return !slices.ContainsFunc(r.Features, func(f Feature) bool { return f.Safety == Unsafe })
 }
 
-// Locks returns the safety of locks and updates. The result is Safe, or Unsafe with the names
-// of the failed checks, or "" if the checks are unclear.
+// Locks returns the safety of locks and updates: Safe, or Unsafe with the failed checks, or "" if
+// the checks are unclear.
 func (r *Report) Locks() (Safety, string) { return r.meets(lockNeeds) }
 
-// Listings returns the safety of the listings that semaphores and shared locks also need. The
-// results are those of Locks.
+// Listings returns the same as Locks, for the listings that shared locks and semaphores need.
 func (r *Report) Listings() (Safety, string) { return r.meets(listingNeeds) }
 
 func (r *Report) meets(needs []string) (Safety, string) {
@@ -57,16 +54,14 @@ func (r *Report) meets(needs []string) (Safety, string) {
 	return "", ""
 }
 
-// SharedLocks is the name of the feature that needs listings in addition to the checks of
-// lockNeeds.
+// SharedLocks is the feature that needs listings in addition to lockNeeds.
 const SharedLocks = "semaphores and shared locks"
 
 var lockNeeds = []string{createOnce, replaceMatch, matchMissing, quotedETags, readAfterWrite, wholeReads}
 
 var listingNeeds = []string{listAfterWrite}
 
-// needs has the checks that each feature requires, and the limits of the feature if other
-// checks fail.
+// A feature has the limits of other checks that fail.
 var needs = []struct {
 	feature string
 	checks  []string
@@ -90,10 +85,8 @@ var needs = []struct {
 	{"archives", []string{createOnce, readAfterWrite, listAfterWrite, expiredSignature}, nil},
 }
 
-// limit describes what a feature cannot do if a check is not OK.
 type limit struct{ check, detail string }
 
-// ignoredParts names the ignored part of a request for checks with the verdict Ignored.
 var ignoredParts = map[string]string{
 	createOnce:   "If-None-Match",
 	replaceMatch: "If-Match",
@@ -102,7 +95,6 @@ var ignoredParts = map[string]string{
 	expiredSignature: "that a signature has expired",
 }
 
-// describeFailure describes the verdict of a failed check.
 func describeFailure(check string, v Verdict) string {
 	if v == Ignored {
 		return "it ignores " + ignoredParts[check] + " (" + check + ")"
@@ -110,7 +102,6 @@ func describeFailure(check string, v Verdict) string {
 	return check + " " + string(v)
 }
 
-// features returns the safety of each feature.
 func features(checks []Check) (all []Feature) {
 	verdicts := make(map[string]Verdict)
 	for _, c := range checks {

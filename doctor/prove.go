@@ -11,27 +11,25 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Profile is a use of a store. The profile determines which checks run.
+// Profile is a use of a store.
 type Profile string
 
 // The profiles.
 const (
 	// Everything is the profile of [Examine].
 	Everything Profile = "everything"
-	// Locks is the profile of locks and updates. Its checks send 7 requests for one key. The
-	// credentials must permit reading, writing and deleting.
+	// Locks covers locks and updates. It sends 7 requests for one key, and needs permission to
+	// read, write and delete.
 	Locks Profile = "locks"
-	// Archives is the profile of archives. The credentials must also permit listing.
+	// Archives also needs permission to list.
 	Archives Profile = "archives"
 )
 
-// Profiles of copies, for ProveCopies.
 const (
 	wholeCopies Profile = "copies by one request"
 	partCopies  Profile = "copies in parts"
 )
 
-// consequences describe, for each profile, the damage if a store fails its checks.
 var consequences = map[Profile]string{
 	Locks:    "locks and updates are not safe",
 	Archives: "records could be lost, or stored twice",
@@ -40,16 +38,13 @@ var consequences = map[Profile]string{
 	partCopies:  "copies could replace newer objects",
 }
 
-// unusedETag is well-formed, but no object has it.
 const unusedETag = "0123456789abcdef0123456789abcdef"
 
-// Prove runs the checks of a profile. It sends few requests, uses no concurrent writers, and
-// stops at the first failure. It writes objects below prefix + ".pawl-doctor/" and removes them
-// afterwards.
+// Prove runs the checks of a profile, with few requests and no concurrent writers, and stops at
+// the first failure. It writes objects below prefix + ".pawl-doctor/" and removes them.
 //
 // The error matches [bucket.ErrIgnored] if the store accepts a request that it should reject,
-// [bucket.ErrInvalid] if the store rejects conditional writes, or another error of package
-// bucket.
+// [bucket.ErrInvalid] if it rejects conditional writes, or another error of package bucket.
 func Prove(ctx context.Context, store bucket.Store, bucketName, prefix string, p Profile) error {
 	s := newSession(store, bucketName, prefix)
 	s.quick = true
@@ -89,7 +84,6 @@ func checkPreconditions(ctx context.Context, s *session) (string, error) {
 	return "", s.checkConditions(ctx, s.ref(preconditions))
 }
 
-// checkConditions sends five writes and one read, all for one key.
 func (s *session) checkConditions(ctx context.Context, ref event.Object) error {
 	absent := bucket.Condition{IfAbsent: true}
 	if _, err := s.expectRejected(ctx, ref, bucket.Condition{IfMatch: unusedETag}, "If-Match on a missing key"); err != nil {
@@ -130,8 +124,7 @@ func (s *session) checkConditions(ctx context.Context, ref event.Object) error {
 	return nil
 }
 
-// expectRejected sends a write whose condition does not hold. It returns the content that it
-// sent. It does not read the object afterwards.
+// expectRejected returns the content that it sent. It does not read the object afterwards.
 func (s *session) expectRejected(ctx context.Context, ref event.Object, c bucket.Condition, precondition string) (text string, err error) {
 	text = content()
 	outcome, _, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})

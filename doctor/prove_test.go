@@ -36,7 +36,6 @@ func TestProveIsQuick(t *testing.T) {
 	}
 }
 
-// TestProveNames breaks each precondition that Prove checks.
 func TestProveNames(t *testing.T) {
 	refusedAndLanded := func(absent bool) *altered {
 		s := &altered{Store: memory()}
@@ -84,7 +83,6 @@ func TestProveNames(t *testing.T) {
 	}
 }
 
-// TestProveLosesAnswers loses, duplicates or rejects each request in turn.
 func TestProveLosesAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -114,12 +112,10 @@ func TestProveLosesAnswers(t *testing.T) {
 	}
 }
 
-// unreachable fails like a write without a connection.
 func unreachable(context.Context, func(context.Context) error) error {
 	return fmt.Errorf("%w: sending: %w", bucket.ErrUnclear, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
 }
 
-// TestProveUnreachable checks that unsent writes need no cleanup.
 func TestProveUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := buckettest.NewFaults(memory())
@@ -136,8 +132,6 @@ func TestProveUnreachable(t *testing.T) {
 	})
 }
 
-// TestProveUnreachableOnce checks that a store that is reachable again is examined. Objects
-// of earlier requests are removed, or the error names them.
 func TestProveUnreachableOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := buckettest.NewFaults(memory())
@@ -156,7 +150,6 @@ func TestProveUnreachableOnce(t *testing.T) {
 	})
 }
 
-// TestProveInterrupted checks that the cleanup runs after the caller is gone.
 func TestProveInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := buckettest.NewFaults(memory())

@@ -16,12 +16,11 @@ import (
 const (
 	racers = 32
 	rounds = 8
-	// copyRacers is smaller than racers because each copy also writes its source.
+	// Each copy also writes its source.
 	copyRacers = 8
 )
 
-// runRaces runs several rounds. In each round, concurrent writers send a write with the same
-// condition. The function next prepares a round.
+// runRaces sends concurrent writes with the same condition in each round that next prepares.
 func (s *session) runRaces(ctx context.Context, next func(round string) (event.Object, bucket.Condition, error)) (string, error) {
 	decided := 0
 	for round := range rounds {
@@ -59,7 +58,6 @@ func (s *session) runRaces(ctx context.Context, next func(round string) (event.O
 	return fmt.Sprintf("%[2]d of %[1]d rounds of concurrent writers had no winner: every writer got a conflict", rounds, rounds-decided), nil
 }
 
-// runRace starts concurrent writers. Each writes a different content.
 func (s *session) runRace(ctx context.Context, ref event.Object, c bucket.Condition) ([]cell.Outcome, []string, error) {
 	n := racers
 	if s.method != 0 {
@@ -94,9 +92,8 @@ func (s *session) runRace(ctx context.Context, ref event.Object, c bucket.Condit
 	return answers, texts, nil
 }
 
-// judgeRace checks that exactly one writer won. The parameter now is the index of the writer
-// whose content the object has, or -1. A writer with an unclear response won if the object has
-// its content. The round is undecided if the object has the content of no writer.
+// now is the index of the writer whose content the object has, or -1. A round without such a
+// writer is undecided.
 func judgeRace(answers []cell.Outcome, now int) (decided bool, err error) {
 	winner, wins := -1, 0
 	for i, a := range answers {
@@ -108,8 +105,8 @@ func judgeRace(answers []cell.Outcome, now int) (decided bool, err error) {
 	case wins > 1:
 		return false, ignored("%d of %d concurrent writers were accepted", wins, len(answers))
 	case wins == 0:
-		// The object may even have the content of a rejected writer: if a proxy sent the
-		// request twice, the store accepts the first copy and rejects the second.
+		// Even a rejected writer may have won: if a proxy sent its request twice, the store
+		// rejects the second copy.
 		return now >= 0, nil
 	case now == winner:
 		return true, nil

@@ -7,8 +7,6 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// TestJudgeRace lists the verdicts for the outcomes of concurrent writers and the writer
-// whose content remains.
 func TestJudgeRace(t *testing.T) {
 	const landed, lost, unclear = cell.Landed, cell.Lost, cell.Unclear
 	for _, tc := range []struct {
@@ -38,8 +36,7 @@ func TestJudgeRace(t *testing.T) {
 	}
 }
 
-// TestJudgeReadings lists the verdicts for contents and their ETags. A reading is harmless
-// if no write with If-Match and its ETag can succeed.
+// A reading is harmless if no write with If-Match and its ETag can succeed.
 func TestJudgeReadings(t *testing.T) {
 	revisions := map[string]int{"e0": 0, "e1": 1, "e2": 2}
 	for _, tc := range []struct {

@@ -8,12 +8,11 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// repeats is the number of repetitions of a read check.
 const repeats = 8
 
 func checkReadAfterWrite(ctx context.Context, s *session) (string, error) {
 	ref := s.ref(readAfterWrite)
-	// This read lets a faulty store or cache remember that the object is missing.
+	// A faulty store or cache may remember that the object is missing.
 	if now, err := s.read(ctx, ref); err != nil || now.exists {
 		return "", errors.Join(err, existsFlaw(now))
 	}
@@ -41,7 +40,6 @@ func checkReadAfterWrite(ctx context.Context, s *session) (string, error) {
 	return "", nil
 }
 
-// existsFlaw returns a flaw if an object exists that was never written.
 func existsFlaw(now snapshot) error {
 	if now.exists {
 		return broken("an object exists under a key that was never written")
@@ -49,7 +47,6 @@ func existsFlaw(now snapshot) error {
 	return nil
 }
 
-// headError returns the error of a HEAD of an existing object.
 func (s *session) headError(err error) error {
 	if errors.Is(err, bucket.ErrNotFound) {
 		return s.stale("a HEAD does not find the object that was just written")
@@ -107,7 +104,7 @@ func checkListAfterWrite(ctx context.Context, s *session) (string, error) {
 			}
 		}
 		if i%2 == 0 {
-			continue // write the next object, so that the listing grows
+			continue // the listing grows
 		}
 		if _, err := s.remove(ctx, ref, bucket.Condition{}); err != nil {
 			return "", err

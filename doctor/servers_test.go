@@ -39,7 +39,6 @@ func wantEmpty(t *testing.T, store bucket.Store, b string) {
 	}
 }
 
-// examineServer compares the verdicts with the known properties of a server.
 func examineServer(t *testing.T, srv *servertest.Server) {
 	store, b := open(t, srv, srv.SecretKey), srv.NewBucket(t)
 	r, err := doctor.Examine(t.Context(), store, b, "p/", doctor.Options{})

@@ -18,31 +18,28 @@ import (
 )
 
 const (
-	// folder is part of the key of every object that an examination writes.
-	folder = ".pawl-doctor/"
-	// maxTries bounds the attempts to send a request whose outcome stays unclear.
+	folder   = ".pawl-doctor/"
 	maxTries = 3
-	// retryDelay is the delay before the first retry; it doubles for the second. Some
-	// stores accept one write per second and key.
+	// The delay doubles. Some stores accept one write per second and key.
 	retryDelay = 500 * time.Millisecond
-	// cleanUpTime bounds the cleanup, which also runs if the caller's context has ended.
+	// cleanUpTime bounds the cleanup, even after the caller's context has ended.
 	cleanUpTime = 30 * time.Second
-	// lateWriteWait is the time that the cleanup waits for unanswered writes to land.
+	// lateWriteWait is for unanswered writes.
 	lateWriteWait = 2 * time.Second
 )
 
-// session is one examination. It has a prefix of the bucket to itself.
+// A session has a prefix of the bucket to itself.
 type session struct {
 	store  bucket.Store
 	bucket string
 	prefix string // ends with a slash
-	quick  bool   // send few requests: no repetitions within a check, and a short cleanup
-	// method, if set, makes each write a copy of a newly written object.
+	quick  bool   // few requests, without repetitions, and a short cleanup
+	// method, if set, makes each write a copy.
 	method bucket.CopyMethod
 
 	mu         sync.Mutex
 	keys       map[string]bool // objects that may exist
-	unanswered bool            // the store may still apply a write that it has not answered
+	unanswered bool            // an unanswered write may still land
 }
 
 func newSession(store bucket.Store, bucketName, prefix string) *session {
@@ -53,11 +50,10 @@ func (s *session) ref(key string) event.Object {
 	return event.Object{Bucket: s.bucket, Key: s.prefix + key}
 }
 
-// content returns a unique text, so that each write can be recognized.
+// content is unique, so that each write can be recognized.
 func content() string { return "pawl doctor " + rand.Text() }
 
-// preflight lists, writes, reads and deletes without conditions. It lists first, so that it
-// fails before it writes if the bucket is unreachable.
+// preflight lists first, so that it writes nothing if the bucket is unreachable.
 func (s *session) preflight(ctx context.Context) error {
 	if _, err := s.list(ctx); err != nil {
 		return err
@@ -72,7 +68,6 @@ func (s *session) preflight(ctx context.Context) error {
 	return s.store.Delete(ctx, ref, bucket.Condition{})
 }
 
-// flawToInvalid adds bucket.ErrInvalid to a flaw.
 func flawToInvalid(err error) error {
 	if _, ok := errors.AsType[*flaw](err); ok {
 		return fmt.Errorf("%w: %w", bucket.ErrInvalid, err)
@@ -80,7 +75,6 @@ func flawToInvalid(err error) error {
 	return err
 }
 
-// put sends a write once.
 func (s *session) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
 	if s.method != 0 {
 		etag, err = s.putCopy(ctx, ref, o, c)
@@ -91,7 +85,6 @@ func (s *session) put(ctx context.Context, ref event.Object, o bucket.Object, c 
 	return etag, err
 }
 
-// noteWrite records that the object may exist, if the result of a write permits that.
 func (s *session) noteWrite(ref event.Object, answer error) {
 	if answer == nil || errors.Is(answer, bucket.ErrUnclear) && unsent(answer) == nil {
 		s.mu.Lock()
@@ -104,13 +97,13 @@ func object(text string) bucket.Object {
 	return bucket.Object{Body: strings.NewReader(text), Size: int64(len(text)), ContentType: "text/plain"}
 }
 
-// snapshot is the result of a read. The zero value is a missing object.
+// The zero snapshot is a missing object.
 type snapshot struct {
 	exists     bool
 	etag, text string
 }
 
-// read sends a GET request. It retries if the body ends early.
+// read retries if the body ends early.
 func (s *session) read(ctx context.Context, ref event.Object) (snapshot, error) {
 	for try := 1; ; try++ {
 		info, body, err := s.store.Get(ctx, ref)
@@ -121,7 +114,7 @@ func (s *session) read(ctx context.Context, ref event.Object) (snapshot, error) 
 			return snapshot{}, err
 		}
 		text, err := io.ReadAll(body)
-		_ = body.Close() // the body was read to its end
+		_ = body.Close()
 		if err == nil {
 			return snapshot{true, info.ETag, string(text)}, nil
 		}
@@ -131,7 +124,6 @@ func (s *session) read(ctx context.Context, ref event.Object) (snapshot, error) 
 	}
 }
 
-// list returns the ETags of the listed objects, by key.
 func (s *session) list(ctx context.Context) (map[string]string, error) {
 	etags := make(map[string]string)
 	for info, err := range s.store.List(ctx, s.bucket, s.prefix, "") {
@@ -143,13 +135,12 @@ func (s *session) list(ctx context.Context) (map[string]string, error) {
 	return etags, nil
 }
 
-// write sends a write until its outcome is known. If a response is ambiguous, it reads the
-// object. If the outcome stays unknown, the error matches ErrUnclear or ErrConflict.
+// write retries until the outcome is known. Otherwise the error matches ErrUnclear or
+// ErrConflict.
 func (s *session) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (outcome cell.Outcome, etag string, err error) {
 	return s.writeWith(ctx, ref, text, trust, func(ctx context.Context, o bucket.Object) (string, error) { return s.put(ctx, ref, o, c) })
 }
 
-// writeWith is like write, but the caller provides the function that sends the request.
 func (s *session) writeWith(ctx context.Context, ref event.Object, text string, trust cell.Trust, send func(context.Context, bucket.Object) (string, error)) (outcome cell.Outcome, etag string, err error) {
 	w := cell.Write{
 		Send: func(ctx context.Context) (err error) {
@@ -178,7 +169,6 @@ func (s *session) writeWith(ctx context.Context, ref event.Object, text string, 
 	return outcome, etag, err
 }
 
-// backOff waits before a retry. It returns an error if no attempts are left.
 func backOff(ctx context.Context, try int, answer error) error {
 	switch {
 	case try < maxTries && pause(ctx, try):
@@ -189,7 +179,6 @@ func backOff(ctx context.Context, try int, answer error) error {
 	return answer
 }
 
-// expectAccepted sends a write whose condition holds.
 func (s *session) expectAccepted(ctx context.Context, ref event.Object, text string, c bucket.Condition) (etag string, err error) {
 	outcome, etag, err := s.write(ctx, ref, text, c, cell.Trust{Refusal: true})
 	if err == nil && outcome != cell.Landed {
@@ -198,8 +187,6 @@ func (s *session) expectAccepted(ctx context.Context, ref event.Object, text str
 	return etag, err
 }
 
-// expectUnchanged sends a write whose condition does not hold. It checks that the object did
-// not change.
 func (s *session) expectUnchanged(ctx context.Context, ref event.Object, c bucket.Condition, want snapshot) error {
 	if c == (bucket.Condition{}) {
 		return bucket.ErrNoETag
@@ -224,7 +211,6 @@ func (s *session) expectUnchanged(ctx context.Context, ref event.Object, c bucke
 	return nil
 }
 
-// header returns the header of a condition.
 func header(c bucket.Condition) string {
 	switch {
 	case c.IfAbsent:
@@ -235,15 +221,13 @@ func header(c bucket.Condition) string {
 	return "no condition"
 }
 
-// noteUnanswered records whether a write may still land.
 func (s *session) noteUnanswered(unanswered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unanswered = s.unanswered || unanswered
 }
 
-// stale returns the flaw of a read that does not show the latest write. The verdict is unclear
-// if a write without a response may have landed late.
+// If a write without a response may have landed late, a stale read is no proof.
 func (s *session) stale(format string, args ...any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +237,6 @@ func (s *session) stale(format string, args ...any) error {
 	return broken(format, args...)
 }
 
-// cleanUp removes all objects that may exist.
 func (s *session) cleanUp(ctx context.Context) error {
 	if len(s.keys) == 0 {
 		return nil
@@ -286,7 +269,6 @@ func (s *session) cleanUp(ctx context.Context) error {
 	return nil
 }
 
-// removeAll removes every key that was written, and returns the first error.
 func (s *session) removeAll(ctx context.Context) (first error) {
 	for key := range s.keys {
 		ref := event.Object{Bucket: s.bucket, Key: key}
@@ -297,7 +279,6 @@ func (s *session) removeAll(ctx context.Context) (first error) {
 	return first
 }
 
-// remove sends a DELETE. It reports whether the store accepted it.
 func (s *session) remove(ctx context.Context, ref event.Object, c bucket.Condition) (removed bool, err error) {
 	for try := 1; ; try++ {
 		err := s.store.Delete(ctx, ref, c)
@@ -315,12 +296,11 @@ func (s *session) remove(ctx context.Context, ref event.Object, c bucket.Conditi
 	}
 }
 
-// pause waits before a retry. It returns false if ctx ended.
 func pause(ctx context.Context, try int) (ok bool) {
 	return process.Sleep(ctx, retryDelay*time.Duration(try)) == nil
 }
 
-// unsent returns the dial error of a request that was not sent, or nil.
+// unsent returns the dial error, or nil.
 func unsent(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return op

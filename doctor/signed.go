@@ -10,8 +10,7 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// checkExpiredSignature sends two presigned writes. The URL of the first is valid. The URL of
-// the second expired an hour ago by the store's clock.
+// The first presigned write is valid. The second expired an hour ago by the store's clock.
 func checkExpiredSignature(ctx context.Context, s *session) (string, error) {
 	store, ok := s.store.(bucket.Expirer)
 	if !ok {

@@ -20,7 +20,7 @@ const name = "b"
 
 func memory() bucket.Store { return membucket.New(time.Now, []string{name}) }
 
-// altered is a store with replaced methods. A nil function calls the wrapped store.
+// A nil function calls the wrapped store.
 type altered struct {
 	bucket.Store
 	head   func(ctx context.Context, ref event.Object) (bucket.Info, error)
@@ -31,7 +31,7 @@ type altered struct {
 
 	copy copyFunc
 
-	forever bool // no signature expires
+	forever bool
 }
 
 type copyFunc func(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error)
@@ -44,7 +44,6 @@ func (a *altered) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Sou
 	return a.Store.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
 }
 
-// copying returns a store with changed single-request copies and correct multipart copies.
 func copying(change func(from bucket.Source, o bucket.Object, c bucket.Condition, exists bool) (bucket.Source, bucket.Object, bucket.Condition, error)) *altered {
 	s := &altered{Store: memory()}
 	s.copy = func(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -59,7 +58,6 @@ func copying(change func(from bucket.Source, o bucket.Object, c bucket.Condition
 	return s
 }
 
-// copyingUnchecked returns a store that ignores a condition of a copy.
 func copyingUnchecked(drop func(c *bucket.Condition, exists bool)) *altered {
 	return copying(func(from bucket.Source, o bucket.Object, c bucket.Condition, exists bool) (bucket.Source, bucket.Object, bucket.Condition, error) {
 		drop(&c, exists)
@@ -67,7 +65,6 @@ func copyingUnchecked(drop func(c *bucket.Condition, exists bool)) *altered {
 	})
 }
 
-// copyingAny returns a store that copies a source with another ETag.
 func copyingAny() *altered {
 	s := &altered{Store: memory()}
 	s.copy = func(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -81,7 +78,6 @@ func copyingAny() *altered {
 	return s
 }
 
-// letTwoCopy returns a store that checks the condition and copies in two steps.
 func letTwoCopy() *altered {
 	s := &altered{Store: memory()}
 	var mu sync.Mutex
@@ -149,7 +145,6 @@ func exists(s bucket.Store, ref event.Object) bool {
 	return err == nil
 }
 
-// ignoringIfNoneMatch returns a store that ignores If-None-Match.
 func ignoringIfNoneMatch() *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -159,7 +154,7 @@ func ignoringIfNoneMatch() *altered {
 	return s
 }
 
-// ignoringIfMatch returns a store that ignores If-Match for existing objects.
+// ignoringIfMatch ignores If-Match for existing objects only.
 func ignoringIfMatch() *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -171,7 +166,6 @@ func ignoringIfMatch() *altered {
 	return s
 }
 
-// creatingOnIfMatch returns a store that accepts If-Match for missing objects.
 func creatingOnIfMatch() *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -183,7 +177,6 @@ func creatingOnIfMatch() *altered {
 	return s
 }
 
-// ignoringOnDelete returns a store that ignores conditions of removals.
 func ignoringOnDelete() *altered {
 	s := &altered{Store: memory()}
 	s.remove = func(ctx context.Context, ref event.Object, _ bucket.Condition) error {
@@ -192,8 +185,7 @@ func ignoringOnDelete() *altered {
 	return s
 }
 
-// letTwoWin returns a store that checks the condition and writes in two steps. The second
-// writer of a race runs between the steps of the first. A single writer is rejected correctly.
+// letTwoWin runs the second writer of a race between the check and the write of the first.
 func letTwoWin(race string) *altered {
 	s := &altered{Store: memory()}
 	var mu sync.Mutex
@@ -212,7 +204,7 @@ func letTwoWin(race string) *altered {
 	return s
 }
 
-// remembering is a store that keeps the earlier version of each object.
+// remembering keeps the earlier version of each object.
 type remembering struct {
 	altered
 	mu     sync.Mutex
@@ -257,8 +249,7 @@ func (r *remembering) remember(ctx context.Context, ref event.Object) {
 	r.before[ref.Key] = version{info, text}
 }
 
-// readingBefore returns a store whose GET of some keys returns the earlier version if old
-// returns true for the two versions.
+// In readingBefore, a GET returns the earlier version if old returns true.
 func readingBefore(key string, old func(before, now bucket.Info, found bool) bool) *remembering {
 	r := newRemembering()
 	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -274,8 +265,7 @@ func readingBefore(key string, old func(before, now bucket.Info, found bool) boo
 	return r
 }
 
-// mixing returns a store whose GET during overwrites returns an older content with a newer
-// ETag, or vice versa.
+// mixing returns an older content with a newer ETag, or vice versa.
 func mixing(newer bool) *remembering {
 	r := newRemembering()
 	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -296,7 +286,7 @@ func mixing(newer bool) *remembering {
 	return r
 }
 
-// cutting returns a store whose GET cuts a content to the earlier length.
+// cutting cuts a content to the earlier length.
 func cutting() *remembering {
 	r := newRemembering()
 	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -312,7 +302,6 @@ func cutting() *remembering {
 	return r
 }
 
-// left returns the remaining keys of a store.
 func left(t *testing.T, s bucket.Store) (keys []string) {
 	t.Helper()
 	for info, err := range s.List(context.Background(), name, "", "") {
@@ -324,7 +313,7 @@ func left(t *testing.T, s bucket.Store) (keys []string) {
 	return keys
 }
 
-// lateLanding returns a store in which an interrupted write lands a second later.
+// In lateLanding, an interrupted write lands a second later.
 func lateLanding(t *testing.T) *altered {
 	s := &altered{Store: memory()}
 	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -341,7 +330,6 @@ func lateLanding(t *testing.T) *altered {
 	return s
 }
 
-// withoutETags returns a store, or a store behind a proxy, without ETags.
 func withoutETags() *altered {
 	s := &altered{Store: memory()}
 	s.head = func(ctx context.Context, ref event.Object) (bucket.Info, error) {
@@ -361,21 +349,19 @@ func withoutETags() *altered {
 	return s
 }
 
-// readsWithoutETags returns a store that has ETags only in responses to writes.
+// readsWithoutETags has ETags only in responses to writes.
 func readsWithoutETags() *altered {
 	s := withoutETags()
 	s.put = nil
 	return s
 }
 
-// blind returns a store whose HEAD finds nothing.
 func blind() *altered {
 	s := &altered{Store: memory()}
 	s.head = func(context.Context, event.Object) (bucket.Info, error) { return bucket.Info{}, bucket.ErrNotFound }
 	return s
 }
 
-// clairvoyant returns a store whose HEAD finds missing objects.
 func clairvoyant() *altered {
 	s := &altered{Store: memory()}
 	s.head = func(ctx context.Context, ref event.Object) (bucket.Info, error) {
@@ -388,7 +374,6 @@ func clairvoyant() *altered {
 	return s
 }
 
-// listingRemoved returns a store whose listings during an examination show removed objects.
 func listingRemoved() *remembering {
 	r := newRemembering()
 	r.list = func(ctx context.Context, b, prefix, after string) iter.Seq2[bucket.Info, error] {

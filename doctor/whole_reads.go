@@ -17,21 +17,20 @@ import (
 )
 
 const (
-	overwrites = 48 // number of overwrites during which the readers read
+	overwrites = 48
 	readers    = 4
-	// interval is the delay between two reads, and also between two writes.
+	// interval is the delay between two reads, and between two writes.
 	interval = time.Millisecond
 )
 
-// revision returns the content of an overwrite: lines that repeat its number. Revisions differ
-// in length, so the check notices if the store cuts a content to the length of another one.
+// Consecutive revisions differ in length, so that the check detects a wrong length.
 func revision(number int) string {
 	line := fmt.Sprintf("%08d\n", number)
 	return strings.Repeat(line, 1000+400*(number%7))
 }
 
-// parseRevision returns the highest number in a content. It also reports whether the content is
-// exactly that revision.
+// parseRevision returns the highest number in a content, and whether the content is exactly that
+// revision.
 func parseRevision(text string) (newest int, whole bool) {
 	newest = -1
 	for line := range strings.Lines(text) {
@@ -42,25 +41,23 @@ func parseRevision(text string) (newest int, whole bool) {
 	return newest, newest >= 0 && text == revision(newest)
 }
 
-// reading is the result of a read during overwrites.
 type reading struct {
 	etag   string
-	newest int  // highest revision in the content, or -1
-	whole  bool // whether the content is exactly that revision
+	newest int  // in the content, or -1
+	whole  bool // exactly that revision
 }
 
-// readings counts the results of a reader.
 type readings struct {
 	seen map[reading]int
-	cut  int // reads whose body ended early
+	cut  int
 	err  error
 }
 
-// checkWholeReads reads an object while it is overwritten. A content that is newer than its
-// ETag is harmless, because the store rejects a later write with that ETag in If-Match.
+// A content that is newer than its ETag is harmless, because the store rejects a later write with
+// that ETag.
 func checkWholeReads(ctx context.Context, s *session) (string, error) {
 	ref := s.ref(wholeReads)
-	revisions := make(map[string]int) // revision number by ETag
+	revisions := make(map[string]int)
 	write := func(i int) error {
 		etag, err := s.expectAccepted(ctx, ref, revision(i), bucket.Condition{})
 		revisions[etag] = i
@@ -90,7 +87,6 @@ func checkWholeReads(ctx context.Context, s *session) (string, error) {
 	return judgeReadings(all, revisions)
 }
 
-// readLoop reads an object repeatedly until ctx ends.
 func (s *session) readLoop(ctx context.Context, ref event.Object) readings {
 	r := readings{seen: make(map[reading]int)}
 	for process.Sleep(ctx, interval) == nil {
@@ -112,7 +108,7 @@ func (s *session) readLoop(ctx context.Context, ref event.Object) readings {
 
 func (r *readings) note(etag string, body io.ReadCloser) {
 	text, err := io.ReadAll(body)
-	_ = body.Close() // the body was read to its end
+	_ = body.Close()
 	if err != nil {
 		r.cut++
 		return
@@ -121,7 +117,6 @@ func (r *readings) note(etag string, body io.ReadCloser) {
 	r.seen[reading{etag, newest, whole}]++
 }
 
-// judgeReadings compares the contents with the revisions of their ETags.
 func judgeReadings(all []readings, revisions map[string]int) (note string, err error) {
 	total, ahead, cut := 0, 0, 0
 	for _, r := range all {
