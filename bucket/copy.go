@@ -35,10 +35,10 @@ const (
 	CopyParts
 )
 
-// limit of S3 in bytes
+// maxCopyWhole is the limit of S3 in bytes.
 const maxCopyWhole = 5 << 30
 
-// Smaller objects are not worth the additional requests.
+// minCopyParts is in bytes. Smaller objects are not worth the additional requests.
 var minCopyParts int64 = 16 << 20
 
 func (m CopyMethod) choose(size int64) CopyMethod {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// how often a change is sent
+// tries limits the requests of one change.
 const tries = 3
 
 // Publish writes the object if it still has the pinned state. It calls body for each try and

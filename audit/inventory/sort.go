@@ -25,7 +25,7 @@ func (e entry) compare(f entry) int {
 }
 
 const (
-	// approximate memory of one batch
+	// maxBatchBytes is approximate.
 	maxBatchBytes = 12 << 20
 	entryOverhead = 48
 	// The sorter merges this many runs of a level into one of the next. 64 batches are five

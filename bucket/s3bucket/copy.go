@@ -23,7 +23,7 @@ const (
 	// partSize is in bytes. More than maxParts parts need larger ones; S3 copies at most 5 GiB
 	// with one request.
 	partSize = 512 << 20
-	// limit of S3
+	// maxParts is a limit of S3.
 	maxParts = 10_000
 	// partConcurrency is per copy.
 	partConcurrency = 4

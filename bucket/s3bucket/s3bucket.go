@@ -99,7 +99,7 @@ func (s *Store) Endpoint() string { return aws.ToString(s.client.Options().BaseE
 // Client returns the S3 client, for requests that bucket.Store does not support.
 func (s *Store) Client() *s3.Client { return s.client }
 
-// until the first byte of the response
+// responseTimeout ends with the first byte of the response.
 const responseTimeout = time.Minute
 
 func (c Config) validate() error {
