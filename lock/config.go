@@ -13,25 +13,23 @@ import (
 
 // Config is the configuration of a lock. The zero Config has the defaults.
 type Config struct {
-	// TTL is the duration of the lease after each renewal, and the time for which a crashed holder
-	// blocks other holders. The holder renews the lease after a third of the TTL. Default 30 s; the
-	// range is [MinTTL] to [MaxTTL].
+	// TTL is the duration of the lease after each renewal. A crashed holder blocks other holders
+	// for this time. Default 30 s; the range is [MinTTL] to [MaxTTL].
 	TTL time.Duration
-	// ID is the holder's name for this lease, for example a build number. It has at most [MaxID]
-	// bytes of UTF-8. Several holders may have the same ID.
+	// ID is the holder's name for this lease, at most [MaxID] bytes of UTF-8. It need not be
+	// unique.
 	ID string
 	// Owner and Reason describe the holder for people, in at most [MaxText] bytes of UTF-8 each.
-	// The protocol does not use them.
 	Owner, Reason string
 }
 
-// Limits of a Config. A Config outside these limits is rejected with [ErrConfig].
+// Limits of a Config.
 const (
 	MinTTL = time.Second
 	MaxTTL = 24 * time.Hour
-	// MaxID is the maximum length of an ID in bytes.
+	// MaxID is in bytes.
 	MaxID = 128
-	// MaxText is the maximum length of an Owner and of a Reason in bytes.
+	// MaxText is in bytes.
 	MaxText = 1 << 10
 
 	defaultTTL = 30 * time.Second
@@ -44,22 +42,21 @@ var (
 	ErrHeld = errors.New("the lock is held")
 	// ErrSlow is returned if the store takes longer to answer than a lease lasts.
 	ErrSlow = errors.New("the store takes longer to answer than the lease lasts")
-	// ErrLost is returned if another holder took over the lease, or if the holder did not renew it
-	// in time.
+	// ErrLost is returned if the holder lost the lease, or did not renew it in time.
 	ErrLost = errors.New("the lock was lost")
 )
 
 // HeldError describes the current holder of a lock.
 type HeldError struct {
-	// Lock names the lock: s3://bucket/key, or register:name.
+	// Lock is s3://bucket/key, or register:name.
 	Lock   string
 	Record Record
-	// Limit is the limit of the caller's semaphore, if the holder's semaphore has a different
-	// limit. Otherwise it is 0. Semaphores with different limits exclude each other.
+	// Limit is the limit of the caller's semaphore if the holder's limit differs. Otherwise it is
+	// 0.
 	Limit int
 }
 
-// Error implements error.
+// Error describes the holder.
 func (e *HeldError) Error() string {
 	if e.Record.Token == 0 {
 		return fmt.Sprintf("%s: %s", e.Lock, ErrHeld)
@@ -74,7 +71,6 @@ func (e *HeldError) Error() string {
 // Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// withCause adds the last seen holder, if any, to the error that ended ctx.
 func (e *HeldError) withCause(ctx context.Context, err error) error {
 	if e == nil || ctx.Err() == nil {
 		return err
@@ -117,7 +113,7 @@ func (c Config) holderRecord() (Record, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "" // the host name is only for people
+		host = ""
 	}
 	return Record{ID: c.ID, Owner: c.Owner, Reason: c.Reason, Host: host, PID: os.Getpid(), TTL: c.TTL.Milliseconds()}, nil
 }

@@ -9,35 +9,31 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// contender is one process that wants a lease. It stores when the process first saw the current
-// record, and the nonces of its own writes under which no goroutine holds the lease.
+// contender is one process that wants a lease.
 type contender struct {
 	leaseCell
-	holder Record // the fields that identify this process as the holder
+	holder Record // identifies this process
 
 	mu      sync.Mutex
 	watch   watch
 	ignored map[string]bool // nonces of our own writes under which no goroutine holds the lease
 }
 
-// watch stores since when a record is unchanged, by the watcher's clock.
 type watch struct {
 	nonce string
 	since time.Time
 }
 
 const (
-	// clockTolerance is the maximum difference between the rates of two clocks in percent.
 	clockTolerance = 5
-	// maxLateAnswers is the maximum number of consecutive acquisitions whose response arrives after
-	// the lease has expired.
+	// maxLateAnswers bounds the consecutive acquisitions whose response arrives after the lease has
+	// expired.
 	maxLateAnswers = 3
-	// cleanUpTimeout is the time limit of the cleanup after a canceled acquisition.
 	cleanUpTimeout = 5 * time.Second
 )
 
-// expiry returns the time until the lease can be acquired, as far as this process knows. It is 0 or
-// less if the lease is free or expired.
+// expiry returns the time until this process can acquire the lease. It is at most 0 if the lease is
+// free or expired.
 func (c *contender) expiry(now observation) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,8 +46,8 @@ func (c *contender) expiry(now observation) time.Duration {
 	return now.rec.ttl() + now.rec.ttl()*clockTolerance/100 - c.clock.Now().Sub(c.watch.since)
 }
 
-// tryAcquire writes our record if the lease is free or expired. If neither is true, it returns the
-// time until expiry. It sets now to the version that it finds.
+// tryAcquire writes our record if the lease is free or expired. It sets now to the version that it
+// finds.
 func (c *contender) tryAcquire(ctx context.Context, now *observation) (attempt, error) {
 	for late := 0; ; {
 		if left := c.expiry(*now); left > 0 {
@@ -81,7 +77,6 @@ func (c *contender) tryAcquire(ctx context.Context, now *observation) (attempt, 
 
 func (c *contender) heldBy(r *Record) *HeldError { return &HeldError{Lock: c.String(), Record: *r} }
 
-// claim returns the record that makes this process the holder.
 func (c *contender) claim(now version) Record {
 	if !now.exists {
 		return first(&c.holder, c.nonce(), c.clock.Now())
@@ -89,9 +84,8 @@ func (c *contender) claim(now version) Record {
 	return now.rec.acquired(&c.holder, c.nonce(), c.clock.Now())
 }
 
-// expire releases an expired lease on behalf of its holder, so that the holder cannot renew it. If
-// the lease has not expired, it returns the time until expiry. It sets now to the version that it
-// finds.
+// expire releases an expired lease on behalf of its holder, so that the holder cannot renew it.
+// Otherwise it returns the time until expiry. It sets now to the version that it finds.
 func (c *contender) expire(ctx context.Context, now *observation) (time.Duration, error) {
 	for {
 		left := c.expiry(*now)
@@ -106,9 +100,8 @@ func (c *contender) expire(ctx context.Context, now *observation) (time.Duration
 	}
 }
 
-// cleanUpLateWrite releases the lease if the write of a canceled acquisition has landed. If the
-// store does not respond, the lease remains until it expires. Only this contender can acquire it
-// before.
+// cleanUpLateWrite releases the lease if the write of a canceled acquisition has landed. If it
+// fails, only this contender can acquire the lease before its expiry.
 func (c *contender) cleanUpLateWrite(ctx context.Context, w *leaseWrite) {
 	if !w.unclear {
 		return
@@ -117,11 +110,10 @@ func (c *contender) cleanUpLateWrite(ctx context.Context, w *leaseWrite) {
 	ctx, stop := c.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer stop()
 	if now, err := c.readOnce(ctx); err == nil && now.exists && now.rec.Nonce == w.next.Nonce {
-		_ = (&heldLease{contender: c, at: now.version}).release(ctx) // if this fails, the lease expires
+		_ = (&heldLease{contender: c, at: now.version}).release(ctx)
 	}
 }
 
-// ignore records that no goroutine holds the lease by this nonce.
 func (c *contender) ignore(nonce string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,8 +123,8 @@ func (c *contender) ignore(nonce string) {
 	c.ignored[nonce] = true
 }
 
-// forgetIgnored clears the ignored nonces, because none of them can become the current nonce after
-// a new acquisition. It reports whether the replaced nonce was among them.
+// forgetIgnored clears the ignored nonces: none of them can become current after a new acquisition.
+// It reports whether the replaced nonce was among them.
 func (c *contender) forgetIgnored(replaced string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,26 +14,24 @@ import (
 	"github.com/pawlhq/pawl/internal/process"
 )
 
-// env is the environment of the protocol: a store, a clock and randomness. Simulation tests replace
-// it.
+// env is the environment of the protocol. Simulation tests replace it.
 type env struct {
 	store bucket.Store
 	clock clock
 	nonce func() string
 	// jitter returns a random duration in [0, d).
 	jitter func(d time.Duration) time.Duration
-	// lastWrite is the duration of the last write that the store responded to, in nanoseconds.
+	// lastWrite is the duration of the last answered write in nanoseconds.
 	lastWrite atomic.Int64
 }
 
-// clock is the clock of one process. The protocol never compares clocks of two processes.
+// clock is the clock of one process.
 type clock interface {
 	Now() time.Time
-	// Sleep waits for d. If ctx ends first, it returns the cause of ctx.
+	// Sleep returns the cause of ctx if ctx ends first.
 	Sleep(ctx context.Context, d time.Duration) error
-	// Await waits until done is closed. It reports false if ctx ends first.
+	// Await reports false if ctx ends before done is closed.
 	Await(ctx context.Context, done <-chan struct{}) bool
-	// Limit returns a context that ends after d.
 	Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
@@ -62,28 +60,25 @@ func (realClock) Limit(ctx context.Context, d time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, d)
 }
 
-// elapsed returns the larger of the monotonic and the wall-clock difference, because the monotonic
-// clock stops while the machine sleeps.
+// elapsed also uses the wall clock, because the monotonic clock stops while the machine sleeps.
 func elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
 // backoff is decorrelated jitter: each pause is random between the shortest pause and three times
-// the previous pause. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+// the last one. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
 type backoff struct {
 	*env
 	shortest, longest time.Duration
 	last              time.Duration
 }
 
-// minPoll and maxPoll are the shortest and the longest pause of a waiter between two reads of a
-// lease.
+// Limits of a waiter's pause between two reads of a lease.
 const (
 	minPoll = 100 * time.Millisecond
 	maxPoll = 2 * time.Second
 )
 
-// retryPauses returns the pauses after requests whose outcome is unknown.
 func (e *env) retryPauses() *backoff {
 	return &backoff{env: e, shortest: 20 * time.Millisecond, longest: time.Second}
 }
@@ -95,23 +90,22 @@ func (b *backoff) next() time.Duration {
 }
 
 const (
-	// callTimeout is the time limit of one request. If the lease is shorter, its TTL is the limit.
+	// callTimeout is the limit of one request, unless the TTL is shorter.
 	callTimeout = 10 * time.Second
-	// transferTimeout is the time limit of the transfer of MaxUpdate bytes.
+	// transferTimeout is the limit for MaxUpdate bytes.
 	transferTimeout = 5 * time.Minute
-	// outageTimeout is the time limit of retries while the outcome of every request is unknown.
+	// outageTimeout limits retries while no request has a known outcome.
 	outageTimeout = time.Minute
 )
 
-// retryUnavailable repeats ask while the store is unavailable, for at most outageTimeout.
 func (e *env) retryUnavailable(ctx context.Context, ask func() error) error {
 	return e.retryUnavailableSince(ctx, e.clock.Now(), ask)
 }
 
-// retryUnavailableSince is retryUnavailable for a store that last responded at began.
+// The store last responded at began.
 func (e *env) retryUnavailableSince(ctx context.Context, began time.Time, ask func() error) error {
 	pace := e.retryPace(began)
-	var before error // the error before the context ended, which names the real cause
+	var before error // names the real cause if the context ends
 	for {
 		err := ask()
 		switch {
@@ -129,8 +123,7 @@ func (e *env) retryUnavailableSince(ctx context.Context, began time.Time, ask fu
 	}
 }
 
-// retryPace returns the Pace function of a [cell.Write]: it pauses between requests whose outcome
-// is unknown, until outageTimeout after began.
+// retryPace returns the Pace function of a [cell.Write], which gives up outageTimeout after began.
 func (e *env) retryPace(began time.Time) func(context.Context, int, error) error {
 	pauses := e.retryPauses()
 	return func(ctx context.Context, _ int, answer error) error {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Lease is a lock that this process holds. A background goroutine renews it until Release.
+// Lease is a lock that this process holds. A goroutine renews it until Release.
 type Lease struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -23,7 +23,7 @@ type Lease struct {
 	lost error
 }
 
-// grant starts to renew an acquired lease. If err is not nil, it only returns err.
+// grant starts the renewals of an acquired lease. If err is not nil, it only returns err.
 func grant(ctx context.Context, h *heldLease, err error) (*Lease, error) {
 	if err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func grant(ctx context.Context, h *heldLease, err error) (*Lease, error) {
 	return l, nil
 }
 
-// watch ends a lease whose renewal hangs, because the timeout of a request stops while the machine
-// sleeps. If no renewal hangs, renewLoop ends the lease earlier, with a better message.
+// watch ends a lease whose renewal hangs: the timeout of a request stops while the machine sleeps.
+// Otherwise renewLoop ends the lease earlier, with a better message.
 func (l *Lease) watch(ctx context.Context, c *contender, ttl time.Duration) {
 	for {
 		l.mu.Lock()
@@ -69,7 +69,6 @@ func (l *Lease) watch(ctx context.Context, c *contender, ttl time.Duration) {
 	}
 }
 
-// lose ends the lease. If it is called again, the first error remains.
 func (l *Lease) lose(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,28 +87,23 @@ func (l *Lease) renewed() {
 // Token returns the fencing token. It is higher than the token of every earlier holder.
 func (l *Lease) Token() int64 { return l.token }
 
-// Context returns the context of the lease. If the lease is lost or was not renewed in time, the
-// context ends with a cause that matches ErrLost. It ends an eighth of the TTL before another
-// process can acquire the lock. If the machine sleeps for longer than that, the context ends within
-// a second after the machine wakes. The context also ends when the context of Acquire ends, and
-// when Release is called.
+// Context ends with a cause that matches ErrLost, if the lease is lost or was not renewed in time.
+// It ends an eighth of the TTL before another process can acquire the lock. After a longer sleep of
+// the machine, it ends within a second. It also ends with Acquire's context and with Release.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Deadline returns the time when the context ends if no further renewal succeeds. Each renewal
-// extends it.
+// Deadline returns when the context ends if no further renewal succeeds.
 func (l *Lease) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sent.Add(l.period)
 }
 
-// Release releases the lock with 1 request, and waits until the renewals have ended. It returns
-// ErrLost if the lock was lost before the call, or if the release took so long that several other
-// holders have acquired the lock since. After any other error, no other process can acquire the
-// lock until the lease expires. If another goroutine waits for the same Mutex, Release passes the
-// lock to that goroutine without a request. If the lock was released by force since the last
-// renewal, that goroutine notices it. If ctx has already ended, Release takes at most 5 seconds. A
-// second Release returns an error.
+// Release releases the lock with 1 request. If another goroutine waits for the same Mutex, it
+// passes the lock on without a request; a forced release is then noticed by that goroutine. Release
+// returns ErrLost if the lock was lost before the call, or if several holders followed during a
+// slow release. After any other error, other processes wait until the lease expires. If ctx has
+// already ended, Release takes at most 5 seconds. A second Release returns an error.
 func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	<-l.done

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// turnQueue lets goroutines that share a lock use it one after the other, in order of arrival, so
-// that only one of them sends requests to the store.
+// turnQueue serializes goroutines that share a lock, in order of arrival, so that only one of them
+// sends requests.
 type turnQueue struct {
 	mu      sync.Mutex
 	taken   bool
-	waiting []chan struct{} // each channel is closed when its turn starts
+	waiting []chan struct{} // closed when the turn starts
 }
 
-// waitTurn waits for the caller's turn. It reports false if ctx ends first.
 func (t *turnQueue) waitTurn(ctx context.Context, c clock) bool {
 	t.mu.Lock()
 	if !t.taken {
@@ -39,7 +38,6 @@ func (t *turnQueue) waitTurn(ctx context.Context, c clock) bool {
 	return true // the turn started at the same moment
 }
 
-// tryTurn takes the turn if it is free.
 func (t *turnQueue) tryTurn() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,8 +46,7 @@ func (t *turnQueue) tryTurn() bool {
 	return free
 }
 
-// handOver calls prepare, and passes the turn to the next waiting goroutine. It reports false if no
-// goroutine waits.
+// handOver calls prepare and passes the turn. It reports false if no goroutine waits.
 func (t *turnQueue) handOver(prepare func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +58,7 @@ func (t *turnQueue) handOver(prepare func()) bool {
 	return true
 }
 
-// pass passes the turn to the next goroutine, or frees it. The caller holds mu.
+// The caller holds mu.
 func (t *turnQueue) pass() {
 	if t.taken = len(t.waiting) > 0; t.taken {
 		close(t.waiting[0])
@@ -81,27 +78,23 @@ func (t *turnQueue) endTurn() {
 	t.pass()
 }
 
-// maxHandOvers is the maximum number of handovers between goroutines of one process before other
-// processes can acquire the lock.
+// maxHandOvers bounds the handovers between goroutines before other processes can acquire the lock.
 const maxHandOvers = 1000
 
-// tenure describes how long one process has kept a Mutex.
 type tenure struct {
-	since      time.Time // when this process acquired the lock from another one
+	since      time.Time // acquisition from another process
 	handOvers  int
-	yieldNext  bool   // the next goroutine must first let other processes acquire the lock
+	yieldNext  bool   // the next goroutine must let other processes go first
 	nonce      string // nonce of the last release
 	releasedAt time.Time
 }
 
-// mayHandOver reports whether the lock may stay in this process. It may stay for at most
-// maxHandOvers handovers, and for at most max(TTL, 20 s). The pause that follows is at most a tenth
-// of that time. The caller holds mu.
+// mayHandOver reports whether the lock may stay in this process. The pause that follows is at most
+// a tenth of the time that the lock may stay. The caller holds mu.
 func (m *Mutex) mayHandOver() bool {
 	return m.tenure.handOvers < maxHandOvers && m.clock.Now().Sub(m.tenure.since) < max(m.holder.ttl(), 10*maxPoll)
 }
 
-// enter waits for the goroutine's turn, and acquires the lock.
 func (m *Mutex) enter(ctx context.Context, wait bool) (*heldLease, error) {
 	busy := &HeldError{Lock: m.String()}
 	if !(wait && m.turns.waitTurn(ctx, m.clock) || !wait && m.turns.tryTurn()) {
@@ -113,7 +106,7 @@ func (m *Mutex) enter(ctx context.Context, wait bool) (*heldLease, error) {
 	inherited, pause := m.beginTurn(wait)
 	h, err := m.acquireInTurn(ctx, wait, pause)
 	if err != nil {
-		if inherited.exists { // no other process could acquire the lock while we keep it
+		if inherited.exists { // no other process could acquire the lock
 			m.heldAt(inherited).releaseBestEffort(ctx)
 		}
 		m.turns.endTurn()
@@ -133,8 +126,8 @@ func (m *Mutex) acquireInTurn(ctx context.Context, wait bool, pause time.Duratio
 	return m.acquire(ctx, wait, m.tryAcquire)
 }
 
-// beginTurn returns the held version that the previous goroutine passed on, if any, and the time
-// for which this turn must let other processes go first.
+// beginTurn returns the version that the previous goroutine passed on, if any, and the pause for
+// other processes.
 func (m *Mutex) beginTurn(wait bool) (inherited version, pause time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,13 +141,11 @@ func (m *Mutex) beginTurn(wait bool) (inherited version, pause time.Duration) {
 	return version{}, 0
 }
 
-// heldAt returns a heldLease for a version that this Mutex wrote.
 func (m *Mutex) heldAt(at version) *heldLease {
 	return &heldLease{contender: &m.contender, at: at, released: m.noteReleased}
 }
 
-// tryAcquire tries once to acquire the lock. If this Mutex wrote the last known version, tryAcquire
-// starts with it, and needs no read.
+// tryAcquire needs no read if this Mutex wrote the last known version.
 func (m *Mutex) tryAcquire(ctx context.Context) (attempt, error) {
 	m.mu.Lock()
 	now := observation{m.cached, m.clock.Now()}
@@ -174,8 +165,8 @@ func (m *Mutex) tryAcquire(ctx context.Context) (attempt, error) {
 	return a, err
 }
 
-// noteAcquired starts a new tenure, unless this process held the lock before and released it so
-// recently that other processes may not have seen it free.
+// noteAcquired starts a new tenure, unless this process released the lock so recently that other
+// processes may not have seen it free.
 func (m *Mutex) noteAcquired(h *heldLease) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,8 +177,6 @@ func (m *Mutex) noteAcquired(h *heldLease) {
 	}
 }
 
-// noteReleased stores the released version, so that the next acquisition in this process needs no
-// read.
 func (m *Mutex) noteReleased(v version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,8 +184,7 @@ func (m *Mutex) noteReleased(v version) {
 	m.tenure.yieldNext = m.tenure.yieldNext || !m.mayHandOver()
 }
 
-// release ends a lease and its goroutine's turn. If another goroutine waits for its turn, release
-// passes the lease to it without a request.
+// release passes the lease to a waiting goroutine without a request, or releases it.
 func (m *Mutex) release(ctx context.Context, h *heldLease, lost error) error {
 	m.mu.Lock()
 	stays := lost == nil && h.renewal == nil && h.remaining(m.clock.Now()) > 0 && m.mayHandOver()

@@ -10,29 +10,28 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// heldLease is a lease that a contender holds, or held before. It is not safe for concurrent use.
+// heldLease is a lease that a contender holds or held. It is not safe for concurrent use.
 type heldLease struct {
 	*contender
 	at        version   // the holder's last write
 	sent      time.Time // a time before the write of at landed
 	replaced  string    // nonce of the version before the acquisition
-	inherited bool      // the acquisition replaced a write of the same contender
-	// renewal is the write of a renewal with an unknown outcome, or nil.
+	inherited bool      // the contender replaced its own write
+	// renewal is a renewal with an unknown outcome, or nil.
 	renewal  *leaseWrite
 	renewErr error
 	// released is called after the release has landed. It may be nil.
 	released func(version)
 }
 
-// Fractions of the time to live.
 const (
-	renewAfter  = 3 // the holder renews after a third of the TTL
-	cancelParts = 8 // the context ends an eighth of the TTL before the lease
+	renewAfter  = 3
+	cancelParts = 8
 )
 
 func (h *heldLease) ttl() time.Duration { return h.at.rec.ttl() }
 
-// margin is the time between the end of the context and the end of the lease.
+// margin is the time from the end of the context to the end of the lease.
 func (h *heldLease) margin() time.Duration { return h.ttl() / cancelParts }
 
 // remaining returns the time until the context must end.
@@ -44,8 +43,8 @@ func (h *heldLease) due(now time.Time) time.Duration {
 	return h.ttl()/renewAfter - elapsed(h.sent, now)
 }
 
-// renewBestEffort renews the lease if a renewal is due, for a goroutine that holds the lease while
-// it waits for something else. It ignores errors that the next renewal can correct.
+// renewBestEffort renews a lease that is due while its holder waits. It ignores errors that the
+// next renewal can correct.
 func (h *heldLease) renewBestEffort(ctx context.Context) error {
 	now := h.clock.Now()
 	left := h.remaining(now)
@@ -61,8 +60,7 @@ func (h *heldLease) renewBestEffort(ctx context.Context) error {
 	return nil
 }
 
-// renewLoop renews the lease until ctx ends or the lease is lost. The end of ctx is not an error.
-// renewLoop calls renewed after each renewal.
+// renewLoop renews the lease until it is lost, or until ctx ends, which is not an error.
 func (h *heldLease) renewLoop(ctx context.Context, renewed func()) error {
 	for {
 		now := h.clock.Now()
@@ -91,12 +89,10 @@ func (h *heldLease) renewLoop(ctx context.Context, renewed func()) error {
 	}
 }
 
-// clockPoll is the longest time between two reads of the holder's clocks, because timers stop while
-// the machine sleeps.
+// clockPoll bounds every sleep, because timers stop while the machine sleeps.
 const clockPoll = time.Second
 
-// renew renews the lease. If the outcome of an earlier renewal is unknown, it continues that
-// renewal.
+// renew continues an earlier renewal whose outcome is unknown.
 func (h *heldLease) renew(ctx context.Context, within time.Duration) error {
 	ctx, stop := h.clock.Limit(ctx, within)
 	defer stop()
@@ -115,7 +111,6 @@ func (h *heldLease) renew(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// expiredError returns the error for a lease that was not renewed in time.
 func (h *heldLease) expiredError() error {
 	if h.renewErr == nil {
 		return fmt.Errorf("%s: %w: it was not renewed within its %v: this process was paused or blocked", h.contender, ErrLost, h.ttl())
@@ -133,10 +128,9 @@ func (h *heldLease) lostError(now version) error {
 	return fmt.Errorf("%s: %w to %s", h.contender, ErrLost, now.rec.describeHolder())
 }
 
-// release releases the lease. It returns ErrLost if the lease was lost before the release. A
-// process takes over a lease only after its expiry. Therefore a lease that was valid when the
-// release started was not lost. If other holders followed since, release cannot distinguish this
-// from a forced release.
+// release returns ErrLost if the lease was lost before. A lease that was valid at the start was not
+// lost, because a takeover waits for the expiry. If several holders followed, release cannot
+// distinguish this from a forced release.
 func (h *heldLease) release(ctx context.Context) error {
 	good := h.remaining(h.clock.Now()) > 0
 	for {
@@ -162,14 +156,13 @@ func (h *heldLease) release(ctx context.Context) error {
 	}
 }
 
-// takenOver reports whether the current holder acquired this lease after it expired, so that it was
-// neither released by force nor deleted.
+// takenOver reports whether the current holder acquired this lease after its expiry, without a
+// forced release or a deletion.
 func (h *heldLease) takenOver(now *Record) bool {
 	ours := slices.Contains(now.Before, h.at.rec.Nonce) || h.renewal != nil && slices.Contains(now.Before, h.renewal.next.Nonce)
 	return ours && now.State == Held && now.Token == h.at.rec.Token+1
 }
 
-// releaseBestEffort releases a lease that is not needed. If this fails, the lease expires.
 func (h *heldLease) releaseBestEffort(ctx context.Context) {
 	ctx, stop := h.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer stop()

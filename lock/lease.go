@@ -12,12 +12,11 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// leaseCell is a lease in an object or a register. It has no state: each call reads the record or
-// replaces one version.
+// leaseCell is a stateless lease in an object or a register.
 type leaseCell struct {
 	*env
 	cell cell.Cell
-	ref  event.Object // the lease object; zero if the lease is a register
+	ref  event.Object // zero for a register
 }
 
 const mediaType = "application/json"
@@ -31,20 +30,18 @@ func (l *leaseCell) String() string { return l.cell.String() }
 
 type version struct {
 	exists bool
-	etag   string // ETag of the object, or version of the register
+	etag   string // object's ETag or register's version
 	rec    Record
 }
 
-// free reports whether the lease has no holder.
 func (v *version) free() bool { return !v.exists || v.rec.State == Released }
 
-// observation is a version of a lease and the time when the response arrived.
+// observation is a version and the time when the response arrived.
 type observation struct {
 	version
 	at time.Time
 }
 
-// readOnce reads the lease with one request.
 func (l *leaseCell) readOnce(ctx context.Context) (observation, error) {
 	ctx, stop := l.clock.Limit(ctx, callTimeout)
 	defer stop()
@@ -56,7 +53,6 @@ func (l *leaseCell) readOnce(ctx context.Context) (observation, error) {
 	return observation{v, l.clock.Now()}, err
 }
 
-// read reads the lease. It retries while the store is unavailable.
 func (l *leaseCell) read(ctx context.Context) (now observation, err error) {
 	err = l.retryUnavailable(ctx, func() error {
 		now, err = l.readOnce(ctx)
@@ -68,7 +64,6 @@ func (l *leaseCell) read(ctx context.Context) (now observation, err error) {
 	return now, nil
 }
 
-// parse decodes the lease in a value.
 func (l *leaseCell) parse(v cell.Value) (version, error) {
 	switch {
 	case v.Version == "":
@@ -83,14 +78,11 @@ func (l *leaseCell) parse(v cell.Value) (version, error) {
 	return version{exists: true, etag: v.Version, rec: rec}, nil
 }
 
-// classify returns the outcome of a write with this nonce, whose condition is that the object is
-// still base. now is the currently stored version.
+// classify returns the outcome of a write with this nonce that replaces base. now is the stored
+// version. It compares nonces, because a read may return the ETag of the previous version.
 //
-// It compares nonces, because a read may return the ETag of the previous version.
-//
-// A lost write stays lost: every version has a unique ETag, so a late copy of the write fails its
-// condition. A late copy of the write that creates the object can land only if the object was
-// deleted.
+// A lost write stays lost: every version has a unique ETag, so a late copy fails its condition. A
+// late copy of a creation can land only after a deletion.
 func classify(now, base version, nonce string) cell.Outcome {
 	switch {
 	case now.exists && now.rec.Nonce == nonce:
@@ -111,7 +103,6 @@ func (l *leaseCell) show(ctx context.Context) (observation, error) {
 	return now, err
 }
 
-// forceRelease releases the lease on behalf of the holder that holds it under this token.
 func (l *leaseCell) forceRelease(ctx context.Context, token int64) (Record, error) {
 	now, err := l.show(ctx)
 	for err == nil {

@@ -9,15 +9,14 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Bucket is a bucket for locks. It is safe for concurrent use.
+// Bucket is a bucket with locks. It is safe for concurrent use.
 type Bucket struct {
 	*env
 	name string
 }
 
-// Open checks that the store supports locks, with 7 requests on an object below prefix, and removes
-// that object. If the store ignores a precondition, the error names it and matches
-// [bucket.ErrIgnored].
+// Open checks that the store supports locks, with 7 requests on a temporary object below prefix. If
+// the store ignores a precondition, the error matches [bucket.ErrIgnored].
 func Open(ctx context.Context, store bucket.Store, name, prefix string) (*Bucket, error) {
 	if err := doctor.Prove(ctx, store, name, prefix, doctor.Locks); err != nil {
 		return nil, err
@@ -25,13 +24,12 @@ func Open(ctx context.Context, store bucket.Store, name, prefix string) (*Bucket
 	return Proved(store, name), nil
 }
 
-// Proved returns the bucket without a check. Use it after an earlier [Open], or after package
-// doctor has checked the store. If a store ignores a precondition, several processes can hold a
-// lock at the same time.
+// Proved returns the bucket without a check, for a store that [Open] or package doctor has checked.
+// On an unsuitable store, several processes can hold a lock at the same time.
 func Proved(store bucket.Store, name string) *Bucket { return &Bucket{realEnv(store), name} }
 
-// Mutex returns the lock whose lease is the object key. No part of the key between slashes may be
-// empty, "." or "..", because some stores list such a key under another name.
+// Mutex returns the lock whose lease is the object key. Empty, "." and ".." parts of the key are
+// rejected, because some stores list them under another name.
 func (b *Bucket) Mutex(key string, c Config) (*Mutex, error) {
 	holder, err := b.checkedHolder(key, c)
 	if err != nil {
@@ -44,8 +42,6 @@ func (b *Bucket) mutex(key string, holder Record) *Mutex {
 	return &Mutex{contender: contender{leaseCell: b.object(b.name, key), holder: holder}}
 }
 
-// checkedHolder returns the holder's record for a key. It rejects a key if some store could not
-// list the objects below it.
 func (b *Bucket) checkedHolder(key string, c Config) (Record, error) {
 	if err := (event.Object{Bucket: b.name, Key: key}).CheckPath(); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -53,8 +49,8 @@ func (b *Bucket) checkedHolder(key string, c Config) (Record, error) {
 	return c.holderRecord()
 }
 
-// Show returns the record of a lock. After a crash of its holder, the lock is held until another
-// process takes it over. If the object is missing, Show returns [bucket.ErrNotFound].
+// Show returns the record of a lock. A crashed holder's lock is held until another process takes it
+// over. If the object is missing, Show returns [bucket.ErrNotFound].
 func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
 	l := b.object(b.name, key)
 	now, err := l.show(ctx)
@@ -64,10 +60,9 @@ func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
 	return now.rec, nil
 }
 
-// ForceRelease releases a lock on behalf of its holder, which must hold it under this token, as
-// [Bucket.Show] returns it. The holder notices at its next renewal, and may continue until then.
-// The token rises, so a system that checks tokens rejects the holder once it has seen a higher
-// one. ForceRelease sends 2 requests.
+// ForceRelease releases the lock of the holder with this token, with 2 requests. The holder may
+// continue until its next renewal. The token rises, so a system that checks tokens can reject the
+// holder.
 func (b *Bucket) ForceRelease(ctx context.Context, key string, token int64) (Record, error) {
 	l := b.object(b.name, key)
 	return l.forceRelease(ctx, token)

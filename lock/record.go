@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// State is the state of a lock in its lease object.
+// State is the state of a lock.
 type State string
 
 // The states of a lock.
@@ -25,58 +25,50 @@ const (
 // Record is the content of a lease object.
 type Record struct {
 	State State `json:"state"`
-	// Token is the fencing token. It rises with every acquisition and every forced release.
+	// Token is the fencing token. It rises with every acquisition and forced release.
 	Token int64 `json:"token"`
-	// Nonce is 128 random bits, new in every write. It identifies the write and makes its ETag
-	// unique.
+	// Nonce is 128 random bits. It makes the ETag of every write unique.
 	Nonce string `json:"nonce"`
-	// ID is the holder's name for this lease, for example a build number.
-	ID string `json:"id,omitempty"`
-	// Owner, Host, PID and Reason describe the current or the last holder.
+	ID    string `json:"id,omitempty"`
+	// Owner, Host, PID and Reason describe the current or last holder.
 	Owner  string `json:"owner,omitempty"`
 	Host   string `json:"host,omitempty"`
 	PID    int    `json:"pid,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// TTL is the duration of the lease after each write, in milliseconds.
+	// TTL is in milliseconds.
 	TTL int64 `json:"ttl_ms"`
-	// Since is the time of the acquisition or release by the writer's clock, in UTC. It is only for
-	// people.
+	// Since is the time of the acquisition or release by the writer's clock, for people only.
 	Since time.Time `json:"since"`
-	// Limit is the limit of the semaphore that this lease is a slot of, or 0 if the lease is not a
-	// slot.
+	// Limit is the limit of the slot's semaphore, or 0 without a semaphore.
 	Limit int `json:"limit,omitempty"`
 	// Before holds the nonces of the previous writes, newest first.
 	Before []string `json:"prev_nonces,omitempty"`
 }
 
-// format is the format of every lease object. A new version of Pawl raises its number if earlier
-// versions must not change the object.
+// format is raised if earlier versions of Pawl must not change the object.
 const (
 	format       = "pawl-lock/1"
 	formatFamily = "pawl-lock/"
 )
 
-// wire is the stored form of a Record.
 type wire struct {
 	Format string `json:"format"`
 	Record
 }
 
 const (
-	// maxBefore is the maximum number of earlier nonces in a record. Each acquisition, renewal and
-	// release adds one.
+	// maxBefore is the maximum number of earlier nonces. Each write adds one.
 	maxBefore = 64
-	// maxRecord is the maximum size of a lease object in bytes.
+	// maxRecord is in bytes.
 	maxRecord = 32 << 10
-	maxNonce  = 64 // maximum length of a nonce in bytes
+	maxNonce  = 64 // in bytes
 )
 
-// Errors about the content of a lease object.
+// Errors about a lease object.
 var (
-	// ErrForeign is returned if the object is not a lease of Pawl. Pawl does not change such an
-	// object.
+	// ErrForeign is returned if the object is not a lease. Pawl does not change it.
 	ErrForeign = errors.New("the object is not a lock")
-	// ErrNewer is returned if a newer Pawl wrote the lease, in a format unknown to this version.
+	// ErrNewer is returned if a newer Pawl wrote the lease in an unknown format.
 	ErrNewer = errors.New("the lock was written by a newer version of Pawl: update this one")
 )
 
@@ -88,8 +80,7 @@ func (r *Record) encode() []byte {
 	return append(b, '\n')
 }
 
-// decode parses a lease object. It is strict, so that Pawl never overwrites an object that is not a
-// lease.
+// decode is strict, so that Pawl never overwrites an object that is not a lease.
 func decode(b []byte) (Record, error) {
 	var head struct {
 		Format string `json:"format"`
@@ -113,12 +104,11 @@ func decode(b []byte) (Record, error) {
 	return w.Record, nil
 }
 
-// check returns an error if no version of Pawl writes such a record.
 func (r *Record) check() error {
 	switch {
 	case r.State != Held && r.State != Released:
 		return fmt.Errorf("its state is %s", event.Quote(string(r.State)))
-	case r.Token < 1 || r.Token >= 1<<62: // a later token must not overflow
+	case r.Token < 1 || r.Token >= 1<<62: // later tokens must not overflow
 		return fmt.Errorf("its token is %d", r.Token)
 	case len(r.Nonce) < 8 || len(r.Nonce) > maxNonce:
 		return errors.New("its nonce has a wrong length")
@@ -136,8 +126,6 @@ func (r *Record) check() error {
 
 func (r *Record) ttl() time.Duration { return time.Duration(r.TTL) * time.Millisecond }
 
-// next returns a copy of r with a new nonce. The nonce of r becomes the newest of the earlier
-// nonces.
 func (r *Record) next(nonce string) Record {
 	n := *r
 	n.Before = slices.Concat([]string{r.Nonce}, r.Before)
@@ -146,9 +134,8 @@ func (r *Record) next(nonce string) Record {
 	return n
 }
 
-// first returns the record of a holder for a lock without an object. Its token is the time in
-// microseconds, which is higher than every token of an earlier object at the key, because no lock
-// is acquired a million times a second.
+// first returns the record of a lock without an object. Its token is the time in microseconds. It
+// exceeds every earlier token of the key, because no lock is acquired a million times a second.
 func first(holder *Record, nonce string, now time.Time) Record {
 	n := *holder
 	n.State, n.Nonce, n.Since = Held, nonce, now.UTC()
@@ -172,8 +159,7 @@ func (r *Record) released(nonce string, now time.Time) Record {
 	return n
 }
 
-// forced returns the record after a forced release. The token rises, so that later writes of the
-// old holder can be rejected.
+// forced raises the token, so that later writes of the old holder can be rejected.
 func (r *Record) forced(nonce string, now time.Time) Record {
 	n := r.released(nonce, now)
 	n.Token++

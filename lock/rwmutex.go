@@ -13,18 +13,16 @@ import (
 
 // RWMutex is held by one writer or by up to [MaxSlots] readers. It is safe for concurrent use.
 //
-// A writer acquires the lease of the key itself, the writer lease, and then waits until there is no
-// reader. A reader acquires a lease below key + ".readers/", and then reads the writer lease. If
-// the writer lease is held, the reader releases its own lease. If a reader and a writer arrive at
-// the same time, at least one of them sees the other. Therefore writers have priority, and the
-// store's listings must show all earlier writes.
+// A writer acquires the lease of the key, and then waits until there is no reader. A reader
+// acquires a lease below key + ".readers/", and releases it if it then finds a writer. Of a reader
+// and a writer that arrive together, at least one sees the other. Therefore writers have priority,
+// and the store's listings must show all earlier writes.
 type RWMutex struct {
 	writer  *Mutex
 	readers *slots
 }
 
-// RWMutex returns the readers-writer lock whose writer lease is the object key. The key has the
-// same restrictions as in [Bucket.Mutex].
+// RWMutex returns the readers-writer lock of a key, which [Bucket.Mutex] must accept.
 func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 	holder, err := b.checkedHolder(key, c)
 	if err != nil {
@@ -35,8 +33,8 @@ func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 	}, nil
 }
 
-// Lock waits until it is the only holder. It works like [Mutex.Acquire]. It also sends a LIST, and
-// a GET for each reader lease that changes while it waits.
+// Lock waits until it is the only holder, like [Mutex.Acquire]. It also sends a LIST, and a GET for
+// each reader lease that changes.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
 	h, err := m.lock(ctx, true)
 	return grant(ctx, h, err)
@@ -48,9 +46,8 @@ func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
 	return grant(ctx, h, err)
 }
 
-// RLock waits until there is no writer. It sends a GET of the writer lease, a LIST, a GET for each
-// reader lease that changed since this RWMutex last read it, a PUT of its own lease, and another
-// GET of the writer lease.
+// RLock waits until there is no writer. It sends 2 GETs of the writer lease, a LIST, a PUT, and a
+// GET for each reader lease that changed.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
 	return m.readers.lease(ctx, true, m.tryRLock)
 }
@@ -67,7 +64,7 @@ func (m *RWMutex) lock(ctx context.Context, wait bool) (*heldLease, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.writer.turns.endTurn() // other goroutines may try now
+		m.writer.turns.endTurn()
 		alone, err := m.writer.acquire(ctx, wait, func(ctx context.Context) (attempt, error) { return m.tryAlone(ctx, h, &answered) })
 		if err == nil {
 			return alone, nil
@@ -82,8 +79,8 @@ func (m *RWMutex) lock(ctx context.Context, wait bool) (*heldLease, error) {
 	}
 }
 
-// tryAlone returns the writer lease if there is no reader. It renews the writer lease while it
-// reads the reader leases. It sets answered to the time of the store's last response about readers.
+// tryAlone returns the writer lease if there is no reader. It sets answered to the time of the last
+// response about readers.
 func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Time) (a attempt, err error) {
 	err = m.writer.retryUnavailableSince(ctx, *answered, func() error {
 		if err := h.renewBestEffort(ctx); err != nil {
@@ -104,9 +101,8 @@ func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Tim
 	return attempt{held: h}, nil
 }
 
-// remainingReaders returns one of the remaining readers, and the time until the first of their
-// leases expires. It releases expired leases, so that they cannot be renewed, and renews the writer
-// lease between reads.
+// remainingReaders returns one of the readers, and the time until the first of their leases
+// expires. It releases expired leases, and renews the writer lease between reads.
 func (m *RWMutex) remainingReaders(ctx context.Context, writer *heldLease) (attempt, error) {
 	if !m.readers.turns.waitTurn(ctx, m.readers.clock) {
 		return attempt{}, fmt.Errorf("wait for the readers of %s: %w", m.writer, context.Cause(ctx))
@@ -130,8 +126,6 @@ func (m *RWMutex) remainingReaders(ctx context.Context, writer *heldLease) (atte
 	return a, nil
 }
 
-// tryRLock acquires a reader's lease if no writer holds the lock. If a writer has acquired the lock
-// in the meantime, tryRLock releases the reader's lease.
 func (m *RWMutex) tryRLock(ctx context.Context) (attempt, error) {
 	now, err := m.writer.read(ctx)
 	if err != nil {

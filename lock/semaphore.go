@@ -7,14 +7,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Semaphore is held by up to n holders at a time. Each holder has one of n leases below key +
-// ".slots/". It is safe for concurrent use.
+// Semaphore is held by up to n holders. It is safe for concurrent use.
 type Semaphore struct{ slots *slots }
 
-// Semaphore returns the semaphore of up to n holders, from 1 to [MaxSlots]. All processes must use
-// the same n: an acquisition fails while a process with another n holds the semaphore. The key has
-// the same restrictions as in [Bucket.Mutex]. The tokens of one slot rise, but tokens of different
-// slots cannot be compared.
+// Semaphore returns the semaphore of up to n holders, from 1 to [MaxSlots], with leases below key +
+// ".slots/". All processes must use the same n: an acquisition fails while a process with another n
+// holds the semaphore. [Bucket.Mutex] must accept the key. Tokens of different slots cannot be
+// compared.
 func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 	holder, err := b.checkedHolder(key, c)
 	if err == nil && (n < 1 || n > MaxSlots) {
@@ -28,8 +27,7 @@ func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 }
 
 // Acquire waits until it holds the semaphore, like [Mutex.Acquire]. It sends a LIST, a GET for each
-// slot whose lease has changed since this Semaphore last read it, and a PUT. While it waits, it
-// sends about 45 LISTs a minute, and a GET for every change.
+// changed slot, and a PUT; while it waits, about 45 LISTs a minute.
 func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
 	return s.slots.lease(ctx, true, s.slots.tryAcquire)
 }

@@ -13,20 +13,19 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// MaxSlots is the maximum number of concurrent holders of a semaphore, and of concurrent readers of
-// an RWMutex.
+// MaxSlots is the maximum number of holders of a semaphore, and of readers of an RWMutex.
 const MaxSlots = 1000
 
-// slots are numbered leases below one prefix. Each has one holder at a time.
+// slots are numbered leases below one prefix.
 type slots struct {
 	*env
-	name   string // name of the bucket
+	name   string // of the bucket
 	prefix string
 	n      int
 	holder Record
 
 	turns turnQueue
-	known map[string]*slot // by key; used only by the goroutine whose turn it is
+	known map[string]*slot // by key; only for the goroutine whose turn it is
 }
 
 type slot struct {
@@ -50,8 +49,7 @@ func (s *slots) slot(i int) *slot {
 	return one
 }
 
-// list returns the existing slots. It sends 1 request, and 1 more for each slot that has changed
-// since it was last read. It calls meanwhile before each of the latter.
+// list returns the existing slots. It calls meanwhile before it reads each changed slot.
 func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error) (map[int]*slot, error) {
 	found, err := s.listing(ctx)
 	if err != nil {
@@ -77,8 +75,7 @@ func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error)
 	return there, nil
 }
 
-// listing lists the objects of the slots. callTimeout is enough, because there are at most MaxSlots
-// objects.
+// callTimeout suffices, because there are at most MaxSlots objects.
 func (s *slots) listing(ctx context.Context) (found []bucket.Info, err error) {
 	ctx, stop := s.clock.Limit(ctx, callTimeout)
 	defer stop()
@@ -91,8 +88,7 @@ func (s *slots) listing(ctx context.Context) (found []bucket.Info, err error) {
 	return found, nil
 }
 
-// otherLimit returns the holder of a slot whose semaphore has another limit, and the time until its
-// lease expires. It releases expired leases.
+// otherLimit returns a holder whose semaphore has another limit. It releases expired leases.
 func (s *slots) otherLimit(ctx context.Context, there map[int]*slot) (attempt, error) {
 	for _, i := range slices.Sorted(maps.Keys(there)) {
 		one := there[i]
@@ -110,7 +106,6 @@ func (s *slots) otherLimit(ctx context.Context, there map[int]*slot) (attempt, e
 	return attempt{}, nil
 }
 
-// tryAcquire acquires any free slot.
 func (s *slots) tryAcquire(ctx context.Context) (attempt, error) {
 	if !s.turns.waitTurn(ctx, s.clock) {
 		return attempt{}, fmt.Errorf("wait for a slot of %s: %w", s, context.Cause(ctx))
@@ -139,12 +134,10 @@ func (s *slots) tryAcquire(ctx context.Context) (attempt, error) {
 	return full, nil
 }
 
-// maxMissingTried is the maximum number of missing slots that one attempt tries. It exceeds the
-// number of slots that other processes acquire during the attempt.
+// maxMissingTried exceeds the number of slots that other processes acquire during an attempt.
 const maxMissingTried = 64
 
-// order returns the numbers of the slots to try: existing slots first, then missing ones. Each
-// group starts at a random slot, so that processes do not all try the same slots.
+// order starts each group at a random slot, so that processes do not all try the same ones.
 func (s *slots) order(there map[int]*slot) []int {
 	var old, fresh []int
 	for i := range s.n {
@@ -157,7 +150,6 @@ func (s *slots) order(there map[int]*slot) []int {
 	return append(s.rotated(old), s.rotated(fresh)...)
 }
 
-// rotated rotates the numbers by a random distance.
 func (s *slots) rotated(numbers []int) []int {
 	n := len(numbers)
 	if n == 0 {

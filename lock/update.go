@@ -14,35 +14,33 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Content is the content that an update reads and writes.
+// Content is the content of an object.
 type Content struct {
-	// Exists is false if the object is missing. The returned content of a change may have any value
-	// here.
+	// Exists is false if the object is missing. It is ignored in the result of a change.
 	Exists      bool
 	Body        []byte
 	ContentType string
 	Headers     bucket.Headers
-	// Metadata is the user's metadata. It does not contain Pawl's metadata.
+	// Metadata is the user's metadata, without Pawl's.
 	Metadata map[string]string
 }
 
 // UpdateConfig configures an update. The zero UpdateConfig is valid.
 type UpdateConfig struct {
-	// Create creates a missing object: the change gets an empty Content. If Create is false, a
-	// missing object is an error that matches [bucket.ErrNotFound].
+	// Create gives the change an empty Content if the object is missing. Otherwise a missing object
+	// is an error that matches [bucket.ErrNotFound].
 	Create bool
-	// Fence is the token of the lease that protects the object. Zero means no lease. The update
-	// fails if an earlier update under a higher token changed the bytes of the object. Pawl stores
-	// the highest token with the object. The token is lost if the object is deleted, or if another
-	// program writes it.
+	// Fence is the token of the lease that protects the object, or 0. The update fails if an update
+	// with a higher token changed the bytes. The highest token is in the object's metadata. It is
+	// lost if the object is deleted, or if another program writes it.
 	Fence int64
-	// Tries is the maximum number of attempts while other writers change the object. Default 50.
+	// Tries is the maximum number of attempts. Default 50.
 	Tries int
 }
 
 const (
 	defaultTries = 50
-	// MaxUpdate is the maximum size of an updated object, in bytes.
+	// MaxUpdate is in bytes.
 	MaxUpdate = 64 << 20
 )
 
@@ -50,8 +48,7 @@ var (
 	// ErrContended is returned if other writers changed the object during every attempt. Nothing
 	// was written.
 	ErrContended = errors.New("other writers changed the object during every attempt")
-	// ErrFenced is returned if the object was updated under a higher fencing token. Nothing was
-	// written.
+	// ErrFenced is returned if an update had a higher fencing token. Nothing was written.
 	ErrFenced = errors.New("the fencing token is too old")
 	// ErrUnsure is returned if it is unknown whether the update was applied.
 	ErrUnsure = errors.New("unknown whether the update was applied: inspect the object")
@@ -59,35 +56,33 @@ var (
 
 // Updated is the result of an update.
 type Updated struct {
-	// Written is false if the content was unchanged, so that nothing was written.
+	// Written is false if the content was unchanged.
 	Written bool
 	// Tries is the number of attempts.
 	Tries int
-	// Content is the content that the change returned.
+	// Content is the result of the change.
 	Content Content
 }
 
 // Update reads an object, changes it, and writes it if it is unchanged since the read. Otherwise it
-// starts again, so change may run several times. Even if responses are
-// lost, an update is not lost or applied twice, except in the cases below. The metadata of the object contain the ids of the last 48 updates, or as many
-// as fit, and an update recognizes its own id. If the response to an update
-// that creates the object is lost, and the object is then deleted, Update applies the update again.
+// starts again, so change may run several times. If change returns an error, Update returns that
+// error and writes nothing. Unchanged content is not written, unless the Fence is higher than all
+// earlier ones. Update keeps the object in memory.
 //
-// Update sends 2 requests, a GET and a PUT. It does not write unchanged content, unless the Fence
-// is higher than that of all earlier updates. If change returns an error, Update returns that error
-// and writes nothing.
+// An update recognizes its own id in the object's metadata, which has the ids of at most 48 updates.
+// Therefore an update is not lost or applied twice even if responses are lost, with two exceptions.
+// First, if the response to a creation is lost and the object is then deleted, Update applies the
+// update again.
 //
-// Update keeps the object in memory. An ETag depends on the bytes only. Suppose an update leaves
-// the bytes unchanged, or restores earlier bytes. Then a writer that read the object earlier can
-// still overwrite the update's metadata or its higher Fence. If a response is also lost, Update can
-// mistake another writer's update for its own. Let every update write something new, such as a
-// number or the token.
+// Second, an ETag depends on the bytes only. If an update leaves the bytes unchanged or restores
+// earlier bytes, a writer that read them before can overwrite its metadata and Fence. If a response
+// is also lost, Update can mistake another writer's update for its own. Let every update write
+// something new, such as a number or the token.
 func (b *Bucket) Update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), c UpdateConfig) (Updated, error) {
 	return b.update(ctx, key, change, nil, c)
 }
 
-// update is Update. If the bytes are unchanged but the fence is higher, it calls respell to get different
-// bytes.
+// update calls encodeFence if the bytes are unchanged but the fence is higher.
 func (b *Bucket) update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), respell func([]byte, int64) []byte, c UpdateConfig) (Updated, error) {
 	switch {
 	case c.Tries < 0:
@@ -106,8 +101,8 @@ type update struct {
 	ref    event.Object
 	config UpdateConfig
 	change func(context.Context, Content) (Content, error)
-	// encodeFence encodes the fence in a body without changing its meaning, so that the bytes
-	// differ for each fence. It may be nil.
+	// encodeFence makes the bytes differ for each fence without a change of their meaning. It may
+	// be nil.
 	encodeFence func(body []byte, fence int64) []byte
 }
 
@@ -150,8 +145,8 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 	}
 }
 
-// attempt writes the new content. If the change took long, it reads the object first. Otherwise
-// other writers may have updated the object more often than the lineage has ids.
+// attempt reads the object again if the change took long. Otherwise more updates may have followed
+// than the lineage has ids.
 func (u *update) attempt(ctx context.Context, base snapshot, next Content, began time.Time) (cell.Outcome, snapshot, Content, error) {
 	if elapsed(began, u.clock.Now()) > slowChange {
 		now, then, err := u.read(ctx)
@@ -163,19 +158,17 @@ func (u *update) attempt(ctx context.Context, base snapshot, next Content, began
 }
 
 const (
-	// Shortest and longest window of the pause after a lost attempt. The pause is random between 0
-	// and the window, which doubles with every attempt (full jitter).
+	// Windows of the pause after a lost attempt: random between 0 and the window, which doubles.
 	minRetryPause, maxRetryPause = 10 * time.Millisecond, time.Second
-	// rereadAfter is the shortest pause after which an attempt reads the object again.
+	// rereadAfter is the shortest pause after which the object is read again.
 	rereadAfter = 20 * time.Millisecond
-	// slowChange is the shortest duration of a change after which an attempt reads the object again
-	// before it writes.
+	// slowChange is the shortest change after which the object is read again.
 	slowChange = 250 * time.Millisecond
-	// smallBody is the number of bytes that a slow connection sends within callTimeout.
+	// smallBody bytes fit into callTimeout on a slow connection.
 	smallBody = 64 << 10
 )
 
-// read reads the object. A missing object is an empty snapshot.
+// A missing object is an empty snapshot.
 func (u *update) read(ctx context.Context) (snapshot, Content, error) {
 	now, content, err := u.readRetrying(ctx)
 	if err != nil {
@@ -184,7 +177,6 @@ func (u *update) read(ctx context.Context) (snapshot, Content, error) {
 	return now, content, u.checkAllowed(now)
 }
 
-// checkAllowed returns an error if this update must not change the object.
 func (u *update) checkAllowed(now snapshot) error {
 	switch {
 	case !now.exists && !u.config.Create:
@@ -196,7 +188,6 @@ func (u *update) checkAllowed(now snapshot) error {
 	return nil
 }
 
-// readRetrying reads the object. It retries while the store is unavailable.
 func (u *update) readRetrying(ctx context.Context) (now snapshot, content Content, err error) {
 	err = u.retryUnavailable(ctx, func() error {
 		now, content, err = u.fetch(ctx)
@@ -248,10 +239,8 @@ func same(a, b Content) bool {
 	return a.Exists && b.Exists && bytes.Equal(a.Body, b.Body) && a.ContentType == b.ContentType && a.Headers == b.Headers && maps.Equal(a.Metadata, b.Metadata)
 }
 
-// write sends the new content by the rules of [cell.Write]. If the update is Lost, it also returns
-// the current object. After a refusal it reads the object to learn the outcome. If the object has
-// no lineage, a read cannot show it. Then the update is Lost if the store refused all requests, and
-// otherwise write returns ErrUnsure. See classifyUpdate.
+// write also returns the current object of a Lost update. Without a lineage, a read cannot show the
+// outcome. Then the update is Lost if the store refused all requests, and otherwise ErrUnsure.
 func (u *update) write(ctx context.Context, base snapshot, next Content) (f cell.Outcome, now snapshot, then Content, err error) {
 	id := u.nonce()[:idSize]
 	metadata, fits := base.with(id, u.config.Fence).metadata(next.Metadata)

@@ -15,17 +15,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// UpdateJSON is [Bucket.Update] for an object that holds one JSON value. change gets the decoded
-// value, or a zero T if the object is missing. UpdateJSON never drops data: it returns [ErrConfig]
-// if T has no field with exactly the name of a member of the object, or if the object has a member
-// twice. In a value of type any, numbers are [json.Number], because a float64 would round large
-// numbers. A null decodes to a zero value.
+// UpdateJSON is [Bucket.Update] for an object that holds one JSON value. change gets a zero T if
+// the object is missing or null.
 //
-// If the value is unchanged, nothing is written. Otherwise UpdateJSON encodes the value as package
-// encoding/json does without HTML escapes. It does not keep the original white space. A json.Number
-// is always encoded as a number, never as a string. If the value is unchanged and the Fence is
-// higher, white space at the end encodes the Fence, so that the bytes differ. A new object has the
-// content type application/json.
+// UpdateJSON never drops data: it returns [ErrConfig] if T has no field for a member of the object,
+// or if a member is there twice. In a value of type any, numbers are [json.Number]. Its encoding is
+// that of encoding/json without HTML escapes. White space at the end encodes the Fence if the value
+// is unchanged. A new object has the content type application/json.
 func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(ctx context.Context, value *T) error, c UpdateConfig) (Updated, error) {
 	ref := event.Object{Bucket: b.name, Key: key}
 	return b.update(ctx, key, func(ctx context.Context, content Content) (Content, error) {
@@ -57,8 +53,8 @@ func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(c
 	}, encodeFence, c)
 }
 
-// encodeFence returns the same JSON with the fence encoded in white space at its end: a blank for
-// each 0 bit, and a tab for each 1 bit. Fences rise, so these bytes never repeat.
+// encodeFence encodes the fence in white space at the end. Fences rise, so these bytes never
+// repeat.
 func encodeFence(b []byte, fence int64) []byte {
 	b = append(bytes.TrimRight(b, " \t\r\n"), '\n')
 	for _, bit := range strconv.FormatInt(fence, 2) {
@@ -67,7 +63,7 @@ func encodeFence(b []byte, fence int64) []byte {
 	return append(b, '\n')
 }
 
-// number encodes and decodes a json.Number as a number, not as a string. An empty one is 0.
+// A json.Number is a number, never a string. An empty one is 0.
 var number = jsonv2.JoinOptions(
 	jsonv2.WithMarshalers(jsonv2.MarshalToFunc(func(e *jsontext.Encoder, n json.Number) error {
 		return e.WriteValue(jsontext.Value(cmp.Or(n, "0")))
@@ -89,7 +85,7 @@ var number = jsonv2.JoinOptions(
 		}),
 		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, value *any) error {
 			if d.PeekKind() != '0' {
-				return errors.ErrUnsupported // not handled here
+				return errors.ErrUnsupported
 			}
 			n, err := d.ReadValue()
 			*value = json.Number(n)
@@ -97,8 +93,8 @@ var number = jsonv2.JoinOptions(
 		}))),
 )
 
-// jsonFormat configures encoding and decoding like package encoding/json, with two differences. It
-// is strict, and it calls the methods of a type for every value of that type.
+// jsonFormat is that of encoding/json, but strict, and it calls the methods of a type for every
+// value.
 var jsonFormat = jsonv2.JoinOptions(number,
 	jsonv2.RejectUnknownMembers(true), jsonv2.Deterministic(true),
 	jsonv2.FormatNilMapAsNull(true), jsonv2.FormatNilSliceAsNull(true),
@@ -111,7 +107,7 @@ func decodeJSON[T any](b []byte) (value T, err error) {
 	return value, err
 }
 
-// encodeJSON returns the JSON of a value. It returns an error if the JSON cannot be decoded again.
+// encodeJSON fails if the JSON cannot be decoded again.
 func encodeJSON[T any](value *T) ([]byte, error) {
 	b, err := jsonv2.Marshal(value, jsonFormat)
 	if err == nil {

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// attempt is the result of one attempt to acquire a lock: either the lease, or the current holder
-// and the time until the next attempt can succeed.
+// attempt has either the lease, or the current holder and the time until the next attempt can
+// succeed.
 type attempt struct {
 	held  *heldLease
 	busy  *HeldError
 	retry time.Duration
 }
 
-// acquire is the wait loop of all locks. It calls try until try returns a lease or an error. If
-// wait is false, it tries once.
+// acquire is the wait loop of all locks. If wait is false, it tries once.
 func (e *env) acquire(ctx context.Context, wait bool, try func(context.Context) (attempt, error)) (*heldLease, error) {
 	pauses := &backoff{env: e, shortest: minPoll, longest: maxPoll}
 	var busy *HeldError
@@ -36,7 +35,6 @@ func (e *env) acquire(ctx context.Context, wait bool, try func(context.Context) 
 	}
 }
 
-// lease acquires a lock and starts to renew its lease.
 func (e *env) lease(ctx context.Context, wait bool, try func(context.Context) (attempt, error)) (*Lease, error) {
 	h, err := e.acquire(ctx, wait, try)
 	return grant(ctx, h, err)

@@ -8,28 +8,22 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// leaseWrite sends one record of a lease, by the rules of [cell.Write]. After a refusal it reads
-// the lease, and classify determines the outcome.
-//
-// The TTL of a lease starts before its write was sent. If a read shows that the write has not
-// landed, the TTL starts before that read.
+// leaseWrite writes one record of a lease, by the rules of [cell.Write]. The TTL starts before the
+// write was sent, or before the read that shows that the write has not landed.
 type leaseWrite struct {
 	*leaseCell
 	sending cell.Write
-	base    version // the version to replace
+	base    version
 	next    Record
 	body    []byte
-	// sent is a time before the write landed.
-	sent time.Time
-	// unclear is set if the last run ended without an outcome, so that a copy of the write may
-	// still land.
+	sent    time.Time
+	// unclear is set if a copy of the write may still land.
 	unclear bool
 	// bound is the timeout of the last request.
 	bound  time.Duration
 	result writeResult
 }
 
-// writeResult is the outcome of a write, and the lease in the last response.
 type writeResult struct {
 	outcome cell.Outcome
 	observation
@@ -41,8 +35,8 @@ func (l *leaseCell) write(base version, next Record) *leaseWrite {
 	return w
 }
 
-// run sends the write until its outcome is known. It returns an error if ctx ends first, or if the
-// store refuses the write permanently. The caller may call it again.
+// run sends the write until its outcome is known. It returns an error if ctx ends, or if the store
+// refuses the write. The caller may call it again.
 func (w *leaseWrite) run(ctx context.Context) (writeResult, error) {
 	if w.sent.IsZero() {
 		w.sent = w.clock.Now()
@@ -57,7 +51,6 @@ func (w *leaseWrite) run(ctx context.Context) (writeResult, error) {
 	return w.result, nil
 }
 
-// send writes once, on the condition that the lease is still base.
 func (w *leaseWrite) send(ctx context.Context) error {
 	ctx, stop := w.limit(ctx)
 	defer stop()
@@ -71,8 +64,8 @@ func (w *leaseWrite) send(ctx context.Context) error {
 	return err
 }
 
-// look reads the lease and classifies the write. If the write has not landed, the next request
-// replaces the version that was read.
+// look reads the lease. If the write has not landed, the next request replaces the version that was
+// read.
 func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Outcome, error) {
 	var asked time.Time
 	err := w.retryUnavailable(ctx, func() (err error) {
@@ -92,10 +85,9 @@ func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Outcome, erro
 	return outcome, nil
 }
 
-// limit returns a context with the timeout of one request. The first timeout is TTL/8, but at least
-// 1 s and at most 2 s. Each further timeout is twice the previous one, up to callTimeout. If the
-// TTL is at least 3 s, enough time remains after a timeout to read and to send again. For a slow
-// store, the timeout is at least twice the duration of the last write.
+// limit sets the timeout of one request: first TTL/8, from 1 s to 2 s, then twice as much up to
+// callTimeout. With a TTL of at least 3 s, enough time remains to read and to send again. For a
+// slow store, the timeout is at least twice the duration of the last write.
 func (w *leaseWrite) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	first := min(max(w.next.ttl()/8, time.Second), 2*time.Second)
 	w.bound = min(max(2*w.bound, first, time.Duration(2*w.lastWrite.Load())), callTimeout)
