@@ -33,8 +33,6 @@ func TestAcquireReturnsHolderWhenContextEnds(t *testing.T) {
 	})
 }
 
-// TestAcquireReturnsHolderWhenReadTimesOut checks that the error names the holder even if the
-// context ends during a read.
 func TestAcquireReturnsHolderWhenReadTimesOut(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		l := b.mustAcquire(b.mutex(Config{Owner: "ann"}).Acquire(b.Context()))
@@ -62,8 +60,7 @@ func TestTryAcquire(t *testing.T) {
 	})
 }
 
-// TestTakeoverRequiresWatchingLease checks that a process takes over a lease only after it has
-// watched it, because the lease may have been renewed between two distant reads.
+// The lease may have been renewed between two distant reads.
 func TestTakeoverRequiresWatchingLease(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		b.acquireWithoutRenewal(b.mutex(Config{TTL: ttl}))
@@ -79,8 +76,6 @@ func TestTakeoverRequiresWatchingLease(t *testing.T) {
 	})
 }
 
-// TestTakeoverWaitsForHolderTTL checks that a takeover waits for the TTL of the holder, not for the
-// TTL of the waiter.
 func TestTakeoverWaitsForHolderTTL(t *testing.T) {
 	for _, c := range []struct{ holder, waiter time.Duration }{{time.Minute, time.Second}, {time.Second, time.Minute}} {
 		onBoth(t, func(b *bubble) {
@@ -148,7 +143,6 @@ func TestInvalidConfigs(t *testing.T) {
 	}
 }
 
-// TestLongestNames checks that the longest JSON of a lease can be read.
 func TestLongestNames(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl, ID: strings.Repeat("<", MaxID), Owner: strings.Repeat("<", MaxText), Reason: strings.Repeat("\x00", MaxText)})

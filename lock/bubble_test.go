@@ -17,12 +17,11 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// bubble runs a test with a store in memory, in virtual time. The test fails if one of its
-// goroutines remains at the end.
+// bubble runs a test with a store in memory, in virtual time.
 type bubble struct {
 	*testing.T
 	store *membucket.Store
-	lock  string // the name of the lock "k"
+	lock  string
 }
 
 func inBubble(t *testing.T, do func(b *bubble)) {
@@ -32,14 +31,12 @@ func inBubble(t *testing.T, do func(b *bubble)) {
 	})
 }
 
-// Names of the lock "k".
 const (
 	onObject   = "s3://b/k"
 	onRegister = "register:k"
 )
 
-// onBoth runs a test in two bubbles. In one the lock is on an object, and in the other on a
-// register.
+// onBoth runs a test with a lock on an object, and with one on a register.
 func onBoth(t *testing.T, do func(b *bubble)) {
 	t.Helper()
 	for _, lock := range []string{onObject, onRegister} {
@@ -100,7 +97,7 @@ func (u *user) rw(c Config) *RWMutex {
 	return m
 }
 
-// wantRequests checks the requests since the previous call.
+// The requests since the previous call.
 func (u *user) wantRequests(want string) {
 	u.Helper()
 	var made []string
@@ -136,7 +133,6 @@ func (b *bubble) noError(err error) {
 	}
 }
 
-// wantError checks the kind of an error, and that its text contains says.
 func (b *bubble) wantError(err, kind error, says ...string) {
 	b.Helper()
 	if !errors.Is(err, kind) {
@@ -149,10 +145,9 @@ func (b *bubble) wantError(err, kind error, says ...string) {
 	}
 }
 
-// sleep waits in virtual time.
 func sleep(d time.Duration) { <-time.After(d) }
 
-// acquireWithoutRenewal acquires a lock and never renews it, like a paused process.
+// It behaves like a paused process.
 func (b *bubble) acquireWithoutRenewal(m *Mutex) *heldLease {
 	b.Helper()
 	h, err := m.acquire(b.Context(), true, m.tryAcquire)
@@ -166,7 +161,6 @@ func (b *bubble) acquireSlotWithoutRenewal(n int) (*heldLease, error) {
 	return s.acquire(b.Context(), true, s.tryAcquire)
 }
 
-// content returns the object at a key, or an empty string.
 func (b *bubble) content(key string) string {
 	b.Helper()
 	_, body, err := b.store.Get(b.Context(), event.Object{Bucket: "b", Key: key})
@@ -179,7 +173,6 @@ func (b *bubble) content(key string) string {
 	return string(all)
 }
 
-// put stores an object without a condition.
 func (b *bubble) put(key, content string, metadata map[string]string) {
 	b.Helper()
 	_, err := b.store.Put(b.Context(), event.Object{Bucket: "b", Key: key}, bucket.Object{
@@ -208,13 +201,11 @@ func (b *bubble) withTimeout(d time.Duration) context.Context {
 	return ctx
 }
 
-// noAnswer makes a read time out.
 func noAnswer(ctx context.Context, _ func(context.Context) error) error {
 	<-ctx.Done()
 	return fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err())
 }
 
-// backgroundAcquire is an acquisition in the background.
 type backgroundAcquire struct {
 	done  chan struct{}
 	lease *Lease
@@ -232,14 +223,12 @@ func acquireInBackground(ctx context.Context, acquire func(context.Context) (*Le
 	return w
 }
 
-// wait waits until the lock is acquired.
 func (w *backgroundAcquire) wait(b *bubble) *Lease {
 	b.Helper()
 	<-w.done
 	return b.mustAcquire(w.lease, w.err)
 }
 
-// stillWaiting checks that the acquisition has not ended.
 func (w *backgroundAcquire) stillWaiting(b *bubble) {
 	b.Helper()
 	synctest.Wait()
@@ -250,7 +239,6 @@ func (w *backgroundAcquire) stillWaiting(b *bubble) {
 	}
 }
 
-// wantDuration checks that a duration is between least and most.
 func (b *bubble) wantDuration(took, least, most time.Duration) {
 	b.Helper()
 	if took < least || took > most {

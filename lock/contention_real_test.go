@@ -26,7 +26,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// countingProxy is a proxy in front of a real server. It counts requests, and loses some answers.
 type countingProxy struct {
 	url      string
 	requests atomic.Int64
@@ -68,7 +67,6 @@ func newCountingProxy(t *testing.T, server *servertest.Server, drop int64) *coun
 	return c
 }
 
-// discardWriter discards an answer.
 type discardWriter struct{ header http.Header }
 
 func (n discardWriter) Header() http.Header       { return n.header }
@@ -88,9 +86,8 @@ func (c *countingProxy) store(t *testing.T, server *servertest.Server) bucket.St
 
 const contenders = 64
 
-// TestContention lets 64 contenders hold one lock for 10 ms each, in three ways. First they share a
-// Mutex, like goroutines of one process. Then each has its own Mutex and connections, like
-// processes. Last, they use a busy loop that creates and deletes a lock object. A file that only
+// TestContention lets 64 contenders hold one lock for 10 ms each: as goroutines that share a Mutex,
+// as processes with their own connections, and with a busy loop for comparison. A file that only
 // one contender can create checks the exclusion.
 func TestContention(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
@@ -121,8 +118,8 @@ func TestContention(t *testing.T) {
 		if together > 1.5 {
 			t.Errorf("%.1f requests a hand-over by those who share a Mutex, want 1", together)
 		}
-		// Each contender acquires and releases the lock, sometimes loses against another contender,
-		// and reads the lease about once a second while it waits.
+		// Each contender acquires, releases, sometimes loses, and reads about once a second while
+		// it waits.
 		if most := 8 + took.Seconds(); apart > most {
 			t.Errorf("%.1f requests a hand-over by those who do not, want at most %.1f", apart, most)
 		}
@@ -132,7 +129,6 @@ func TestContention(t *testing.T) {
 	})
 }
 
-// perHandOver returns the number of requests per contender, and the total time.
 func (c *countingProxy) perHandOver(t *testing.T, who string, contend func(i int, critical func()) error) (float64, time.Duration) {
 	t.Helper()
 	c.requests.Store(0)
@@ -142,8 +138,6 @@ func (c *countingProxy) perHandOver(t *testing.T, who string, contend func(i int
 	return n, took
 }
 
-// runContenders runs all contenders concurrently. In the critical section, each creates a file that
-// must not exist, waits for 10 ms, and removes the file.
 func runContenders(t *testing.T, contend func(i int, critical func()) error) time.Duration {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "held")
@@ -181,9 +175,8 @@ func withLease(ctx context.Context, m *lock.Mutex, critical func()) error {
 	return l.Release(ctx)
 }
 
-// busyLoop is a published lock. A contender tries to create an object in a loop until it succeeds,
-// and later deletes the object. The requests are signed in advance, so that the client does not
-// limit the rate.
+// busyLoop is a published lock: create an object in a loop until it succeeds, and later delete it.
+// The requests are signed in advance, so that the client does not limit the rate.
 type busyLoop struct {
 	client      http.Client
 	put, remove string
@@ -241,9 +234,7 @@ func (l *busyLoop) send(ctx context.Context, method, to string) (int, error) {
 	return answer.StatusCode, answer.Body.Close()
 }
 
-// TestDroppedAnswers loses the response to every third PUT, and breaks the connection. No process
-// may report its own lock as held by another process, no update may be lost or applied twice, and
-// two processes must never hold the lock at the same time.
+// TestDroppedAnswers loses the response to every third PUT, and breaks the connection.
 func TestDroppedAnswers(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		c := newCountingProxy(t, server, 3)

@@ -6,8 +6,7 @@ import (
 	"unsafe"
 )
 
-// TestElapsedUsesFasterClock checks that elapsed uses the clock that advanced further. The
-// monotonic clock stops while the machine sleeps, and the wall clock can be set back.
+// The monotonic clock stops while the machine sleeps, and the wall clock can be set back.
 func TestElapsedUsesFasterClock(t *testing.T) {
 	since := time.Now()
 	for _, c := range []struct {
@@ -27,8 +26,7 @@ func TestElapsedUsesFasterClock(t *testing.T) {
 	}
 }
 
-// timeWithClocks returns a time whose two clocks have advanced by different amounts since then.
-// Package time can make such a time only on a machine that sleeps.
+// timeWithClocks returns a time that package time makes only on a machine that sleeps.
 func timeWithClocks(since time.Time, monotonic, wall time.Duration) time.Time {
 	now := since.Add(wall)
 	ext := (*int64)(unsafe.Add(unsafe.Pointer(&now), unsafe.Sizeof(uint64(0))))

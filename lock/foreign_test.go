@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// leaseText returns the stored form of a lease.
 func leaseText(changes ...string) string {
 	text := `{"format":"pawl-lock/1","state":"released","token":7,"nonce":"0123456789abcdef","ttl_ms":30000,"since":"2026-01-01T00:00:00Z"}`
 	return strings.NewReplacer(changes...).Replace(text)
@@ -76,7 +75,6 @@ func TestForeignObjectsAreNotChanged(t *testing.T) {
 	}
 }
 
-// operations are all operations on a lock.
 func operations(b *bubble) map[string]func(*user) error {
 	ctx, c := b.Context(), Config{}
 	without := func(_ any, err error) error { return err }
@@ -94,7 +92,6 @@ func operations(b *bubble) map[string]func(*user) error {
 	}
 }
 
-// TestForeignObjectAmongReaders puts other objects among the readers of a valid lock.
 func TestForeignObjectAmongReaders(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k.readers/0003", "mine", nil)
@@ -108,7 +105,7 @@ func TestForeignObjectAmongReaders(t *testing.T) {
 		if rec, err := b.user().bucket.Show(b.Context(), "k"); err != nil || rec.State != Released {
 			b.Errorf("left behind: %+v, %v", rec, err)
 		}
-		b.remove("k.readers/0003") // objects without the name of a slot are ignored
+		b.remove("k.readers/0003") // no slot's name: ignored
 		b.noError(b.mustAcquire(m.RLock(b.Context())).Release(b.Context()))
 		b.noError(b.mustAcquire(m.Lock(b.Context())).Release(b.Context()))
 	})
@@ -172,7 +169,7 @@ func TestList(t *testing.T) {
 		if n != 1 {
 			b.Errorf("it yields %d times", n)
 		}
-		u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrNotFound)) // deleted meanwhile
+		u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrNotFound))
 		var keys []string
 		for s, err := range u.bucket.List(b.Context(), "l/") {
 			b.noError(err)
@@ -187,7 +184,6 @@ func TestList(t *testing.T) {
 	})
 }
 
-// ignoresConditions is a store that ignores preconditions.
 type ignoresConditions struct {
 	bucket.Store
 	absent, match bool

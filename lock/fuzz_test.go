@@ -13,8 +13,6 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// FuzzDecode checks that decode rejects contents that are not leases, and that a decoded lease can
-// be encoded again without a change and acquired again.
 func FuzzDecode(f *testing.F) {
 	for _, c := range invalidLeases {
 		f.Add([]byte(c.content))
@@ -55,7 +53,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// wantRoundTrip checks that a record can be decoded and encoded again unchanged.
 func wantRoundTrip(t *testing.T, rec *Record) {
 	t.Helper()
 	body := rec.encode()
@@ -68,8 +65,6 @@ func wantRoundTrip(t *testing.T, rec *Record) {
 	}
 }
 
-// FuzzLineage checks updates of objects with arbitrary metadata. An update adds its id, keeps at
-// most maxIDs ids, never lowers the fence, and recognizes its own id.
 func FuzzLineage(f *testing.F) {
 	ids := strings.TrimSuffix(strings.Repeat("0123456789abcdef,", maxIDs), ",")
 	for _, seed := range [][3]string{

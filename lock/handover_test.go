@@ -14,8 +14,6 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// TestGoroutinesTakeTurns checks that the goroutines of one process acquire the lock in order, with
-// one request each.
 func TestGoroutinesTakeTurns(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -29,7 +27,7 @@ func TestGoroutinesTakeTurns(t *testing.T) {
 			go func() {
 				l, err := m.Acquire(b.Context())
 				if err == nil {
-					order, tokens = append(order, i), append(tokens, l.Token()) // the lock guards both slices
+					order, tokens = append(order, i), append(tokens, l.Token())
 					sleep(time.Second)
 					err = errors.Join(l.Context().Err(), l.Release(b.Context()))
 				}
@@ -54,7 +52,6 @@ func TestGoroutinesTakeTurns(t *testing.T) {
 	})
 }
 
-// TestProcessYieldsToOthers checks that other processes can acquire the lock after 20 s.
 func TestProcessYieldsToOthers(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
@@ -88,8 +85,6 @@ func TestProcessYieldsToOthers(t *testing.T) {
 	})
 }
 
-// TestHandOversAreBounded checks that a long TTL does not keep other processes out, because the
-// goroutines of one process hand the lock on at most maxHandOvers times.
 func TestHandOversAreBounded(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: MaxTTL})
@@ -120,8 +115,6 @@ func TestHandOversAreBounded(t *testing.T) {
 	})
 }
 
-// TestRepeatedAcquireYieldsToOthers checks the bound of TestHandOversAreBounded for one goroutine
-// that acquires the lock repeatedly.
 func TestRepeatedAcquireYieldsToOthers(t *testing.T) {
 	for name, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
 		"Acquire": func(u *user) func(context.Context) (*Lease, error) { return u.mutex(Config{TTL: ttl}).Acquire },
@@ -159,8 +152,7 @@ func TestRepeatedAcquireYieldsToOthers(t *testing.T) {
 	}
 }
 
-// TestHandOverWhileYielding hands the lock to a goroutine that should wait for other processes. It
-// must not wait, because it holds the lock.
+// The goroutine must not wait for other processes, because it holds the lock.
 func TestHandOverWhileYielding(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: time.Hour})
@@ -177,8 +169,6 @@ func TestHandOverWhileYielding(t *testing.T) {
 	})
 }
 
-// TestSoleUserWaitsLittle checks that a single user loses little time because it waits for other
-// processes.
 func TestSoleUserWaitsLittle(t *testing.T) {
 	for _, ttl := range []time.Duration{MinTTL, ttl, time.Minute} {
 		onBoth(t, func(b *bubble) {
@@ -197,8 +187,6 @@ func TestSoleUserWaitsLittle(t *testing.T) {
 	}
 }
 
-// TestCanceledAcquireDoesNotCountAsTenure checks that after a canceled Acquire the next acquisition
-// succeeds immediately.
 func TestCanceledAcquireDoesNotCountAsTenure(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -217,8 +205,7 @@ func TestCanceledAcquireDoesNotCountAsTenure(t *testing.T) {
 	})
 }
 
-// TestCanceledTurnKeepsTenure cancels a turn that inherited the lock. The process must release the
-// lock, and must not begin a new tenure.
+// The turn inherited the lock.
 func TestCanceledTurnKeepsTenure(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -242,8 +229,6 @@ func TestCanceledTurnKeepsTenure(t *testing.T) {
 	})
 }
 
-// TestCanceledTurnReleasesLock checks that other processes can acquire the lock after a turn was
-// canceled.
 func TestCanceledTurnReleasesLock(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -255,7 +240,6 @@ func TestCanceledTurnReleasesLock(t *testing.T) {
 		_, err = m.TryAcquire(b.Context())
 		b.wantError(err, ErrHeld)
 
-		// The lock is passed to a goroutine that is canceled at the same moment.
 		ctx, cancel := context.WithCancel(b.Context())
 		w := acquireInBackground(ctx, m.Acquire)
 		synctest.Wait()
@@ -271,8 +255,6 @@ func TestCanceledTurnReleasesLock(t *testing.T) {
 	})
 }
 
-// TestCanceledYieldReturnsHeldError checks that a goroutine that is canceled while it waits for
-// other processes returns a HeldError.
 func TestCanceledYieldReturnsHeldError(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
@@ -287,8 +269,7 @@ func TestCanceledYieldReturnsHeldError(t *testing.T) {
 	})
 }
 
-// TestUnclearRenewalIsNotHandedOver checks that a process releases a lease whose renewal has an
-// unknown outcome. If it passed the lease on, a canceled goroutine could not release it.
+// If the process passed the lease on, a canceled goroutine could not release it.
 func TestUnclearRenewalIsNotHandedOver(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -315,16 +296,14 @@ func TestUnclearRenewalIsNotHandedOver(t *testing.T) {
 	})
 }
 
-// TestExpiredLeaseIsNotHandedOver checks that an expired lease is released with a request to the
-// store, and that Release reports the loss.
 func TestExpiredLeaseIsNotHandedOver(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
 		h, err := m.enter(b.Context(), true)
 		b.noError(err)
 		next := acquireInBackground(b.Context(), m.Acquire)
-		other := b.mustAcquire(b.mutex(Config{TTL: time.Minute}).Acquire(b.Context())) // after waiting for the TTL
-		m.tenure.since = time.Now()                                                    // so that the tenure has just begun
+		other := b.mustAcquire(b.mutex(Config{TTL: time.Minute}).Acquire(b.Context()))
+		m.tenure.since = time.Now() // so that the tenure has just begun
 		b.wantError(m.release(b.Context(), h, nil), ErrLost)
 		next.stillWaiting(b)
 		b.noError(other.Release(b.Context()))
@@ -332,8 +311,6 @@ func TestExpiredLeaseIsNotHandedOver(t *testing.T) {
 	})
 }
 
-// TestIgnoredNoncesAreForgotten checks that the next acquisition clears the nonces of writes that
-// never landed.
 func TestIgnoredNoncesAreForgotten(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

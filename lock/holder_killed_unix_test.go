@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	// killTTL leaves a second between the first write of a lease and its renewal, because a process
-	// that is stopped in the middle of a write keeps the SQLite file locked.
+	// killTTL leaves a second between a write and the next renewal, because a process that is
+	// stopped in the middle of a write keeps the SQLite file locked.
 	killTTL = 3 * time.Second
-	// killMargin allows for a busy machine, and for the two seconds between two reads of a waiter.
+	// killMargin allows for a busy machine, and for two seconds between two reads.
 	killMargin = 4 * time.Second
-	// holderEnv names the ledger to the helper process, which holds a lock.
+	// holderEnv names the ledger to the helper process.
 	holderEnv = "PAWL_TEST_LOCK_LEDGER"
 )
 
-// sqliteMutex returns the lock on a register of a SQLite ledger.
 func sqliteMutex(t *testing.T, path string) *lock.Mutex {
 	t.Helper()
 	records, err := sqlite.Open(t.Context(), path)
@@ -46,12 +45,11 @@ func sqliteMutex(t *testing.T, path string) *lock.Mutex {
 	return m
 }
 
-// TestHelperHoldsRegister is the helper process. It prints a line when it holds the lock, and when
-// it has lost it.
+// TestHelperHoldsRegister is the helper process, which prints what happens to its lock.
 func TestHelperHoldsRegister(t *testing.T) {
 	path := os.Getenv(holderEnv)
 	if path == "" {
-		return // not the helper process
+		return
 	}
 	l, err := sqliteMutex(t, path).Acquire(t.Context())
 	if err != nil {
@@ -62,7 +60,6 @@ func TestHelperHoldsRegister(t *testing.T) {
 	fmt.Printf("context: %t, release: %t\n", errors.Is(context.Cause(l.Context()), lock.ErrLost), errors.Is(l.Release(t.Context()), lock.ErrLost))
 }
 
-// holderProcess is a process that holds the lock.
 type holderProcess struct {
 	*exec.Cmd
 	output *bufio.Scanner
@@ -82,7 +79,7 @@ func startHolder(t *testing.T, path string) *holderProcess {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = o.Process.Kill() // if it has not ended
+		_ = o.Process.Kill()
 		_ = o.Wait()
 	})
 	if line := o.line(); !strings.HasPrefix(line, "holds ") {
@@ -98,7 +95,6 @@ func (o *holderProcess) line() string {
 	return o.output.Text()
 }
 
-// acquireAfter acquires the lock of a process that no longer responds.
 func (o *holderProcess) acquireAfter(t *testing.T, path string) *lock.Lease {
 	t.Helper()
 	began := time.Now()
@@ -115,7 +111,6 @@ func (o *holderProcess) acquireAfter(t *testing.T, path string) *lock.Lease {
 	return l
 }
 
-// TestRegisterHolderKilled checks that the lease of a killed process expires.
 func TestRegisterHolderKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
@@ -128,8 +123,6 @@ func TestRegisterHolderKilled(t *testing.T) {
 	}
 }
 
-// TestRegisterHolderStopped checks that a process that was stopped for longer than its lease
-// reports the loss, and does not affect the next holder.
 func TestRegisterHolderStopped(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")

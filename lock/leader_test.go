@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// leadership is one term of a leader.
 type leadership struct {
 	name  string
 	token int64
@@ -20,8 +19,8 @@ type leadership struct {
 	done  chan error
 }
 
-// candidate runs Lead in the background. It sends each leadership to terms. A leadership lasts
-// until its context ends, or until it receives the error to return.
+// candidate runs Lead in the background. A leadership lasts until its context ends, or until it
+// receives the error to return.
 func (b *bubble) candidate(ctx context.Context, who string, m *Mutex, terms chan<- *leadership) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -61,8 +60,6 @@ func TestLead(t *testing.T) {
 		<-first.ctx.Done()
 		b.wantError(context.Cause(first.ctx), ErrLost)
 
-		// The leader's work ends, and the other candidate becomes leader. Lead returns the error of
-		// the work unchanged.
 		why := errors.New("broken")
 		second.done <- why
 		third := <-terms
@@ -81,7 +78,6 @@ func TestLead(t *testing.T) {
 	})
 }
 
-// finish ends a leadership, by the candidate's context or by the end of its work.
 func (l *leadership) finish(b *bubble, ended <-chan error) {
 	b.Helper()
 	select {
@@ -92,7 +88,6 @@ func (l *leadership) finish(b *bubble, ended <-chan error) {
 	}
 }
 
-// TestLeaderIsReplacedAfterCrash checks that another candidate leads after a leader's process died.
 func TestLeaderIsReplacedAfterCrash(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		h := b.acquireWithoutRenewal(b.mutex(Config{TTL: ttl}))
@@ -109,7 +104,6 @@ func TestLeaderIsReplacedAfterCrash(t *testing.T) {
 	})
 }
 
-// TestLeaderWaitsAgainAfterLoss checks that a leader that lost its lease waits for it again.
 func TestLeaderWaitsAgainAfterLoss(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -131,14 +125,12 @@ func TestLeaderWaitsAgainAfterLoss(t *testing.T) {
 	})
 }
 
-// TestLeadResumesAfterOutage checks that a leader is elected after a long outage of the store.
 func TestLeadResumesAfterOutage(t *testing.T) {
 	for _, kind := range []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict} {
 		t.Run(kind.Error(), func(t *testing.T) { inBubble(t, func(b *bubble) { b.testOutage(kind) }) })
 	}
 }
 
-// testOutage simulates an outage in which every write fails with kind.
 func (b *bubble) testOutage(kind error) {
 	b.Helper()
 	terms := make(chan *leadership)
@@ -154,7 +146,7 @@ func (b *bubble) testOutage(kind error) {
 			return kind
 		}
 		u.calls.Next(buckettest.Put, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
-		if kind == bucket.ErrUnavailable { // writes never return this error
+		if kind == bucket.ErrUnavailable {
 			u.calls.Next(buckettest.Get, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
 		}
 		ended = append(ended, b.candidate(ctx, who, u.mutex(Config{TTL: ttl}), terms))
@@ -177,7 +169,6 @@ func (b *bubble) testOutage(kind error) {
 	}
 }
 
-// TestPanicReleasesLeadership checks that another process leads at once.
 func TestPanicReleasesLeadership(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		func() {
@@ -186,14 +177,12 @@ func TestPanicReleasesLeadership(t *testing.T) {
 					b.Error("the panic is gone")
 				}
 			}()
-			_ = b.mutex(Config{TTL: ttl}).Lead(b.Context(), func(context.Context, int64) error { panic("work") }) // it panics
+			_ = b.mutex(Config{TTL: ttl}).Lead(b.Context(), func(context.Context, int64) error { panic("work") })
 		}()
 		b.noError(b.mustAcquire(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
 	})
 }
 
-// TestLeadEndsWithoutAnswers checks that a canceled Lead does not wait for a store that does not
-// respond.
 func TestLeadEndsWithoutAnswers(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -211,7 +200,6 @@ func TestLeadEndsWithoutAnswers(t *testing.T) {
 	})
 }
 
-// TestLeadReturnsPermanentError checks that a permanent error of the store ends Lead.
 func TestLeadReturnsPermanentError(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

@@ -14,17 +14,14 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// ttl is the TTL of most locks in these tests.
 const ttl = 10 * time.Second
 
-// loseWrites loses all writes from now on.
 func (u *user) loseWrites() {
 	for range 10_000 {
 		u.calls.Next(buckettest.Put, buckettest.Lost)
 	}
 }
 
-// waitForEnd waits until the lease's context ends, and returns the time and the cause.
 func (l *Lease) waitForEnd() (time.Time, error) {
 	<-l.Context().Done()
 	return time.Now(), context.Cause(l.Context())
@@ -55,8 +52,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 	})
 }
 
-// TestLeaseEndsWhenWritesAreLost checks that a lease without successful renewals ends on time, and
-// that the next process acquires the lock soon after that, and not earlier.
+// The next process acquires the lock soon after the end, and not earlier.
 func TestLeaseEndsWhenWritesAreLost(t *testing.T) {
 	for _, ttl := range []time.Duration{MinTTL, ttl, time.Minute, time.Hour} {
 		onBoth(t, func(b *bubble) {
@@ -84,8 +80,6 @@ func TestLeaseEndsWhenWritesAreLost(t *testing.T) {
 	}
 }
 
-// TestLeaseEndsWhenRenewalFails checks that the lease ends if the store denies the renewals or does
-// not respond.
 func TestLeaseEndsWhenRenewalFails(t *testing.T) {
 	for kind, fault := range map[error]buckettest.Fault{
 		bucket.ErrDenied: buckettest.Answer(bucket.ErrDenied), bucket.ErrUnavailable: noAnswer,
@@ -107,7 +101,7 @@ func TestLeaseEndsWhenRenewalFails(t *testing.T) {
 	}
 }
 
-// suspendedClock is the clock of a machine that has slept. Its timers stopped during the sleep.
+// Timers stopped while the machine slept.
 type suspendedClock struct {
 	realClock
 	slept *atomic.Int64
@@ -115,8 +109,7 @@ type suspendedClock struct {
 
 func (s suspendedClock) Now() time.Time { return time.Now().Add(time.Duration(s.slept.Load())) }
 
-// TestLeaseEndsAfterSuspend checks that the lease ends when the machine wakes, not when the pending
-// renewal times out.
+// The pending renewal need not time out first.
 func TestLeaseEndsAfterSuspend(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -197,13 +190,12 @@ func TestLockStaysHeldAfterContextEnds(t *testing.T) {
 		}
 		w := acquireInBackground(b.Context(), b.mutex(Config{TTL: ttl}).Acquire)
 		sleep(5 * ttl)
-		w.stillWaiting(b) // the lock is held until Release
+		w.stillWaiting(b)
 		b.noError(l.Release(b.Context()))
 		b.noError(w.wait(b).Release(b.Context()))
 	})
 }
 
-// TestUnansweredReleaseKeepsOthersOut checks that other processes wait until the lease expires.
 func TestUnansweredReleaseKeepsOthersOut(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -217,12 +209,10 @@ func TestUnansweredReleaseKeepsOthersOut(t *testing.T) {
 		}
 		_, err = b.mutex(Config{TTL: ttl}).TryAcquire(b.Context())
 		b.wantError(err, ErrHeld)
-		b.noError(b.mustAcquire(m.TryAcquire(b.Context())).Release(b.Context())) // the same Mutex need not wait
+		b.noError(b.mustAcquire(m.TryAcquire(b.Context())).Release(b.Context()))
 	})
 }
 
-// TestReleaseDuringRenewal interrupts a renewal. The renewal lands before the release, during it,
-// or never.
 func TestReleaseDuringRenewal(t *testing.T) {
 	for _, landing := range []string{"at once", "never", "during the release"} {
 		t.Run(landing, func(t *testing.T) {
@@ -253,8 +243,8 @@ func TestReleaseDuringRenewal(t *testing.T) {
 	}
 }
 
-// TestRenewalLandsDuringRead lets the first copy of a renewal land after a read that did not see
-// it, so that the second copy is refused. The TTL of the lease must start before that read.
+// The read does not see the first copy of the renewal, and the second copy is refused. The TTL must
+// start before that read.
 func TestRenewalLandsDuringRead(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

@@ -17,17 +17,16 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// storedObject is one object of the simulated store.
 type storedObject struct {
 	exists bool
 	body   []byte
 	meta   map[string]string
-	token  int64  // highest token of a lease
-	fence  int64  // highest fence of an update
-	last   Record // the last lease
+	token  int64 // highest token of a lease
+	fence  int64 // highest fence of an update
+	last   Record
 }
 
-// etag depends on the bytes only, like that of a store.
+// Like that of a store, the ETag depends on the bytes only.
 func (r *storedObject) etag() string {
 	h := fnv.New64a()
 	h.Write(r.body)
@@ -36,7 +35,6 @@ func (r *storedObject) etag() string {
 
 type network struct{ *proc }
 
-// Get implements [bucket.Store].
 func (n *network) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	if n.faulty() && n.Tape.Chance(300) {
 		n.wait(n.shortDelay())
@@ -55,12 +53,10 @@ func (n *network) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Re
 	return info, io.NopCloser(bytes.NewReader(r.body)), nil
 }
 
-// Head implements [bucket.Store].
 func (n *network) Head(context.Context, event.Object) (bucket.Info, error) {
 	panic("not used by locks")
 }
 
-// List implements [bucket.Store].
 func (n *network) List(ctx context.Context, _, prefix, _ string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		n.wait(n.shortDelay())
@@ -87,7 +83,6 @@ func (n *network) List(ctx context.Context, _, prefix, _ string) iter.Seq2[bucke
 	}
 }
 
-// Put implements [bucket.Store].
 func (n *network) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	body, err := io.ReadAll(o.Body)
 	if err != nil {
@@ -107,7 +102,6 @@ func (n *network) Put(ctx context.Context, ref event.Object, o bucket.Object, c 
 	})
 }
 
-// Delete implements [bucket.Store].
 func (n *network) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	_, err := n.change(ctx, "DELETE "+ref.Key, func() (string, error) {
 		r := n.object(ref.Key)
@@ -124,7 +118,6 @@ var changeFaults = []simkit.Fault{
 	simkit.Unsent, simkit.Lost, simkit.Late, simkit.Repeated, simkit.Twice, simkit.Conflict, simkit.SlowAnswer, simkit.SlowRequest, simkit.LandsAndConflicts,
 }
 
-// change sends a request that changes an object, and waits for the answer.
 func (n *network) change(ctx context.Context, what string, do func() (string, error)) (string, error) {
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, ctx.Err())
@@ -180,7 +173,6 @@ func (n *network) faulty() bool { return !n.calm && n.Tape.Chance(n.plan.faults)
 
 func (n *network) shortDelay() time.Duration { return n.Tape.UpTo(50 * time.Millisecond) }
 
-// readDelay draws the delay of the answer to a read.
 func (n *network) readDelay() time.Duration {
 	if n.faulty() && n.Tape.Chance(300) {
 		return n.Tape.UpTo(2 * n.plan.ttl)
@@ -188,7 +180,6 @@ func (n *network) readDelay() time.Duration {
 	return n.shortDelay()
 }
 
-// timeoutDelay draws the time until a time-out or a broken connection.
 func (n *network) timeoutDelay() time.Duration {
 	return simkit.Pick(n.Tape, n.shortDelay(), n.plan.ttl/4, callTimeout)
 }

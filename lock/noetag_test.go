@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// withoutETags is a store without ETags, or a store behind a proxy that removes them.
+// withoutETags is also a proxy that removes them.
 type withoutETags struct {
 	bucket.Store
 	reads, writes bool
@@ -31,8 +31,7 @@ func (s withoutETags) Put(ctx context.Context, ref event.Object, o bucket.Object
 	return etag, err
 }
 
-// TestReadsWithoutETags checks that nothing is written, because a write with an empty ETag as its
-// condition would be unconditional.
+// A write with an empty ETag as its condition would be unconditional.
 func TestReadsWithoutETags(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.noError(b.mustAcquire(b.mutex(Config{}).Acquire(b.Context())).Release(b.Context()))
@@ -51,7 +50,6 @@ func TestReadsWithoutETags(t *testing.T) {
 	})
 }
 
-// TestWritesWithoutETags checks that a client reads the ETag if the response to a write has none.
 func TestWritesWithoutETags(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		m, err := Proved(withoutETags{b.store, false, true}, "b").Mutex("k", Config{TTL: ttl})

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// TestReleaseAfterContextEnds releases with a context that has ended, as a deferred release does.
+// The context has ended, as in a deferred release.
 func TestReleaseAfterContextEnds(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		ctx, end := context.WithCancel(b.Context())
@@ -24,7 +24,6 @@ func TestReleaseAfterContextEnds(t *testing.T) {
 	})
 }
 
-// TestFailingWritesTimeOut checks that writes are retried for only a minute, even if reads succeed.
 func TestFailingWritesTimeOut(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -44,8 +43,6 @@ func TestFailingWritesTimeOut(t *testing.T) {
 	})
 }
 
-// TestUnchangedUpdateRaisesFence checks that an update without a change still rejects earlier
-// holders.
 func TestUnchangedUpdateRaisesFence(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -65,8 +62,6 @@ func TestUnchangedUpdateRaisesFence(t *testing.T) {
 	})
 }
 
-// TestAcquireReturnsStoreErrorAfterTimeout checks that the returned error contains the error of the
-// store, and not only the cancellation of the last call.
 func TestAcquireReturnsStoreErrorAfterTimeout(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -81,8 +76,6 @@ func TestAcquireReturnsStoreErrorAfterTimeout(t *testing.T) {
 	})
 }
 
-// TestWriterReleasesLeaseInOutage checks that a writer that cannot list the readers releases the
-// writer lease.
 func TestWriterReleasesLeaseInOutage(t *testing.T) {
 	away := buckettest.Answer(bucket.ErrUnavailable)
 	for name, c := range map[string]struct {
@@ -107,7 +100,6 @@ func TestWriterReleasesLeaseInOutage(t *testing.T) {
 	}
 }
 
-// TestListingSlowerThanLease checks that the writer lease is not acquired without end.
 func TestListingSlowerThanLease(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -127,8 +119,6 @@ func TestListingSlowerThanLease(t *testing.T) {
 	})
 }
 
-// TestCanceledPutReturnsHolder checks that the error names the last seen holder, even if the
-// context ended during the PUT.
 func TestCanceledPutReturnsHolder(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		l := b.mustAcquire(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
@@ -147,7 +137,6 @@ func TestCanceledPutReturnsHolder(t *testing.T) {
 	})
 }
 
-// TestUnansweredListingsTimeOut checks that listings time out like other requests.
 func TestUnansweredListingsTimeOut(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -159,8 +148,6 @@ func TestUnansweredListingsTimeOut(t *testing.T) {
 	})
 }
 
-// TestAnswersSlowerThanLease checks that attempts end after maxLateAnswers, and that the lease is
-// released.
 func TestAnswersSlowerThanLease(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()

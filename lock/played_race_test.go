@@ -4,11 +4,10 @@ package lock
 
 import "time"
 
-// worldCount is the number of worlds under the race detector. Under the detector, a simulated world
-// takes ten times as long and a megabyte of memory. A world runs one goroutine at a time, so the
-// detector finds nothing in it.
+// worldCount is small: a world takes ten times as long under the race detector, which finds nothing
+// in it, because one goroutine runs at a time.
 const worldCount = 200
 
-// soleUserTime is shorter under the race detector, because one goroutine uses the lock. tools/test
-// runs the full time without it.
+// soleUserTime is short: one goroutine uses the lock. tools/test runs the full time without the
+// detector.
 const soleUserTime = time.Minute

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// TestSinceIsUTC writes each record of a lease by a clock in another time zone.
 func TestSinceIsUTC(t *testing.T) {
 	holder := Record{TTL: 30_000}
 	now := epoch.In(time.FixedZone("JST", 9*60*60))

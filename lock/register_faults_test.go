@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// lossyRegisters loses the response to every third write of a register. Every second one of these
-// writes has landed.
+// lossyRegisters loses the response to every third write of a register. Half of these writes land.
 type lossyRegisters struct {
 	ledger.Registers
 	writes *atomic.Int64
@@ -35,9 +34,6 @@ func (s lossyRegisters) WriteRegister(ctx context.Context, name, version string,
 	return next, err
 }
 
-// TestRegisterFaults runs locks on registers of a SQLite and of a DynamoDB ledger. If responses are
-// lost, an owner must not report its own lock as held, and two owners must never hold the lock at
-// the same time.
 func TestRegisterFaults(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "pawl.db")

@@ -16,13 +16,11 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// storeRegisters are the registers of a ledger with the faults of a store: lost, late and doubled
-// requests and answers. Errors of the store that a ledger does not have become ErrUnclear.
+// storeRegisters have the faults of a store. Errors that a ledger does not have become ErrUnclear.
 type storeRegisters struct{ bucket.Store }
 
 var errLedger = errors.New("the ledger is not answering")
 
-// ReadRegister implements [ledger.Registers].
 func (r *storeRegisters) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
 	info, body, err := r.Get(ctx, event.Object{Bucket: "b", Key: name})
 	if errors.Is(err, bucket.ErrNotFound) {
@@ -35,7 +33,6 @@ func (r *storeRegisters) ReadRegister(ctx context.Context, name string) (ledger.
 	return ledger.Register{Name: name, Version: info.ETag, Value: value}, err
 }
 
-// WriteRegister implements [ledger.Registers].
 func (r *storeRegisters) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
 	o := bucket.Object{Body: bytes.NewReader(value), Size: int64(len(value)), ContentType: mediaType}
 	next, err := r.Put(ctx, event.Object{Bucket: "b", Key: name}, o, bucket.Condition{IfAbsent: version == "", IfMatch: version})
@@ -55,17 +52,14 @@ func registerError(err error) error {
 	return errLedger
 }
 
-// RemoveRegister implements [ledger.Registers].
 func (r *storeRegisters) RemoveRegister(context.Context, string, string) error {
 	panic("not used by locks")
 }
 
-// ListRegisters implements [ledger.Registers].
 func (r *storeRegisters) ListRegisters(context.Context, string) iter.Seq2[ledger.Register, error] {
 	panic("not used by locks")
 }
 
-// TestOnRegister shares a lock between two processes that share only a ledger.
 func TestOnRegister(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		all := &storeRegisters{b.store}
@@ -95,7 +89,6 @@ func TestOnRegister(t *testing.T) {
 	})
 }
 
-// TestOnRegisterRejectsInvalid checks invalid names and configurations.
 func TestOnRegisterRejectsInvalid(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -112,8 +105,7 @@ func TestOnRegisterRejectsInvalid(t *testing.T) {
 	}
 }
 
-// TestObserve checks that a Mutex can watch a lease with listings of the register, even after it
-// held the lock itself. TryAcquire then need not wait for a second TTL.
+// A Mutex that watched a lease in listings need not wait for a second TTL.
 func TestObserve(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		all := &storeRegisters{b.store}

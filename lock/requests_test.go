@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// These tests check the number of requests of each operation, because stores bill by request.
+// Stores bill by request.
 
 func TestRequestsOfAMutex(t *testing.T) {
 	onBoth(t, func(b *bubble) {
@@ -22,7 +22,7 @@ func TestRequestsOfAMutex(t *testing.T) {
 		l = b.mustAcquire(m.Acquire(b.Context()))
 		u.wantRequests("1 Put") // the same Mutex held it last
 		sleep(30*time.Second/renewAfter + time.Millisecond)
-		u.wantRequests("1 Put") // one renewal
+		u.wantRequests("1 Put")
 		sleep(10 * 30 * time.Second / renewAfter)
 		u.wantRequests("10 Put")
 		b.noError(l.Release(b.Context()))

@@ -21,7 +21,6 @@ func TestWriterExcludesReaders(t *testing.T) {
 		w := acquireInBackground(b.Context(), b.user().rw(Config{TTL: ttl, Owner: "bob"}).Lock)
 		sleep(5 * ttl)
 		w.stillWaiting(b)
-		// A waiting writer keeps new readers and other writers out.
 		for _, try := range []func(context.Context) (*Lease, error){b.user().rw(Config{TTL: ttl}).TryRLock, b.user().rw(Config{TTL: ttl}).TryLock} {
 			_, err = try(b.Context())
 			b.wantError(err, ErrHeld, "bob")
@@ -48,8 +47,6 @@ func TestWriterExcludesReaders(t *testing.T) {
 	})
 }
 
-// TestExpiredReadersAndWritersAreReplaced checks that abandoned readers and writers block only
-// until they expire.
 func TestExpiredReadersAndWritersAreReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -70,7 +67,6 @@ func TestExpiredReadersAndWritersAreReplaced(t *testing.T) {
 				w := acquireInBackground(b.Context(), func(ctx context.Context) (*Lease, error) { return c.acquire(m, ctx) })
 				l := w.wait(b)
 				b.wantDuration(w.after, ttl+ttl*clockTolerance/100, ttl+ttl*clockTolerance/100+2*time.Second)
-				// The lease of the expired reader can no longer be renewed.
 				b.wantError(h.renew(b.Context(), ttl), ErrLost)
 				b.noError(l.Release(b.Context()))
 			})
@@ -78,8 +74,6 @@ func TestExpiredReadersAndWritersAreReplaced(t *testing.T) {
 	}
 }
 
-// TestCanceledWriterReleasesLease checks that a canceled writer releases the writer lease, and that
-// its error names a reader.
 func TestCanceledWriterReleasesLease(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		r := b.mustAcquire(b.user().rw(Config{TTL: ttl, Owner: "ann"}).RLock(b.Context()))
@@ -97,7 +91,6 @@ func TestCanceledWriterReleasesLease(t *testing.T) {
 	})
 }
 
-// TestCanceledReaderReturnsWriter checks that the error of a canceled reader names the writer.
 func TestCanceledReaderReturnsWriter(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		w := b.mustAcquire(b.user().rw(Config{TTL: ttl, Owner: "bob", Reason: "nightly load"}).Lock(b.Context()))
@@ -115,8 +108,6 @@ func TestCanceledReaderReturnsWriter(t *testing.T) {
 	})
 }
 
-// TestWriterLosesLeaseWhileWaiting checks that a writer that loses the writer lease while it waits
-// for a reader starts again.
 func TestWriterLosesLeaseWhileWaiting(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		r := b.mustAcquire(b.user().rw(Config{TTL: ttl}).RLock(b.Context()))
@@ -138,8 +129,6 @@ func TestWriterLosesLeaseWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestWriterRetriesRenewalWhileWaiting checks that a writer that waits for a reader retries failed
-// renewals.
 func TestWriterRetriesRenewalWhileWaiting(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		r := b.mustAcquire(b.user().rw(Config{TTL: ttl}).RLock(b.Context()))
@@ -160,8 +149,6 @@ func TestWriterRetriesRenewalWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestSuspendedReaderCannotRenew pauses a reader while a writer acquires the lock. The reader
-// cannot renew its lease afterwards.
 func TestSuspendedReaderCannotRenew(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		m := b.user().rw(Config{TTL: ttl})
@@ -173,8 +160,6 @@ func TestSuspendedReaderCannotRenew(t *testing.T) {
 	})
 }
 
-// TestWriterLeaseExpiresDuringListing checks that a writer whose listing is slow never holds the
-// lock at the same time as another writer.
 func TestWriterLeaseExpiresDuringListing(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -194,8 +179,6 @@ func TestWriterLeaseExpiresDuringListing(t *testing.T) {
 	})
 }
 
-// TestWriterRenewsBetweenReads checks that a writer renews the writer lease while it reads the
-// leases of many readers.
 func TestWriterRenewsBetweenReads(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		before := b.mustAcquire(b.user().rw(Config{TTL: ttl}).Lock(b.Context()))

@@ -12,8 +12,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestKindsOnRealServers runs contention for a semaphore and for an RWMutex. Each contender has its
-// own connections.
 func TestKindsOnRealServers(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		c := newCountingProxy(t, server, 0)

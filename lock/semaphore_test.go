@@ -36,8 +36,6 @@ func TestSemaphoreLimit(t *testing.T) {
 	})
 }
 
-// TestDifferentLimitsExclude checks that semaphores of different limits exclude each other, also
-// after repeated attempts.
 func TestDifferentLimitsExclude(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		l := b.mustAcquire(b.user().semaphore(2, Config{Owner: "ann"}).Acquire(b.Context()))
@@ -61,8 +59,6 @@ func TestDifferentLimitsExclude(t *testing.T) {
 	})
 }
 
-// TestExpiredSlotOfOtherLimit changes the limit after a crash. The expired slots may be inside or
-// outside the new limit.
 func TestExpiredSlotOfOtherLimit(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		var left []*heldLease
@@ -80,7 +76,6 @@ func TestExpiredSlotOfOtherLimit(t *testing.T) {
 	})
 }
 
-// TestConcurrentTryAcquire checks that all concurrent attempts succeed if there are enough slots.
 func TestConcurrentTryAcquire(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		const users, n = 40, 100
@@ -115,7 +110,6 @@ func TestConcurrentTryAcquire(t *testing.T) {
 	})
 }
 
-// TestSemaphoreWaitsForOutage checks that acquisitions succeed after an outage.
 func TestSemaphoreWaitsForOutage(t *testing.T) {
 	for name, acquire := range map[string]func(u *user) func(context.Context) (*Lease, error){
 		"semaphore": func(u *user) func(context.Context) (*Lease, error) { return u.semaphore(1, Config{}).Acquire },
@@ -139,8 +133,7 @@ func TestSemaphoreWaitsForOutage(t *testing.T) {
 	}
 }
 
-// TestSlotOfOtherLimitIsTakenOver lets a holder with the same limit take over an expired slot of
-// another limit, while that slot is being released.
+// A holder with the same limit takes the slot over while it is being released.
 func TestSlotOfOtherLimitIsTakenOver(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		_, err := b.acquireSlotWithoutRenewal(2)

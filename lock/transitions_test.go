@@ -12,15 +12,12 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestTranscripts checks the transitions of a lease object and the classification of writes against
-// the transcripts in testdata/transitions. After a change, run
+// TestTranscripts compares lease transitions with testdata/transitions. After a change, run
 //
 //	go test ./lock -run TestTranscripts -rewrite
 //
-// and read the difference line by line.
-//
-// Times count from the epoch, tokens from its microsecond T. The nonces are n1, n2 and so on, in
-// the order of the writes.
+// and read the difference. Times count from the epoch, tokens from its microsecond T. The nonces
+// n1, n2 … follow the order of the writes.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transitions", func(t *testing.T, path string) {
 		s := &transcript{}
@@ -35,7 +32,6 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// transcript is the state of a lease object.
 type transcript struct {
 	now    version
 	writes int
@@ -92,7 +88,7 @@ func (s *transcript) run(d *datadriven.TestData) (string, error) {
 	return formatRecord(r), nil
 }
 
-// argument returns an argument of a command: name=value, or name=(value,value).
+// The argument is name=value, or name=(value,value).
 func argument(d *datadriven.TestData, name string) (datadriven.CmdArg, bool) {
 	i := slices.IndexFunc(d.CmdArgs, func(a datadriven.CmdArg) bool { return a.Key == name })
 	if i < 0 {
@@ -101,7 +97,6 @@ func argument(d *datadriven.TestData, name string) (datadriven.CmdArg, bool) {
 	return d.CmdArgs[i], true
 }
 
-// argText returns the value of an argument, or a default.
 func argText(d *datadriven.TestData, name, otherwise string) string {
 	if arg, ok := argument(d, name); ok {
 		return strings.Join(arg.Vals, " ")
@@ -109,7 +104,6 @@ func argText(d *datadriven.TestData, name, otherwise string) string {
 	return otherwise
 }
 
-// formatRecord returns a record as text.
 func formatRecord(r *Record) string {
 	out := fmt.Sprintf("%s, token %s, by %s", r.State, token(r.Token), cmp.Or(r.Owner, "no owner"))
 	if r.Reason != "" {
@@ -129,7 +123,6 @@ func token(n int64) string {
 	}
 }
 
-// decodeText returns the result of decoding a content.
 func decodeText(content string) string {
 	rec, err := decode([]byte(content))
 	if err != nil {
@@ -138,8 +131,7 @@ func decodeText(content string) string {
 	return formatRecord(&rec)
 }
 
-// classify wrote=n2 [on=n1] [now=(n3,n2,n1)]: now is the stored nonce, followed by the earlier
-// nonces. If now is absent, there is no object.
+// classify wrote=n2 [on=n1] [now=(n3,n2,n1)]: now lists the stored nonce and the earlier ones.
 func (s *transcript) classify(d *datadriven.TestData) string {
 	return classify(versionArg(d, "now"), versionArg(d, "on"), argText(d, "wrote", "")).String()
 }
@@ -152,10 +144,9 @@ func versionArg(d *datadriven.TestData, name string) version {
 	return version{exists: true, rec: Record{Nonce: arg.Vals[0], Before: arg.Vals[1:]}}
 }
 
-// classify-update wrote=x [on=(b,a)] [now=(x,b,a)]: on and now are the ids in the object's
-// metadata, newest first. The number of updates is the number of ids, unless count or now-count set
-// it. If there are no ids, there is no object. foreign is an object that another program wrote. The
-// ETag depends on the ids.
+// classify-update wrote=x [on=(b,a)] [now=(x,b,a)]: on and now are the ids in the metadata, newest
+// first. Their number is the number of updates, unless count or now-count is set. foreign is an
+// object of another program. The ETag depends on the ids.
 func runClassifyUpdate(d *datadriven.TestData) (string, error) {
 	base, err := snapshotArg(d, "on", "count")
 	if err != nil {

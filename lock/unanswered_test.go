@@ -11,11 +11,10 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// TestUnansweredRequestIsRetried loses one request or its response. The TTL leaves enough time to
-// read and to send again, so that the lease is not lost and no lease remains.
+// The TTL leaves enough time to read and to send again.
 func TestUnansweredRequestIsRetried(t *testing.T) {
 	landed := func(ctx context.Context, do func(context.Context) error) error {
-		_ = do(ctx) // the answer is lost
+		_ = do(ctx)
 		return noAnswer(ctx, nil)
 	}
 	for name, fault := range map[string]buckettest.Fault{"request lost": noAnswer, "answer lost": landed} {
@@ -37,8 +36,6 @@ func TestUnansweredRequestIsRetried(t *testing.T) {
 	}
 }
 
-// TestSlowStore delays each write by the same time. If the timeout exceeds the delay, the holder
-// keeps the lease.
 func TestSlowStore(t *testing.T) {
 	for _, c := range []struct{ ttl, takes time.Duration }{
 		{3 * time.Second, 1200 * time.Millisecond}, {4 * time.Second, 1500 * time.Millisecond},
@@ -62,9 +59,7 @@ func TestSlowStore(t *testing.T) {
 	}
 }
 
-// TestTakeoverDuringRelease checks that a lease that was valid when its release began counts as
-// released, even if a waiter took over the lease in the meantime. After a forced release, the lease
-// counts as lost.
+// The release is not a loss, but a forced release is.
 func TestTakeoverDuringRelease(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		onBoth(t, func(b *bubble) {

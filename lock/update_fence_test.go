@@ -7,8 +7,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// TestHigherFenceChangesBytes raises the fence without changing the value, while an earlier holder
-// is between its read and its write.
+// An earlier holder is between its read and its write.
 func TestHigherFenceChangesBytes(t *testing.T) {
 	set := func(n int) func(context.Context, *jsonCounter) error {
 		return func(_ context.Context, c *jsonCounter) error {
@@ -23,7 +22,7 @@ func TestHigherFenceChangesBytes(t *testing.T) {
 			b.noError(err)
 			u := b.user()
 			u.calls.Next(buckettest.Put, buckettest.Between(func() {
-				for fence := range int64(4) { // each has different bytes
+				for fence := range int64(4) {
 					got, err := UpdateJSON(b.Context(), b.user().bucket, "k", set(1), UpdateConfig{Fence: 10 + fence})
 					if b.noError(err); !got.Written {
 						b.Error("the fence was not written")

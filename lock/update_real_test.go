@@ -11,8 +11,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestUpdatesWithLargeMetadata checks that real servers accept as many ids as fit next to the
-// user's metadata.
 func TestUpdatesWithLargeMetadata(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		name := server.NewBucket(t)

@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// appendText returns a change that appends text.
 func appendText(text string) func(context.Context, Content) (Content, error) {
 	return func(_ context.Context, c Content) (Content, error) {
 		c.Body = append(c.Body, text...)
@@ -30,7 +29,6 @@ func (u *user) update(text string, c UpdateConfig) (Updated, error) {
 	return u.bucket.Update(u.Context(), "k", appendText(text), c)
 }
 
-// wantContent checks the content of "k".
 func (b *bubble) wantContent(want string) {
 	b.Helper()
 	if got := b.content("k"); got != want {
@@ -38,7 +36,6 @@ func (b *bubble) wantContent(want string) {
 	}
 }
 
-// wantNoWrites checks the content of "k", and that this user wrote nothing.
 func (u *user) wantNoWrites(want string) {
 	u.Helper()
 	u.wantContent(want)
@@ -88,10 +85,10 @@ func TestUpdateKeepsMetadata(t *testing.T) {
 			if diff := cmp.Diff(Content{Exists: true, Body: []byte("ab"), ContentType: "text/plain", Metadata: mine}, c); diff != "" {
 				b.Errorf("it sees (-want +got):\n%s", diff)
 			}
-			c.Body[0] = 'x' // a change function may modify its argument
+			c.Body[0] = 'x'
 			c.Metadata["shape"] = "round"
 			delete(c.Metadata, "colour")
-			c.Metadata[metaFence] = "1" // ignored, because the name is Pawl's
+			c.Metadata[metaFence] = "1"
 			c.ContentType = "text/html"
 			return c, nil
 		}, UpdateConfig{})
@@ -197,8 +194,6 @@ func TestContendedUpdateFails(t *testing.T) {
 	})
 }
 
-// TestUpdateFindsItsID loses the response to an update, and lets other users update the object
-// before the update reads it. The update finds its id behind the later ids.
 func TestUpdateFindsItsID(t *testing.T) {
 	for _, others := range []int{1, 5, maxIDs - 1} {
 		inBubble(t, func(b *bubble) {
@@ -214,7 +209,6 @@ func TestUpdateFindsItsID(t *testing.T) {
 	}
 }
 
-// landsBefore lands a write, loses its response, and then calls more.
 func landsBefore(more func()) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		err := buckettest.Landed(ctx, do)
@@ -223,7 +217,6 @@ func landsBefore(more func()) buckettest.Fault {
 	}
 }
 
-// appendByOther lets another user append n texts to the object "k".
 func (b *bubble) appendByOther(n int) {
 	b.Helper()
 	u := b.user()
@@ -259,8 +252,7 @@ func TestUnsureUpdate(t *testing.T) {
 	}
 }
 
-// TestDeletedCreationIsRepeated checks that an update is repeated if it created the object and the
-// object was then deleted, because the write looks as if it had never landed.
+// The write looks as if it had never landed.
 func TestDeletedCreationIsRepeated(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
@@ -274,7 +266,6 @@ func TestDeletedCreationIsRepeated(t *testing.T) {
 	})
 }
 
-// lostAfter calls more and then loses the write.
 func lostAfter(more func()) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		more()
@@ -282,8 +273,6 @@ func lostAfter(more func()) buckettest.Fault {
 	}
 }
 
-// TestRefusedUpdateIsRetried checks that a refused update starts again, even if another program
-// overwrote the object.
 func TestRefusedUpdateIsRetried(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "", nil)
@@ -324,8 +313,6 @@ func TestUpdateReturnsPermanentError(t *testing.T) {
 	}
 }
 
-// TestUnansweredUpdateIsRetried checks that an unanswered update is sent again, and does not return
-// ErrUnsure.
 func TestUnansweredUpdateIsRetried(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "a", nil)
@@ -371,8 +358,6 @@ func TestUpdateTimesOut(t *testing.T) {
 	})
 }
 
-// TestSlowChangeReadsAgain checks that an update reads again before its write, because other users
-// may have updated the object more often than the lineage has ids.
 func TestSlowChangeReadsAgain(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.put("k", "", nil)
@@ -391,7 +376,6 @@ func TestSlowChangeReadsAgain(t *testing.T) {
 	})
 }
 
-// oversized is a store whose objects have a wrong, large size.
 type oversized struct{ bucket.Store }
 
 func (v oversized) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -420,8 +404,6 @@ func TestUpdateSizeLimit(t *testing.T) {
 	})
 }
 
-// TestUpdateWithLargeMetadata checks that an update keeps as many ids as fit next to the user's
-// metadata. If too few fit, the update fails before the write.
 func TestUpdateWithLargeMetadata(t *testing.T) {
 	for _, c := range []struct{ own, ids int }{{0, maxIDs}, {900, maxIDs}, {1500, 25}, {1800, minIDs}, {1820, 0}, {3000, 0}} {
 		inBubble(t, func(b *bubble) {

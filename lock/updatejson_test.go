@@ -45,7 +45,6 @@ func TestUpdateJSON(t *testing.T) {
 	})
 }
 
-// TestUpdateJSONRejectsLossyDecode checks contents that a T cannot hold, and large numbers.
 func TestUpdateJSONRejectsLossyDecode(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		for name, content := range map[string]string{
@@ -93,7 +92,6 @@ func TestUpdateJSONRejectsLossyDecode(t *testing.T) {
 	})
 }
 
-// pointerText has methods on its pointer only, like a big.Int.
 type pointerText struct{ text string }
 
 func (p *pointerText) MarshalText() ([]byte, error) { return []byte(p.text), nil }
@@ -105,7 +103,6 @@ func (p *pointerText) UnmarshalText(b []byte) error {
 
 type octet byte
 
-// allKinds has a field for each special rule of package encoding/json.
 type allKinds struct {
 	N       big.Int                `json:"n"`
 	P       pointerText            `json:"p"`
@@ -127,8 +124,6 @@ type allKinds struct {
 	Skipped string                 `json:"-"`
 }
 
-// TestUpdateJSONMatchesEncodingJSON checks that the output of package encoding/json remains
-// unchanged in an update.
 func TestUpdateJSONMatchesEncodingJSON(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		before := allKinds{
@@ -174,13 +169,11 @@ func TestUpdateJSONOfNull(t *testing.T) {
 	})
 }
 
-// writeOnly has text that it cannot read.
 type writeOnly struct{ N int }
 
 func (writeOnly) MarshalText() ([]byte, error)  { return []byte("text"), nil }
 func (*writeOnly) UnmarshalText(b []byte) error { return errors.New("not " + string(b)) }
 
-// TestUpdateJSONRejectsUnreadableValue checks that such a value is not written.
 func TestUpdateJSONRejectsUnreadableValue(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()

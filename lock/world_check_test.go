@@ -11,36 +11,33 @@ import (
 
 // Invariants of every simulated world:
 //
-//	L1  when a process acquires or renews a lock, no other holder's lease is valid; for a
-//	    semaphore or a shared lock, at most as many as permitted
-//	L2  the tokens of leases rise, and so do those of updates under a fence
-//	L3  no process reports its own lock as held by another process
-//	L4  when the faults have ended, the lock can be acquired
-//	L5  every operation ends
-//	L6  an update that was reported as written was applied once, an update that was
-//	    reported as not written was not applied, and no update was applied twice
-//	L7  the updates have an order in which each saw all earlier ones
+// L1  when a process acquires or renews a lock, no other holder's lease is valid; for a
+//     semaphore or a shared lock, at most as many as permitted
+// L2  the tokens of leases rise, and so do those of updates under a fence
+// L3  no process reports its own lock as held by another process
+// L4  when the faults have ended, the lock can be acquired
+// L5  every operation ends
+// L6  an update that was reported as written was applied once, an update that was
+//     reported as not written was not applied, and no update was applied twice
+// L7  the updates have an order in which each saw all earlier ones
 
-// holding is a lease as its holder knows it.
+// holding is a lease from its holder's view.
 type holding struct {
 	proc  *proc
 	lease *heldLease
 	reads bool // it is a reader's lease
-	over  bool // released, lost or abandoned
+	over  bool
 }
 
-// excludes reports whether the two holdings must not overlap. The limit of a semaphore is checked
-// separately.
+// The limit of a semaphore is checked separately.
 func (b *holding) excludes(other *holding) bool {
 	return b.proc.plan.kind != semaphores && !(b.reads && other.reads)
 }
 
-// mayAct reports whether the holder may still act, as far as it knows.
 func (b *holding) mayAct() bool {
 	return !b.over && !b.proc.gone && !b.disturbed() && b.proc.Now().Sub(b.lease.sent) < b.lease.ttl()
 }
 
-// key returns the key of the lease.
 func (b *holding) key() string {
 	if b.proc.plan.register {
 		return lockKey
@@ -48,19 +45,16 @@ func (b *holding) key() string {
 	return b.lease.ref.Key
 }
 
-// disturbed reports whether an operator or a deletion ended the exclusion for this holding.
 func (b *holding) disturbed() bool {
 	return b.lease.at.rec.Token <= b.proc.simulation.disturbed[b.key()]
 }
 
-// recordGrant checks an acquired lease.
 func (w *simulation) recordGrant(b *holding) {
 	w.Tracef("process %d holds the lock under %d", b.proc.id, b.lease.at.rec.Token)
 	w.beliefs = append(w.beliefs, b)
 	w.checkExclusion(b)
 }
 
-// checkExclusion checks an acquired or renewed lease against all others.
 func (w *simulation) checkExclusion(b *holding) {
 	holders := 1
 	for _, other := range w.beliefs {
@@ -76,13 +70,10 @@ func (w *simulation) checkExclusion(b *holding) {
 	}
 }
 
-// disturb ends the exclusion for holders with a token up to this one, after a forced release or a
-// deletion.
 func (w *simulation) disturb(key string, token int64) {
 	w.disturbed[key] = max(w.disturbed[key], token)
 }
 
-// checkWrite checks a write that landed: an update under a fencing token, or a lease.
 func (w *simulation) checkWrite(key string, r *storedObject, by *thread) {
 	switch {
 	case key != dataKey:
@@ -110,14 +101,12 @@ func (w *simulation) checkLease(key string, r *storedObject, by *thread) {
 	r.token, r.last = rec.Token, rec
 }
 
-// updateTry is one attempt of an update.
 type updateTry struct {
 	client    int
 	saw, made string
 	from      time.Duration
 }
 
-// checkUpdates checks the final outcome of all updates.
 func (w *simulation) checkUpdates() {
 	there := map[string]int{}
 	for _, id := range strings.Fields(string(w.object(dataKey).body)) {
@@ -143,8 +132,7 @@ func (w *simulation) checkUpdates() {
 	}
 }
 
-// acquireTimeout is the maximum time to acquire the lock without faults, on a correct clock. A
-// process may have to watch an abandoned writer and then an abandoned reader for a TTL each.
+// A process may have to watch an abandoned writer and then an abandoned reader for a TTL each.
 func (p *plan) acquireTimeout() time.Duration {
 	return 2*p.ttl + 20*time.Second
 }

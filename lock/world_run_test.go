@@ -16,10 +16,9 @@ import (
 const (
 	lockKey = "lock"
 	dataKey = "data"
-	limit   = 2 // limit of the semaphores
+	limit   = 2
 )
 
-// runWorld runs one world.
 func runWorld(threads *threads, kernel *simkit.World) {
 	w := &simulation{World: kernel, threads: threads, plan: drawPlan(kernel.Tape), objects: map[string]*storedObject{}, disturbed: map[string]int64{}, outcomes: map[string]bool{}, unresolved: map[string]updateTry{}, history: linearizable.New()}
 	w.Tracef("%+v", w.plan)
@@ -38,7 +37,6 @@ func runWorld(threads *threads, kernel *simkit.World) {
 	w.threads.Abort()
 }
 
-// start starts the operations of a process.
 func (p *proc) start() {
 	if p.plan.kind == updates {
 		p.spawn(updateMany)
@@ -51,7 +49,6 @@ func (p *proc) start() {
 	}
 }
 
-// finish checks, without further faults, that the lock can be acquired, and checks the updates.
 func (w *simulation) finish() {
 	w.calm = true
 	if len(w.Violations) > 0 {
@@ -80,7 +77,6 @@ func (w *simulation) finish() {
 	w.checkUpdates()
 }
 
-// simLock is the lock of one process.
 type simLock struct {
 	acquire func(ctx context.Context, reads, wait bool) (*heldLease, error)
 	release func(ctx context.Context, h *heldLease, lost error) error
@@ -117,7 +113,6 @@ func (p *proc) newLock() *simLock {
 	return &simLock{func(ctx context.Context, _, wait bool) (*heldLease, error) { return m.enter(ctx, wait) }, m.release}
 }
 
-// mutex returns the lock on an object or on a register.
 func (p *proc) mutex(c Config) (*Mutex, error) {
 	if !p.plan.register {
 		return p.bucket().Mutex(lockKey, c)
@@ -126,7 +121,6 @@ func (p *proc) mutex(c Config) (*Mutex, error) {
 	return p.env().onRegister(&storeRegisters{&network{p}}, lockKey, holder), err
 }
 
-// contend acquires, holds and releases the lock a few times.
 func (l *simLock) contend(t *thread) {
 	for range 1 + t.Tape.Choose(3) {
 		ctx, stop := t.Limit(context.Background(), simkit.Pick(t.Tape, time.Duration(10), 3, 1)*t.plan.ttl)
@@ -143,17 +137,15 @@ func (l *simLock) contend(t *thread) {
 	}
 }
 
-// checkRefusal checks the error of a failed acquisition.
 func (t *thread) checkRefusal(err error) {
 	t.Tracef("process %d: %v", t.id, err)
 	var held *HeldError
-	mates := t.plan.sharing && (t.plan.kind == shared || t.plan.kind == semaphores) // two coroutines of a process contend at the same time
+	mates := t.plan.sharing && (t.plan.kind == shared || t.plan.kind == semaphores)
 	if !mates && errors.As(err, &held) && held.Record.Owner == fmt.Sprintf("process %d", t.id) {
 		t.Violatef("L3", "process %d gets: %v", t.id, err)
 	}
 }
 
-// hold renews the lease in one coroutine, works in another, and releases the lease.
 func (l *simLock) hold(t *thread, h *heldLease, reads bool) {
 	b := &holding{proc: t.proc, lease: h, reads: reads}
 	t.recordGrant(b)
@@ -189,10 +181,8 @@ func (l *simLock) hold(t *thread, h *heldLease, reads bool) {
 	}
 }
 
-// faultless reports whether the world has no faults.
 func (p *plan) faultless() bool { return p.faults == 0 && p.freezes == 0 }
 
-// update updates the data once.
 func (t *thread) update(fence int64) {
 	t.fence = fence
 	t.simulation.updated++
@@ -222,7 +212,6 @@ func (t *thread) update(fence int64) {
 	}
 }
 
-// updateMany updates the data up to 20 times.
 func updateMany(t *thread) {
 	for range 1 + t.Tape.Choose(20) {
 		t.update(0)
@@ -230,7 +219,6 @@ func updateMany(t *thread) {
 	}
 }
 
-// forceRelease is an operator who releases a lease by force.
 func forceRelease(t *thread) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(t.objects)) {

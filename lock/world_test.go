@@ -10,48 +10,46 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// simulation is a simulated world. It has processes with their own clocks, one object store, and a
-// faulty network between them. All random choices come from one tape. Only one coroutine runs at a
-// time.
+// simulation is a simulated world: processes with their own clocks, one object store, and a faulty
+// network. All random choices come from one tape. Only one coroutine runs at a time.
 type simulation struct {
 	*simkit.World
 	threads *threads
 	plan    plan
-	calm    bool // no more faults
+	calm    bool
 
 	objects    map[string]*storedObject
 	procs      []*proc
 	beliefs    []*holding
-	disturbed  map[string]int64 // by key; holders with a token up to this value were disturbed
+	disturbed  map[string]int64 // by key: the highest token of a disturbed holder
 	updated    int
-	outcomes   map[string]bool      // known outcomes of updates
-	unresolved map[string]updateTry // updates with an unknown outcome
+	outcomes   map[string]bool
+	unresolved map[string]updateTry
 	history    *linearizable.History
 }
 
-// plan is the kind of a world. Probabilities are per mille of the requests.
+// Probabilities are per mille of the requests.
 type plan struct {
 	ttl      time.Duration
 	procs    int
-	sharing  bool // two coroutines of each process share its lock
-	faults   int  // chance of a fault per request
+	sharing  bool // by two coroutines of each process
+	faults   int
 	freezes  int
 	crashes  int
 	skewed   bool
-	operator bool // an operator forces a release
-	deletes  bool // the lease's object is deleted
+	operator bool
+	deletes  bool
 	kind     kind
-	register bool // mutexes are on a register of a ledger
+	register bool // on a register, not an object
 }
 
-// kind is the kind of lock in a world.
 type kind int
 
 const (
-	mutexes    kind = iota
-	updates         // updates without a lock
-	semaphores      // of limit 2
-	shared          // readers and writers
+	mutexes kind = iota
+	updates      // updates without a lock
+	semaphores
+	shared
 	kinds
 )
 
@@ -69,10 +67,9 @@ func drawPlan(t *simkit.Tape) plan {
 	return p
 }
 
-// maxSteps is the maximum number of steps of a world. A world that exceeds it violates L5.
+// A world that exceeds maxSteps violates L5.
 const maxSteps = 20_000
 
-// run runs all events.
 func (w *simulation) run() {
 	for w.Step() {
 		if w.Steps > maxSteps {
@@ -82,7 +79,7 @@ func (w *simulation) run() {
 	}
 }
 
-// proc is a process. It has a clock, and coroutines that pause together.
+// proc is a process whose coroutines pause together.
 type proc struct {
 	*simulation
 	id     int
@@ -105,31 +102,27 @@ func (w *simulation) proc() *proc {
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Now implements clock.
 func (p *proc) Now() time.Time {
 	return epoch.Add(p.offset + p.simulation.Now*time.Duration(p.rate)/1000)
 }
 
-// thread is a coroutine of a process.
 type thread struct {
 	simkit.Thread
 	*proc
-	fence int64 // the fence of its updates
-	force bool  // it releases locks by force
+	fence int64
+	force bool
 }
 
 type threads = simkit.Threads[*thread]
 
 func newThreads() *threads { return &threads{New: func() *thread { return &thread{} }} }
 
-// spawn starts a coroutine, which runs until it first waits.
 func (p *proc) spawn(job func(*thread)) {
 	t := p.threads.Get()
 	t.proc, t.fence, t.force = p, 0, false
 	p.threads.Start(t, func() { job(t) })
 }
 
-// resume resumes the coroutine when its process is running.
 func (t *thread) resume() {
 	switch {
 	case t.gone:
@@ -140,7 +133,6 @@ func (t *thread) resume() {
 	}
 }
 
-// wait waits for d of true time.
 func (t *thread) wait(d time.Duration) {
 	t.After(d, t.resume)
 	t.suspend()
@@ -159,7 +151,6 @@ func (t *thread) suspend() {
 	}
 }
 
-// freeze pauses the process.
 func (t *thread) freeze() {
 	d := simkit.Pick(t.Tape, t.plan.ttl/2, t.plan.ttl, 3*t.plan.ttl) + t.Tape.UpTo(t.plan.ttl/2)
 	t.frozen = t.simulation.Now + d
@@ -167,10 +158,8 @@ func (t *thread) freeze() {
 	t.wait(d)
 }
 
-// wait suspends the running coroutine for d.
 func (p *proc) wait(d time.Duration) { p.threads.Current.wait(d) }
 
-// Sleep implements clock.
 func (p *proc) Sleep(ctx context.Context, d time.Duration) error {
 	if until, ok := ctx.Deadline(); ok {
 		d = min(d, until.Sub(p.Now()))
@@ -182,7 +171,7 @@ func (p *proc) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Await implements clock. It polls done.
+// Await polls done.
 func (p *proc) Await(ctx context.Context, done <-chan struct{}) bool {
 	for {
 		select {
@@ -197,7 +186,6 @@ func (p *proc) Await(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// Limit implements clock.
 func (p *proc) Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	until := p.Now().Add(d)
 	if before, ok := ctx.Deadline(); ok && before.Before(until) {
@@ -225,7 +213,6 @@ func (c *limited) Err() error {
 	return nil
 }
 
-// stoppable is a context that another coroutine ends.
 type stoppable struct {
 	context.Context
 	stopped bool
@@ -238,7 +225,6 @@ func (c *stoppable) Err() error {
 	return c.Context.Err()
 }
 
-// env returns the environment of the locks of a process.
 func (p *proc) env() *env {
 	return &env{
 		store: &network{p}, clock: p,

@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
-// landsThenRefused lands a write and returns a refusal, like the refusal of a second copy that an
-// SDK or a proxy has sent.
+// landsThenRefused simulates the refusal of a second copy that an SDK or a proxy has sent.
 func landsThenRefused(kind error) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		if err := do(ctx); err != nil {
@@ -24,7 +23,6 @@ func landsThenRefused(kind error) buckettest.Fault {
 	}
 }
 
-// writeFaults are the faults of a write.
 var writeFaults = map[string]buckettest.Fault{
 	"landed, no answer":       buckettest.Landed,
 	"lost":                    buckettest.Lost,
@@ -35,8 +33,6 @@ var writeFaults = map[string]buckettest.Fault{
 	"412 for nothing":         buckettest.Answer(bucket.ErrPrecondition),
 }
 
-// TestFaultyWrites injects each fault into each write of a lease and of an update. The store
-// refuses no process because of its own write, and no update is lost or applied twice.
 func TestFaultyWrites(t *testing.T) {
 	for name, fault := range writeFaults {
 		for kind, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
@@ -54,7 +50,7 @@ func TestFaultyWrites(t *testing.T) {
 					for range 3 {
 						u.calls.Next(buckettest.Put, fault)
 						l := b.mustAcquire(try(b.Context()))
-						u.calls.Next(buckettest.Put, fault) // of the renewal
+						u.calls.Next(buckettest.Put, fault)
 						sleep(ttl)
 						b.noError(l.Context().Err())
 						u.calls.Next(buckettest.Put, fault)
@@ -79,8 +75,6 @@ func TestFaultyWrites(t *testing.T) {
 	}
 }
 
-// TestCanceledAcquireReleasesLateWrite cancels an acquisition whose write lands. The lock must be
-// free afterwards.
 func TestCanceledAcquireReleasesLateWrite(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -100,7 +94,6 @@ func TestCanceledAcquireReleasesLateWrite(t *testing.T) {
 	})
 }
 
-// TestUnavailableStoreTimesOut checks that an acquisition fails, and that no goroutine remains.
 func TestUnavailableStoreTimesOut(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
@@ -119,8 +112,6 @@ func TestUnavailableStoreTimesOut(t *testing.T) {
 	})
 }
 
-// TestPermanentErrorsAreNotRetried checks that a permanent error is returned at once, and that
-// nothing is written.
 func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	for _, kind := range []error{bucket.ErrDenied, bucket.ErrInvalid, bucket.ErrNoBucket} {
 		for _, op := range []buckettest.Op{buckettest.Get, buckettest.Put} {
@@ -139,7 +130,6 @@ func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	}
 }
 
-// TestForceReleaseWithFaultyWrites checks that the returned record is the stored one.
 func TestForceReleaseWithFaultyWrites(t *testing.T) {
 	for name, fault := range writeFaults {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +148,6 @@ func TestForceReleaseWithFaultyWrites(t *testing.T) {
 	}
 }
 
-// TestForceReleaseDuringRenewal checks that a renewal does not prevent a forced release.
 func TestForceReleaseDuringRenewal(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		h := b.acquireWithoutRenewal(b.mutex(Config{TTL: ttl}))
@@ -195,8 +184,6 @@ func TestHeldErrorText(t *testing.T) {
 	}
 }
 
-// TestRenewalsStopAfterLoss checks that a lease is not renewed after its loss, even if it is never
-// released.
 func TestRenewalsStopAfterLoss(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		u := b.user()
