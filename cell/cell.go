@@ -1,10 +1,9 @@
-// Package cell provides a value that is read, and replaced only if it is unchanged: an object of a
-// store ([github.com/pawlhq/pawl/bucket.Cell]) or a register of a ledger
+// Package cell provides a value that is replaced only if it is unchanged: an object
+// ([github.com/pawlhq/pawl/bucket.Cell]) or a register of a ledger
 // ([github.com/pawlhq/pawl/ledger.Cell]).
 //
-// [Write] sends a conditional write and resolves lost answers. All conditional writes of objects
-// and registers in Pawl use it. Rows of a ledger and the index of files have their own protocol,
-// because several of their records change at once.
+// [Write] sends a conditional write and resolves lost answers. Rows of a ledger and the index of
+// files have their own protocol, because several of their records change at once.
 package cell
 
 import (
@@ -14,13 +13,12 @@ import (
 
 // Cell is one value. It is safe for concurrent use, and does not retry.
 type Cell interface {
-	// Read returns the value, or the zero Value if there is none. Its error matches ErrUnavailable
-	// for a transient failure, and ErrRefused for a permanent one.
+	// Read returns the zero Value if there is no value. Its error matches ErrUnavailable or
+	// ErrRefused.
 	Read(ctx context.Context) (Value, error)
-	// Write replaces the value if it still has this version. The empty version requires that there
-	// is no value. It returns the new version, which differs from the versions of all other bodies.
-	// Its error matches ErrPrecondition, ErrConflict or ErrRefused, and ErrUnclear after any other
-	// failure.
+	// Write replaces the value if it still has this version; an empty version requires that there
+	// is no value. The new version differs from those of all other bodies. The error matches
+	// ErrPrecondition, ErrConflict, ErrRefused, or else ErrUnclear.
 	Write(ctx context.Context, version string, body []byte) (next string, err error)
 	// String names the cell, for people.
 	String() string
@@ -34,13 +32,13 @@ type Value struct {
 
 // Errors of a request. Package bucket has the same errors, under the same names.
 var (
-	// ErrPrecondition is returned if the condition does not hold. The request wrote nothing.
+	// ErrPrecondition is returned if the condition does not hold. Nothing was written.
 	ErrPrecondition = errors.New("precondition failed")
-	// ErrConflict is returned if another write was in progress. The request wrote nothing. Retry.
+	// ErrConflict is returned if another write was in progress. Nothing was written. Retry.
 	ErrConflict = errors.New("conflicting write")
 	// ErrUnclear is returned if the write may have landed, may land later, or may never land.
 	ErrUnclear = errors.New("outcome unclear")
-	// ErrUnavailable is returned if a read failed for a transient reason. Retry.
+	// ErrUnavailable is returned if a read failed for a transient reason.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrRefused is returned if the request had no effect, and a retry cannot succeed until a
 	// person acts.

@@ -8,12 +8,11 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// fakeCell is a cell whose answers a test sets.
 type fakeCell struct {
 	cell.Value
 	answer  error // of the next write
-	lands   bool  // the write lands in spite of the answer
-	readErr error // error of reads
+	lands   bool  // in spite of the answer
+	readErr error
 }
 
 func (s *fakeCell) Read(context.Context) (cell.Value, error) { return s.Value, s.readErr }
@@ -35,7 +34,7 @@ func TestReplace(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		shelf   fakeCell
-		version string // expected version
+		version string
 		outcome cell.Outcome
 		err     error
 		after   string

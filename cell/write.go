@@ -9,24 +9,21 @@ import (
 // Outcome is the outcome of a write.
 type Outcome uint8
 
-// The outcomes of a write.
 const (
-	// Unclear means that a copy may have landed, or may land later.
+	// Unclear means that a copy may have landed, or may still land.
 	Unclear Outcome = iota
 	// Landed means that the write is the current value.
 	Landed
-	// Superseded means that the write had landed, and another write replaced it.
+	// Superseded means that the write had landed, and then another one.
 	Superseded
-	// Lost means that the write has not landed and will not land: another write came first, or the
-	// request was refused.
+	// Lost means that the write has not landed and will not land.
 	Lost
 )
 
 func (f Outcome) String() string { return [...]string{"unclear", "landed", "superseded", "lost"}[f] }
 
-// Write is one conditional write, which is sent until its outcome is known. Every request has the
-// same content and the same condition. Write has no clock and no goroutines: its functions do the
-// waiting. It is not safe for concurrent use. It can be run again while its outcome is Unclear.
+// Write is one conditional write, sent with the same content and condition until its outcome is
+// known. It is not safe for concurrent use. It can be run again while its outcome is Unclear.
 //
 // # Answers
 //
@@ -40,8 +37,8 @@ func (f Outcome) String() string { return [...]string{"unclear", "landed", "supe
 //	                           is in doubt, and the write is not        earlier request is in doubt
 //	                           Shared
 //
-// After any other answer, the request is in doubt. A refusal, for example, may answer a second copy
-// that an SDK or a proxy sent after the first copy had landed. Therefore Look reads the value:
+// After any other answer, the request is in doubt, because a refusal may answer a second copy that
+// an SDK or a proxy sent. Therefore Look reads the value:
 //
 //	answer to the request      Look returns             outcome
 //	any                        Landed, Superseded       the same
@@ -50,49 +47,45 @@ func (f Outcome) String() string { return [...]string{"unclear", "landed", "supe
 //	any other                  Unclear                  sent again, if Pace allows it
 //	any                        an error                 as Look returns it, with that error
 //
-// If Pace or a permanent refusal ends the write, its outcome is Lost if no request is in doubt, and
-// Unclear otherwise.
+// If Pace or a refusal ends the write, its outcome is Unclear if a request is in doubt, and Lost
+// otherwise.
 //
 // # Unanswered requests
 //
-// A request without an answer may land after all later requests. Unanswered counts these requests.
-// If Look finds the write after a request without an answer, that request has landed, so Run
-// subtracts Resolves from Unanswered. A refusal does not show which copy has landed, so finding the
-// write after a refusal resolves no request. If Look fails after a failed precondition, Run adds
-// Resolves to Unanswered: the request counts as unanswered, if finding it could have resolved it.
+// A request without an answer may land after all later requests. If Look finds the write after such
+// a request, that request has landed, so Run subtracts Resolves from Unanswered. After a refusal,
+// it is unknown which copy has landed, so Run subtracts nothing. If Look fails after a failed
+// precondition, Run adds Resolves to Unanswered.
 type Write struct {
 	// Send sends the request once.
 	Send func(ctx context.Context) error
 	// Look reads the current value after an answer that was not believed, and returns the outcome
-	// of the write: Unclear if the value is unchanged. Its error ends the write.
+	// of the write, Unclear if the value is unchanged. Its error ends the write.
 	Look func(ctx context.Context, answer error) (Outcome, error)
-	// Pace waits until the request should be sent again, after it was sent try times in this run.
-	// Its error ends the write.
+	// Pace waits after the request was sent try times in this run. Its error ends the write.
 	Pace func(ctx context.Context, try int, answer error) error
 	// Trust selects the refusals that are believed without a read.
 	Trust Trust
-	// Shared means that other processes send the same content. Look then also follows the first
-	// permanent refusal, because another process's write may have landed.
+	// Shared means that other processes send the same content. Then Run also calls Look after a
+	// first permanent refusal.
 	Shared bool
 	// Resolves is the number of unanswered requests that finding the write resolves: 1 if the value
-	// identifies its writer, and 0 if it does not, as after a removal.
+	// identifies its writer, and otherwise 0, as after a removal.
 	Resolves int
 
-	// Unanswered is the number of requests without an answer, which may still land.
+	// Unanswered is the number of requests that may still land.
 	Unanswered int
-	// doubt is true after an answer that was not believed.
-	doubt bool
+	doubt      bool // after an answer that was not believed
 }
 
 // Trust selects the refusals that prove an outcome.
 type Trust struct {
-	// Precondition means that a failed precondition proves that the write is lost, unless a request
-	// is unanswered.
+	// Precondition: a failed precondition proves that the write is lost, unless a request is
+	// unanswered.
 	Precondition bool
-	// Conflict means that a conflict proves that the request wrote nothing.
+	// Conflict: a conflict proves that the request wrote nothing.
 	Conflict bool
-	// Refusal means that a permanent refusal is also believed after earlier requests. Unanswered
-	// counts the requests that may still land.
+	// Refusal: a permanent refusal is also believed after earlier requests, which may still land.
 	Refusal bool
 }
 
@@ -120,7 +113,6 @@ func (w *Write) Run(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// endOutcome returns the outcome of a write that ends without being found.
 func (w *Write) endOutcome() Outcome {
 	if w.doubt {
 		return Unclear
@@ -128,8 +120,7 @@ func (w *Write) endOutcome() Outcome {
 	return Lost
 }
 
-// look calls Look and updates Unanswered. It returns Unclear without an error if the value is
-// unchanged and the request may be sent again.
+// look returns Unclear without an error if the request may be sent again.
 func (w *Write) look(ctx context.Context, answer error) (Outcome, error) {
 	refused := errors.Is(answer, ErrPrecondition) || errors.Is(answer, ErrConflict) || errors.Is(answer, ErrRefused)
 	if !refused {
@@ -147,10 +138,9 @@ func (w *Write) look(ctx context.Context, answer error) (Outcome, error) {
 	return outcome, err
 }
 
-// Replace returns a write that replaces the body of c if c still has *version. An empty version
-// requires that c has no value. After Landed, *version is the new version. isOurs reports whether
-// only this write can have written a body. A Lost write returns an error: ErrPrecondition, or the
-// refusal. The caller sets Pace.
+// Replace returns a write that replaces the body of c if c still has *version, which is empty for
+// no value. After Landed, *version is the new version. isOurs reports whether only this write can
+// have written a body. A Lost write returns ErrPrecondition or the refusal. The caller sets Pace.
 func Replace(c Cell, version *string, body []byte, isOurs func(body []byte) bool) *Write {
 	w := &Write{Resolves: 1}
 	w.Send = func(ctx context.Context) error {

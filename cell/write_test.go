@@ -10,10 +10,8 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// errNoAnswer is an answer without a kind, such as a time-out.
 var errNoAnswer = errors.New("no answer")
 
-// lookResult is a result of Look.
 type lookResult struct {
 	outcome cell.Outcome
 	err     error
@@ -24,7 +22,6 @@ var (
 	failedRead = lookResult{cell.Unclear, errors.New("read fails")}
 )
 
-// scriptedWrite is a write with scripted answers and results of Look.
 type scriptedWrite struct {
 	t       *testing.T
 	answers []error
@@ -62,7 +59,6 @@ func newScriptedWrite(t *testing.T, trust cell.Trust, resolves int, answers []er
 	return p
 }
 
-// wantResult runs the write and checks its result.
 func (p *scriptedWrite) wantResult(outcome cell.Outcome, err error, unanswered int) {
 	p.t.Helper()
 	got, gotErr := p.Run(p.t.Context())
@@ -74,8 +70,7 @@ func (p *scriptedWrite) wantResult(outcome cell.Outcome, err error, unanswered i
 	}
 }
 
-// TestWrite covers the tables of Write. In cases with several requests, all requests before the
-// last one are unclear and not found.
+// In cases with several requests, all but the last one are unclear and not found.
 func TestWrite(t *testing.T) {
 	trusting := cell.Trust{Precondition: true, Conflict: true, Refusal: true}
 	refused := cell.Refusal("denied")
@@ -129,14 +124,11 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestFindThatResolvesNothing checks a write with Resolves 0: finding it resolves no request, and a
-// refusal leaves no request unanswered.
 func TestFindThatResolvesNothing(t *testing.T) {
 	newScriptedWrite(t, cell.Trust{}, 0, []error{errNoAnswer}, lookResult{cell.Landed, nil}).wantResult(cell.Landed, nil, 1)
 	newScriptedWrite(t, cell.Trust{}, 0, []error{cell.ErrPrecondition}, failedRead).wantResult(cell.Unclear, failedRead.err, 0)
 }
 
-// TestSharedWrite checks that Look also follows the first permanent refusal.
 func TestSharedWrite(t *testing.T) {
 	refused := cell.Refusal("denied")
 	for _, c := range []struct {
@@ -155,7 +147,6 @@ func TestSharedWrite(t *testing.T) {
 	}
 }
 
-// TestRunAgainRemembersRequests checks that a second run knows the requests of the first.
 func TestRunAgainRemembersRequests(t *testing.T) {
 	p := newScriptedWrite(t, cell.Trust{}, 1, []error{errNoAnswer}, failedRead)
 	p.wantResult(cell.Unclear, failedRead.err, 1)
