@@ -11,15 +11,15 @@ import (
 
 // Invariants of every simulated world:
 //
-// L1  when a process acquires or renews a lock, no other holder's lease is valid; for a
-//     semaphore or a shared lock, at most as many as permitted
-// L2  the tokens of leases rise, and so do those of updates under a fence
-// L3  no process reports its own lock as held by another process
-// L4  when the faults have ended, the lock can be acquired
-// L5  every operation ends
-// L6  an update that was reported as written was applied once, an update that was
-//     reported as not written was not applied, and no update was applied twice
-// L7  the updates have an order in which each saw all earlier ones
+//	L1  when a process acquires or renews a lock, no other holder's lease is valid; for a
+//	    semaphore or a shared lock, at most as many as permitted
+//	L2  the tokens of leases rise, and so do those of updates under a fence
+//	L3  no process reports its own lock as held by another process
+//	L4  when the faults have ended, the lock can be acquired
+//	L5  every operation ends
+//	L6  an update that was reported as written was applied once, an update that was
+//	    reported as not written was not applied, and no update was applied twice
+//	L7  the updates have an order in which each saw all earlier ones
 
 // holding is a lease from its holder's view.
 type holding struct {
