@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// Exit codes of commands that run another command. They follow sysexits.h and the conventions
-// of shells, so that small codes remain free for the other command.
+// Exit codes follow sysexits.h and the conventions of shells. Small codes are those of the command
+// that was run.
 const (
 	exitUsage       = 64 // EX_USAGE
 	exitUnavailable = 69 // EX_UNAVAILABLE
@@ -29,10 +29,8 @@ const (
 	exitNoCommand   = 127
 )
 
-// errNotStarted means that the lock was lost before pawl started the command.
 var errNotStarted = errors.New("the command was not started")
 
-// commandError is the failure of a command or filter that was run.
 type commandError struct {
 	code int
 	err  error
@@ -45,19 +43,17 @@ func usageError(format string, args ...any) error {
 	return &app.Failure{Code: exitUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// flagUsageError is usageError for an error of cobra.
 func flagUsageError(cmd *cobra.Command, err error) error {
 	return &app.Failure{Code: exitUsage, Err: app.FlagError(cmd, err), Hint: fmt.Sprintf("%q lists the flags", cmd.CommandPath()+" --help")}
 }
 
-// sysexit gives an error the exit code that a command which runs another command should return.
 func sysexit(err error) error {
 	if err == nil {
 		return nil
 	}
 	f := *app.Classify(err, true)
 	if given, ok := errors.AsType[*app.Failure](err); ok && (given.Err == nil || given.Code != app.ExitUsage) {
-		return err // for example the exit code of the other command
+		return err // the exit code of the other command, for example
 	}
 	if code := sysexitCode(err); code != 0 {
 		f.Code = code
@@ -68,7 +64,7 @@ func sysexit(err error) error {
 }
 
 func sysexitCode(err error) int {
-	if errors.Is(err, lock.ErrUnsure) { // check this first, because pawl may have written the object
+	if errors.Is(err, lock.ErrUnsure) { // first, because pawl may have written the object
 		return exitUnsure
 	}
 	if e, ok := errors.AsType[*commandError](err); ok {
@@ -87,7 +83,7 @@ func sysexitCode(err error) int {
 			lock.ErrConfig, lock.ErrSlow, lock.ErrForeign, lock.ErrNewer, bucket.ErrIgnored, doctorcmd.ErrUnsafe,
 			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
 		}},
-		// If the wait ended before pawl saw a holder, the store did not respond.
+		// A wait that ended before pawl saw a holder means that the store did not respond.
 		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, errWaitTimeout}},
 	} {
 		for _, kind := range c.kinds {
@@ -99,7 +95,6 @@ func sysexitCode(err error) int {
 	return 0
 }
 
-// exitBySignal returns the exit code that a shell reports for a process that a signal killed.
 func exitBySignal(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {
 		return app.ExitSignal + int(n)
@@ -115,8 +110,7 @@ func lookUpProgram(name string) (path string, err error) {
 	return "", cannotRun(name, err)
 }
 
-// cannotRun returns the error for a command that cannot be started. The exit code is that of a
-// shell: 127 if the command does not exist, otherwise 126.
+// cannotRun returns the exit code of a shell: 127 if the command does not exist, otherwise 126.
 func cannotRun(name string, err error) error {
 	code := exitCannotRun
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +119,6 @@ func cannotRun(name string, err error) error {
 	return &commandError{code, fmt.Errorf("cannot run %s: %w", event.Quote(name), err)}
 }
 
-// splitArgs separates the object from the command, which follows "--".
 func splitArgs(cmd *cobra.Command, args []string) (object event.Object, command []string, err error) {
 	dash := cmd.ArgsLenAtDash()
 	switch {
@@ -140,7 +133,6 @@ func splitArgs(cmd *cobra.Command, args []string) (object event.Object, command 
 	return object, args[1:], err
 }
 
-// oneObject parses an argument that names an object, without a version.
 func oneObject(arg string) (event.Object, error) {
 	all, err := app.ObjectCandidates(arg)
 	switch {
@@ -152,5 +144,4 @@ func oneObject(arg string) (event.Object, error) {
 	return all[0], nil
 }
 
-// unavailable reports whether err has the exit code for a store that does not respond.
 func unavailable(err error) bool { return sysexitCode(err) == exitUnavailable }

@@ -16,7 +16,7 @@ func TestSysexit(t *testing.T) {
 		err  error
 		code int
 	}{
-		{&app.Failure{Code: app.ExitUsage}, app.ExitUsage}, // the exit code of a command
+		{&app.Failure{Code: app.ExitUsage}, app.ExitUsage},
 		{app.Usage("wrong"), 64},
 		{app.Misconfigured(errors.New("wrong")), 64},
 		{app.Failed(lock.ErrConfig, ""), 1},

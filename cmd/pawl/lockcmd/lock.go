@@ -1,5 +1,4 @@
-// Package lockcmd contains the commands lock, which runs a program while it holds a lock, and
-// update, which changes an object safely.
+// Package lockcmd contains the commands lock and update.
 package lockcmd
 
 import (
@@ -24,14 +23,13 @@ import (
 
 type lockOptions struct {
 	endpoint string
-	wait     time.Duration // longest wait for the lock; negative means no limit
+	wait     time.Duration // negative means no limit
 	onLost   string
 	shared   bool
-	slots    int // number of holders of a semaphore; 0 means that the lock is no semaphore
+	slots    int // holders of a semaphore; 0 means no semaphore
 	config   lock.Config
 }
 
-// Values of --on-lost, which determines what happens to the command if the lock is lost.
 const (
 	onLostTerminate = "terminate"
 	onLostKill      = "kill"
@@ -164,17 +162,13 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// errWaitTimeout is the cancellation cause if the wait for a lock takes too long.
 var errWaitTimeout = errors.New("the lock was not acquired within --wait")
 
-// tryTimeout bounds a single attempt to acquire the lock.
 const tryTimeout = 10 * time.Second
 
-// errNoAnswer is the cancellation cause if a single attempt takes too long.
 var errNoAnswer = fmt.Errorf("%w: no answer within the %v of one attempt", bucket.ErrUnavailable, tryTimeout)
 
-// acquire acquires the lock. It calls cancel when the time to wait has passed. The lease
-// remains valid after that time.
+// acquire calls cancel when the time to wait has passed. The lease remains valid after that time.
 func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, object event.Object, o *lockOptions) (*lock.Lease, error) {
 	if o.wait >= 0 {
 		limit, why := o.wait, errWaitTimeout
@@ -184,7 +178,7 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 		late := time.AfterFunc(limit, func() { cancel(why) })
 		defer func() {
 			if !late.Stop() {
-				cancel(why) // cancel before the caller can use the lease
+				cancel(why) // before the caller can use the lease
 			}
 		}()
 	}
@@ -192,15 +186,14 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 	switch {
 	case err == nil:
 		return lease, nil
-	case errors.Is(err, lock.ErrLost): // the lease was lost while acquire waited for shared holders
+	case errors.Is(err, lock.ErrLost): // while acquire waited for shared holders
 		err = fmt.Errorf("%w; %w", err, errNotStarted)
 	}
 	return nil, o.adviseLongerWait(app.WithCause(ctx, err))
 }
 
-// waitFor waits for the store and then for the lock, or tries once. If it stops because the
-// store is unavailable, the next attempt uses the same lock object, which remembers the writes
-// of this process.
+// waitFor waits for the store and then for the lock, or tries once. Later attempts use the same
+// lock object, which remembers the writes of this process.
 func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
 	var b *lock.Bucket
 	err = a.Retry(ctx, o.wait, unavailable, func() (err error) {
@@ -230,7 +223,6 @@ func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOption
 	return lease, err
 }
 
-// adviseLongerWait adds a hint if --wait was too short to take over the lock of a crashed holder.
 func (o *lockOptions) adviseLongerWait(err error) error {
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok || o.wait < 0 || held.Record.TTL == 0 || sysexitCode(err) != exitBusy {
@@ -244,9 +236,9 @@ func (o *lockOptions) adviseLongerWait(err error) error {
 	return &app.Failure{Code: exitBusy, Err: err, Hint: fmt.Sprintf("if its holder has crashed, wait for longer than its ttl: --wait %v", enough)}
 }
 
-// listingFeature returns doctor's name of the feature if pawl finds other holders with a
-// listing. Otherwise it returns "". An exclusive holder also lists the shared holders, but the
-// result for exclusive locks is "": if listings are stale, pawl refuses --shared instead.
+// listingFeature returns the feature for doctor if pawl finds other holders with a listing. An
+// exclusive holder also lists the shared holders, but needs no feature: if listings are stale, pawl
+// refuses --shared.
 func (o *lockOptions) listingFeature() string {
 	if o.shared || o.slots > 0 {
 		return doctor.SharedLocks
@@ -254,7 +246,6 @@ func (o *lockOptions) listingFeature() string {
 	return ""
 }
 
-// acquireFuncs returns the functions that try once and that wait.
 func (o *lockOptions) acquireFuncs(b *lock.Bucket, key string) (try, wait func(context.Context) (*lock.Lease, error), err error) {
 	if o.slots > 0 {
 		s, err := b.Semaphore(key, o.slots, o.config)
@@ -273,11 +264,9 @@ func (o *lockOptions) acquireFuncs(b *lock.Bucket, key string) (try, wait func(c
 	return m.TryLock, m.Lock, nil
 }
 
-// boundedListings is a store whose listings fail if they make no progress. Package lock itself
-// bounds only reads.
+// boundedListings ends listings that make no progress, because package lock bounds only reads.
 type boundedListings struct{ bucket.Store }
 
-// List implements [bucket.Store].
 func (s boundedListings) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)

@@ -67,15 +67,14 @@ func runLockRelease(ctx context.Context, a *app.App, arg, endpoint string, token
 	r, err := b.ForceRelease(ctx, o.Key, token)
 	switch {
 	case errors.Is(err, lock.ErrConfig):
-		return app.Failed(err, "") // the lock is not in the state that the caller expected
+		return app.Failed(err, "") // the lock is not as the caller expected
 	case err != nil:
 		return app.WithCause(ctx, err)
 	}
 	return printLock(a, toLockJSON(o, &lock.Status{Key: o.Key, Record: r}))
 }
 
-// findLease finds the lease of the holder with this id. It searches the lease of the lock
-// itself and those of its readers and slots.
+// findLease also searches the leases of readers and slots.
 func findLease(ctx context.Context, a *app.App, endpoint string, o event.Object, id string) (key string, token int64, err error) {
 	b, err := openForReading(ctx, a, endpoint, o.Bucket)
 	if err != nil {
@@ -88,7 +87,7 @@ func findLease(ctx context.Context, a *app.App, endpoint string, o event.Object,
 		case err != nil:
 			return "", 0, err
 		case s.Err != nil && (s.Key == o.Key || !errors.Is(s.Err, lock.ErrForeign)):
-			return "", 0, s.Err // the unreadable lease may be the one that the caller wants
+			return "", 0, s.Err // it may be the lease that the caller wants
 		}
 		found++
 		if s.Err == nil && s.Record.State == lock.Held && s.Record.ID == id {

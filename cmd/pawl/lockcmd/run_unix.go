@@ -40,21 +40,19 @@ func runLock(ctx context.Context, a *app.App, object event.Object, command []str
 	return releaseAndReport(a, object, lease, r, err)
 }
 
-// Environment variables of the command.
 const (
 	tokenVariable    = "PAWL_LOCK_TOKEN"
 	deadlineVariable = "PAWL_LOCK_DEADLINE"
 )
 
-// guardName is the hidden command that "pawl lock" starts next to its own command.
+// guardName is the hidden command next to the user's command.
 const guardName = "lock-guard"
 
 // maxGrace bounds the time from SIGTERM to SIGKILL.
 const maxGrace = 10 * time.Second
 
-// runUnderLease runs the command under a guard process. The context of the lease ends an eighth
-// of the TTL before another process can acquire the lock. The command has half of that time to
-// end.
+// The lease's context ends an eighth of the TTL before another process can acquire the lock. Half
+// of that time remains for the command to end.
 func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOptions, signals signalQueue) (supervise.Result, error) {
 	cmd := &exec.Cmd{Path: path, Args: command, Env: environment(lease), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	c := supervise.Config{
@@ -62,7 +60,7 @@ func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOpti
 		Grace: min(o.config.TTL/16, maxGrace), KillAtOnce: o.onLost == onLostKill, OrphanGrace: time.Second,
 	}
 	if _, nested := os.LookupEnv(tokenVariable); nested {
-		c.OrphanGrace = 0 // the outer lock may have ended this process because that lock was lost
+		c.OrphanGrace = 0 // the outer lock may have been lost
 	}
 	r, err := supervise.Run(lease.Context(), cmd, c)
 	if start, ok := errors.AsType[*supervise.StartError](err); ok {
@@ -78,7 +76,7 @@ func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOpti
 }
 
 func environment(lease *lock.Lease) []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // remove the variables of an outer lock
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // those of an outer lock
 		name, _, _ := strings.Cut(v, "=")
 		return name == tokenVariable || name == deadlineVariable
 	})
@@ -89,9 +87,8 @@ func environment(lease *lock.Lease) []string {
 // lossDelay bounds how much later than the guard the lease may notice the loss.
 const lossDelay = time.Second
 
-// expiryCause returns why the guard ended the group before the lease was lost. If this process
-// stalled for half the TTL or longer, the stall is the reason. After a shorter stall, the
-// process could still have renewed the lease.
+// expiryCause returns why the guard ended the group before the lease was lost. A stall shorter than
+// half the TTL is not the reason: the process could still have renewed the lease.
 func expiryCause(lease *lock.Lease, stall, ttl time.Duration) error {
 	select {
 	case <-lease.Context().Done():
@@ -106,14 +103,12 @@ func expiryCause(lease *lock.Lease, stall, ttl time.Duration) error {
 	return fmt.Errorf("%w: the guard of the command learned of no renewal before the lease expired", lock.ErrLost)
 }
 
-// Timeouts for the release of a lock. The first applies after the command has ended. The second
-// applies after the lock was lost: the lock may still be ours if the store is available again.
+// A lost lock may still be ours if the store is available again.
 const (
 	releaseTimeout     = 10 * time.Second
 	releaseLostTimeout = time.Second
 )
 
-// releaseAndReport releases the lock, and returns the result of the command.
 func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supervise.Result, err error) error {
 	if !r.Gone {
 		fmt.Fprintf(a.Err, "pawl: %s: lock not released, because processes of the command could not be killed; the lease will expire\n", object)
@@ -126,7 +121,7 @@ func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supe
 		defer stop()
 		releasing := lease.Release(ctx)
 		switch {
-		case err != nil, releasing == nil: // this also applies if the lease was lost
+		case err != nil, releasing == nil: // nil also if the lease was lost
 		case errors.Is(releasing, lock.ErrLost):
 			err = releasing
 		default:
@@ -146,7 +141,7 @@ func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supe
 	return nil
 }
 
-// GuardCommands returns the hidden command that guards a process group.
+// GuardCommands returns the hidden command of [supervise.Guard].
 func GuardCommands(a *app.App) []*cobra.Command {
 	return []*cobra.Command{{
 		Use:    guardName,

@@ -15,12 +15,10 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// TestExpiryCause checks the diagnosis if the guard ended the command before the holder
-// knew that its lease was lost.
 func TestExpiryCause(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		lost  int // requests that are lost
+		lost  int // lost requests
 		stall time.Duration
 		says  string
 	}{
@@ -48,7 +46,7 @@ func TestExpiryCause(t *testing.T) {
 				if !errors.Is(why, lock.ErrLost) || !strings.Contains(why.Error(), c.says) {
 					t.Errorf("%v, want %q", why, c.says)
 				}
-				_ = lease.Release(t.Context()) // it may be lost
+				_ = lease.Release(t.Context())
 			})
 		})
 	}

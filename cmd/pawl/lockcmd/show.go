@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// readExitCodes are the exit codes of the commands that read or release locks.
 const readExitCodes = `  0  done
   1  failed: the lock does not exist, or is held under another token
  64  wrong usage or configuration, no permission, the object is not a lock, or
@@ -56,7 +55,6 @@ func oneArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// lockJSON is the JSON form of a lease.
 type lockJSON struct {
 	Bucket    string    `json:"bucket"`
 	Key       string    `json:"key"`
@@ -93,10 +91,8 @@ func toLockJSON(o event.Object, s *lock.Status) *lockJSON {
 	return l
 }
 
-// notALock is the state of an object that is not a lease.
 const notALock = "not a lock"
 
-// holder describes the holder, as far as it is known.
 func (l *lockJSON) holder() string {
 	who := app.Printable(l.Owner)
 	if l.Host != "" {
@@ -122,7 +118,7 @@ func runLockLs(ctx context.Context, a *app.App, arg, endpoint string) error {
 	t.SetOutputMirror(a.Out)
 	defer func() {
 		if t.Length() > 0 {
-			t.Render() // print the rows that precede an error, too
+			t.Render() // also before an error
 		}
 	}()
 	n := 0
@@ -149,8 +145,7 @@ func runLockLs(ctx context.Context, a *app.App, arg, endpoint string) error {
 	return first
 }
 
-// storeError returns the error of a lease if the store was unavailable. The caller then stops,
-// because further reads would also time out.
+// After storeError the caller stops, because further reads would also time out.
 func storeError(s *lock.Status) error {
 	if errors.Is(s.Err, bucket.ErrUnavailable) {
 		return s.Err
@@ -158,8 +153,7 @@ func storeError(s *lock.Status) error {
 	return nil
 }
 
-// readError returns the error of a lease that could not be read, for example without permission. A
-// lease of a newer Pawl is not an error.
+// A lease of a newer Pawl is not an error.
 func readError(s *lock.Status) error {
 	if errors.Is(s.Err, lock.ErrForeign) || errors.Is(s.Err, lock.ErrNewer) {
 		return nil
@@ -171,18 +165,18 @@ func (l *lockJSON) row(now time.Time, width int) table.Row {
 	if l.Error != "" {
 		reason := app.OneLine(l.Error, width)
 		if l.State == notALock {
-			reason = "" // the state already has this reason
+			reason = ""
 		}
 		return table.Row{l.State, app.Shorten(l.object.String(), width), "-", "-", "-", "", reason}
 	}
 	row := table.Row{l.State, app.Shorten(l.object.String(), width), l.Token, app.RelativeTime(l.Since, now)}
 	if l.State != string(lock.Held) {
-		return row // a released lock has no holder to print
+		return row
 	}
 	return append(row, app.RelativeTime(l.Written, now), l.holder(), app.OneLine(l.Reason, width))
 }
 
-// openForReading returns a bucket without testing the store.
+// openForReading does not test the store.
 func openForReading(ctx context.Context, a *app.App, endpoint, name string) (*lock.Bucket, error) {
 	store, err := a.Store(ctx, endpoint)
 	if err != nil {
@@ -242,11 +236,10 @@ func runLockShow(ctx context.Context, a *app.App, arg, endpoint string) error {
 	return first
 }
 
-// leaseSuffixes are the suffixes that lead to the leases of readers and slots of a lock.
 var leaseSuffixes = []string{".readers/", ".slots/"}
 
-// leases yields the lease of a lock, and then the leases of its readers and slots. The lock's
-// own object is the first key with its key as prefix. leases skips other keys with that prefix.
+// leases yields the lease of a lock, and then those of its readers and slots. The lock's own object
+// is the first key with its key as prefix.
 func leases(ctx context.Context, b *lock.Bucket, key string, beside ...string) iter.Seq2[lock.Status, error] {
 	return func(yield func(lock.Status, error) bool) {
 		for s, err := range b.List(ctx, key) {
@@ -273,7 +266,6 @@ func printLock(a *app.App, l *lockJSON) error {
 	return err
 }
 
-// text returns a lease for people.
 func (l *lockJSON) text(now time.Time) string {
 	var out strings.Builder
 	line := func(name, value string) {

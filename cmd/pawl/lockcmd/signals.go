@@ -9,11 +9,10 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/supervise"
 )
 
-// signalQueue holds signals that this process receives for its command.
 type signalQueue chan os.Signal
 
-// receiveSignals starts to receive signals. A signal that the process ignores, for example
-// under nohup, stays ignored. The caller must call stop.
+// A signal that the process ignores, for example under nohup, stays ignored. The caller must call
+// stop.
 func receiveSignals() (c signalQueue, stop func()) {
 	c = make(signalQueue, 16)
 	for _, s := range supervise.ForwardedSignals {
@@ -24,7 +23,6 @@ func receiveSignals() (c signalQueue, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// cancelAt calls cancel when a signal arrives before stop.
 func (c signalQueue) cancelAt(cancel context.CancelCauseFunc) (stop func()) {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
@@ -41,7 +39,6 @@ func (c signalQueue) cancelAt(cancel context.CancelCauseFunc) (stop func()) {
 	}
 }
 
-// signalError is the cause of a wait that a signal ended.
 type signalError struct{ os.Signal }
 
 func (s signalError) Error() string { return "interrupted by signal: " + s.String() }

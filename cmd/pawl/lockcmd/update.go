@@ -120,11 +120,10 @@ func (o *updateOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// updateJSON is the JSON form of the result.
 type updateJSON struct {
 	Written bool `json:"written"`
 	Tries   int  `json:"tries"`
-	Size    int  `json:"size"` // size of the content in bytes
+	Size    int  `json:"size"` // in bytes
 }
 
 func runUpdate(ctx context.Context, a *app.App, object event.Object, command []string, o *updateOptions) error {
@@ -168,8 +167,7 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 	return nil
 }
 
-// storeTimeout bounds the retries of the store check while the store is unavailable. Package
-// lock retries an update for the same time.
+// storeTimeout is also the time for which package lock retries an update.
 const storeTimeout = time.Minute
 
 func printUpdateResult(a *app.App, object event.Object, done *lock.Updated) error {
@@ -180,8 +178,8 @@ func printUpdateResult(a *app.App, object event.Object, done *lock.Updated) erro
 	return err
 }
 
-// filterGrace is the time that a filter has to end after SIGTERM. It is also the longest time
-// for which the filter's output may stay open after the filter has ended.
+// filterGrace bounds the time from SIGTERM to the filter's end, and from there to the end of its
+// output.
 const filterGrace = 5 * time.Second
 
 type filterRun struct {
@@ -191,7 +189,6 @@ type filterRun struct {
 	stderr  io.Writer
 }
 
-// run returns the output of the filter.
 func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, f.path)
 	cmd.Args = f.command
@@ -227,9 +224,8 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	return nil, &commandError{code, fmt.Errorf("%s failed; nothing was written: %w", name, err)}
 }
 
-// boundedBuffer is a buffer of at most MaxUpdate bytes.
 type boundedBuffer struct {
-	content bytes.Buffer // not embedded, because its ReadFrom has no limit
+	content bytes.Buffer // not embedded: its ReadFrom has no limit
 	full    bool
 }
 

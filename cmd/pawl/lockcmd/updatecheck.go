@@ -14,9 +14,8 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// checkContent rejects filter output that is probably an accident. It rejects empty output,
-// which "true" and "sed -i" produce. It also rejects output that replaces JSON by other
-// content, such as an error message.
+// checkContent rejects probable accidents: empty output, as of "true" and "sed -i", and other
+// content instead of JSON.
 func (o *updateOptions) checkContent(object event.Object, filter string, was, made lock.Content) error {
 	name := event.Quote(filter)
 	switch {
@@ -33,8 +32,6 @@ func (o *updateOptions) checkContent(object event.Object, filter string, was, ma
 	return nil
 }
 
-// holdsJSON reports whether an object should contain JSON. It considers the content type, or
-// the name if the object has no content type.
 func (o *updateOptions) holdsJSON(key string, c *lock.Content) bool {
 	if c.Headers.ContentEncoding != "" {
 		return false
