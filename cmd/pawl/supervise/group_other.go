@@ -11,13 +11,12 @@ import (
 // ForwardedSignals are the signals that end a command.
 var ForwardedSignals = []os.Signal{os.Interrupt}
 
-// NewGroup lets the context of cmd terminate cmd only, because this system has no process
-// groups.
+// NewGroup lets the context of cmd terminate only cmd, because there are no process groups.
 func NewGroup(cmd *exec.Cmd) {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 }
 
-// KillGroup kills a command of [NewGroup] that was started.
+// KillGroup kills a started command of [NewGroup].
 func KillGroup(cmd *exec.Cmd) {
-	_ = cmd.Process.Kill() // an error means that the process has already ended
+	_ = cmd.Process.Kill() // it may have ended
 }

@@ -14,14 +14,14 @@ var ForwardedSignals = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
-// NewGroup makes cmd start in a new session. The session has one process group and no terminal.
-// If the command tries to open the terminal, it fails instead of being stopped as a background
-// job. The group is terminated when the context of cmd ends. cmd must have a context.
+// NewGroup makes cmd start in a new session without a terminal. A command that opens the terminal
+// then fails, and is not stopped as a background job. The group is terminated when the context of
+// cmd ends.
 func NewGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error {
 		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGCONT) // a stopped process handles SIGTERM only after SIGCONT
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGCONT) // a stopped process does not handle SIGTERM
 		if errors.Is(err, syscall.ESRCH) {
 			return os.ErrProcessDone
 		}
@@ -29,8 +29,7 @@ func NewGroup(cmd *exec.Cmd) {
 	}
 }
 
-// KillGroup kills the remaining processes of a group. cmd must be a started command for which
-// NewGroup was called.
+// KillGroup kills the group of a started command of [NewGroup].
 func KillGroup(cmd *exec.Cmd) {
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error means that the group has already ended
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
 }

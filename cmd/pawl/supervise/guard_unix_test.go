@@ -10,15 +10,13 @@ import (
 	"time"
 )
 
-// TestGraceBeginsWhenTheSupervisorIsGone checks that the grace is counted from the end of
-// the supervisor, and not from the guard's last read of the clock.
 func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
 	const deadline, grace = 3 * time.Second, 500 * time.Millisecond
 	for _, after := range []time.Duration{0, deadline / 2, deadline - time.Millisecond, deadline, 10 * deadline} {
 		for _, c := range []struct {
 			guard
-			first syscall.Signal // first signal to the command
-			least time.Duration  // until it is killed
+			first syscall.Signal
+			least time.Duration
 		}{
 			{guard{orphanGrace: time.Second}, syscall.SIGTERM, min(after+time.Second, deadline+grace)},
 			{guard{killAtOnce: true}, syscall.SIGKILL, min(after, deadline)},
@@ -34,7 +32,7 @@ func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
 			if most := deadline + grace; over < c.least || over > most {
 				t.Errorf("a supervisor gone after %v: the guard was done after %v, want %v to %v", after, over, c.least, most)
 			}
-			_ = command.Wait() // it was killed
+			_ = command.Wait()
 			if status, ok := command.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != c.first {
 				t.Errorf("a supervisor gone after %v: %v, want %v", after, command.ProcessState, c.first)
 			}
@@ -42,8 +40,6 @@ func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
 	}
 }
 
-// runGuard sends a deadline to a guard, and closes the channel after some time. It returns the time
-// until the guard was done.
 func runGuard(t *testing.T, g *guard, deadline, after time.Duration) (over time.Duration) {
 	synctest.Test(t, func(*testing.T) {
 		began := time.Now()

@@ -16,56 +16,54 @@ import (
 
 // Config configures [Run].
 type Config struct {
-	// Guard is the argument of this program that makes it call [Guard].
+	// Guard is the argument that makes this program call [Guard].
 	Guard string
-	// Deadline returns the time when the group must have received the signal to end. Run calls
-	// it once per Interval. Each result may be later than the one before.
+	// Deadline returns when the group must have received the signal to end. Run calls it once per
+	// Interval. It never decreases.
 	Deadline func() time.Time
 	Interval time.Duration
 	// Grace is the time from SIGTERM to SIGKILL. KillAtOnce omits SIGTERM.
 	Grace      time.Duration
 	KillAtOnce bool
-	// OrphanGrace bounds the grace of a group whose supervisor has exited.
+	// OrphanGrace bounds the grace after the supervisor's exit.
 	OrphanGrace time.Duration
-	// Run forwards the signals of the channel Signals to the command.
+	// Signals are forwarded to the command.
 	Signals <-chan os.Signal
 }
 
 // Result is the outcome of [Run].
 type Result struct {
-	Started      bool               // whether Run started the command
-	Status       syscall.WaitStatus // status of a command that was started
-	Expired      bool               // whether the guard ended the group
-	Gone         bool               // whether all processes of the group have ended
+	Started      bool
+	Status       syscall.WaitStatus // zero unless Started
+	Expired      bool               // the guard ended the group
+	Gone         bool               // all processes of the group have ended
 	LongestStall time.Duration      // longest time during which the supervisor did not run
 }
 
-// ErrGuardEnded is the error of [Run] if the guard has ended before the deadline.
+// ErrGuardEnded is the error of [Run] if the guard ended before the deadline.
 var ErrGuardEnded = errors.New("the process that guards the command has ended, so the command was ended")
 
-// StartError is the error of [Run] if the guard is ready but the command cannot be started.
+// StartError is the error of [Run] if the command cannot be started.
 type StartError struct{ Err error }
 
 func (e *StartError) Error() string { return "cannot start the command: " + e.Err.Error() }
 func (e *StartError) Unwrap() error { return e.Err }
 
-// group is a supervised process group. Run starts the guard first, and the guard leads the
-// group. Therefore the command is a member of the group from its start, and the system does not
-// reuse the ID of the group while the guard exists.
+// group is a supervised process group. The guard starts first and leads it. Therefore the command
+// is a member from its start, and the system does not reuse the group's ID.
 type group struct {
 	*Config
-	id      int       // process ID of the guard
-	command *exec.Cmd // nil until the command is started
+	id      int       // of the guard
+	command *exec.Cmd // nil until started
 
 	orders *os.File  // pipe to the guard
-	sent   time.Time // last deadline that was sent to the guard
+	sent   time.Time // last deadline
 	ready  chan struct{}
-	over   chan bool // receives a value when the guard has ended; true if the guard ended the group
+	over   chan bool // the guard has ended; true if it ended the group
 }
 
-// Run runs cmd in a new process group under a guard, and waits for cmd. When ctx ends, Run
-// terminates the group and returns the cause of ctx as its error. When the command has ended,
-// Run kills the remaining processes of the group.
+// Run runs cmd in a new process group under a guard, and kills the group's remaining processes when
+// cmd ends. When ctx ends, Run terminates the group and returns the cause of ctx.
 func Run(ctx context.Context, cmd *exec.Cmd, c Config) (r Result, err error) {
 	g, err := startGuard(&c)
 	if err != nil {
@@ -115,13 +113,12 @@ func startGuard(c *Config) (*group, error) {
 			close(g.ready)
 		}
 		ended := lines.Scan() && lines.Text() == guardEnds
-		_ = cmd.Wait() // its exit code does not matter
+		_ = cmd.Wait()
 		g.over <- ended
 	}()
 	return g, nil
 }
 
-// awaitReady sends the settings and the deadline to the guard, and waits for its response.
 func (g *group) awaitReady(ctx context.Context) error {
 	err := g.send(guardSettings, syscall.Getpgrp(), g.Grace, g.OrphanGrace, g.KillAtOnce)
 	if err == nil {
@@ -135,7 +132,7 @@ func (g *group) awaitReady(ctx context.Context) error {
 			}
 			return nil
 		case ended := <-g.over:
-			g.over <- ended // the method end reads this value
+			g.over <- ended // end reads it
 			err = errors.New("it exited during its start")
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -144,9 +141,8 @@ func (g *group) awaitReady(ctx context.Context) error {
 	return fmt.Errorf("cannot start the command's guard: %w", err)
 }
 
-// renew sends the deadline to the guard if the deadline has changed. It sends the time left. It
-// also sends the time on the clock that both processes share, because this process may stop
-// between reading the clock and writing.
+// renew sends the time left, and also the time itself, because this process may stop between its
+// clock and the write.
 func (g *group) renew() error {
 	deadline := g.Deadline()
 	if deadline.Equal(g.sent) {
@@ -157,25 +153,23 @@ func (g *group) renew() error {
 }
 
 func (g *group) send(format string, args ...any) error {
-	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second)) // a stopped guard does not read, so the write must not block
+	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second)) // a stopped guard does not read
 	_, err := fmt.Fprintf(g.orders, format+"\n", args...)
 	return err
 }
 
-// signalAll sends a signal to the group. Like timeout(1), it also sends the signal to the
-// command if the command has left the group, because Run waits for the command.
+// Like timeout(1), signalAll also signals a command that has left the group.
 func (g *group) signalAll(n syscall.Signal) {
-	_ = syscall.Kill(-g.id, n) // an error means that the group has ended
+	_ = syscall.Kill(-g.id, n) // it may have ended
 	if g.command == nil {
 		return
 	}
 	if own, err := syscall.Getpgid(g.command.Process.Pid); err == nil && own != g.id {
-		_ = g.command.Process.Signal(n) // an error means that the command has ended
+		_ = g.command.Process.Signal(n) // it may have ended
 	}
 }
 
-// forward forwards a signal. It also sends SIGCONT, so that a stopped process handles a signal
-// that ends it.
+// forward also sends SIGCONT, because a stopped process does not handle the other signals.
 func (g *group) forward(s os.Signal) {
 	n, ok := s.(syscall.Signal)
 	if !ok {
@@ -187,8 +181,7 @@ func (g *group) forward(s os.Signal) {
 	}
 }
 
-// terminate sends the command the signal to end. The returned channel receives a value when the
-// grace is over.
+// The returned channel receives a value when the grace is over.
 func (g *group) terminate() <-chan time.Time {
 	if g.KillAtOnce {
 		g.signalAll(syscall.SIGKILL)
@@ -199,12 +192,12 @@ func (g *group) terminate() <-chan time.Time {
 	return time.After(g.Grace)
 }
 
-// watch waits until the command ends. If Run ended the command, watch returns the reason.
+// watch returns the reason if Run ended the command.
 func (g *group) watch(ctx context.Context) (longestStall time.Duration, why error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = g.command.Wait() // ProcessState has the outcome
+		_ = g.command.Wait()
 	}()
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
@@ -232,7 +225,7 @@ func (g *group) watch(ctx context.Context) (longestStall time.Duration, why erro
 			unguarded = g.renew() != nil
 		case expired := <-over:
 			over, unguarded = nil, true
-			g.over <- expired // the method end reads this value
+			g.over <- expired // end reads it
 		}
 		now := time.Now()
 		longestStall, last = max(longestStall, -countdown{since: last}.left(now)), now
@@ -245,11 +238,9 @@ func (g *group) watch(ctx context.Context) (longestStall time.Duration, why erro
 	}
 }
 
-// killTimeout bounds the time that processes need to end after SIGKILL.
 const killTimeout = 5 * time.Second
 
-// end kills the guard and the remaining processes of the group. It reports whether the guard
-// had ended the group before, and whether all processes have ended.
+// end reports whether the guard had ended the group before, and whether all processes have ended.
 func (g *group) end() (expired, gone bool) {
 	_ = syscall.Kill(-g.id, syscall.SIGKILL)
 	_ = g.orders.Close()
@@ -258,7 +249,7 @@ func (g *group) end() (expired, gone bool) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// Reap orphans if this process is the init process of a container.
+		// This process may be the init process of a container, which must reap orphans.
 		for pid := 1; pid > 0; {
 			pid, _ = syscall.Wait4(-g.id, nil, syscall.WNOHANG, nil)
 		}
