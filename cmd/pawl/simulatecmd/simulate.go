@@ -1,5 +1,4 @@
-// Package simulatecmd contains the command simulate. The command runs simulated worlds: random
-// histories of workers, a store and a ledger.
+// Package simulatecmd contains the command simulate.
 package simulatecmd
 
 import (
@@ -17,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
-// simulateOptions are the flags of simulate.
 type simulateOptions struct {
 	histories uint64
 	seed      uint64
@@ -82,11 +80,9 @@ tape, choices, story). With --story, the object has seed, violations and story.`
 	return cmd
 }
 
-// maxHistories bounds the number of simulated worlds. A larger number is probably a typing
-// error, because this many worlds already take at least a week.
+// maxHistories worlds take at least a week, so a larger number is probably a typing error.
 const maxHistories = 1 << 40
 
-// check rejects contradictory flags. It draws a seed if the user gave none.
 func (o *simulateOptions) check(given func(flag string) bool) error {
 	switch {
 	case given("tape") && (given("seed") || given("histories") || o.trace):
@@ -128,18 +124,16 @@ func runSimulate(ctx context.Context, a *app.App, o *simulateOptions) error {
 	return printSimulation(a, simulate(ctx, a, o), o.histories)
 }
 
-// simulate runs the worlds, with a progress bar on a terminal.
 func simulate(ctx context.Context, a *app.App, o *simulateOptions) *sim.Report {
 	options := sim.Options{First: o.seed, Histories: o.histories}
 	if app.IsTerminal(a.Err) {
 		bar := worldsBar(a.Err, int64(o.histories))
-		defer func() { _ = bar.Clear() }() // the bar is only informative
+		defer func() { _ = bar.Clear() }()
 		options.Progress = func(played uint64) { _ = bar.Set64(int64(played)) }
 	}
 	return sim.Run(ctx, options)
 }
 
-// worldsBar shows the number of finished worlds and their rate.
 func worldsBar(w io.Writer, worlds int64) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(worlds, progressbar.OptionSetWriter(w), progressbar.OptionSetRenderBlankState(true),
 		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("worlds"),

@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
-// failedReport returns a report of a violation.
 func failedReport() *sim.Report {
 	violations := []sim.Violation{{Invariant: sim.I6, Detail: "+1h0m0s: it is back"}}
 	r := &sim.Report{

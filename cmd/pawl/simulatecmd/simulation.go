@@ -13,17 +13,14 @@ import (
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
-// simulation is the report of a simulation.
 type simulation struct {
 	*sim.Report
 	Seconds  float64                      `json:"seconds"`
-	Faults   map[string]map[string]uint64 `json:"faults"` // number of occurrences by step and fault
-	Held     bool                         `json:"held"`   // whether every invariant held in every simulated world
+	Faults   map[string]map[string]uint64 `json:"faults"` // by step and fault
+	Held     bool                         `json:"held"`   // every invariant
 	Complete bool                         `json:"complete"`
 }
 
-// printSimulation prints the report of a simulation of the wanted number of worlds. It returns
-// the error of the command.
 func printSimulation(a *app.App, r *sim.Report, wanted uint64) error {
 	s := &simulation{
 		Report: r, Seconds: r.Elapsed.Round(time.Millisecond).Seconds(), Faults: faults(r),
@@ -93,7 +90,6 @@ func worlds(n uint64) string {
 	return fmt.Sprintf("%d worlds", n)
 }
 
-// table formats the number of faults per step.
 func (s *simulation) table() string {
 	t := table.NewWriter()
 	t.SetStyle(app.PlainTable)
@@ -124,9 +120,8 @@ func (s *simulation) table() string {
 	return t.Render()
 }
 
-// worldReport lists the events of one world.
 type worldReport struct {
-	Seed       *uint64         `json:"seed,omitempty"` // nil if the world was run from a tape
+	Seed       *uint64         `json:"seed,omitempty"` // nil for a tape
 	Violations []sim.Violation `json:"violations"`
 	Trace      []string        `json:"story"`
 }
