@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Chromium returns the path of a browser and the environment variables that it needs to find its
-// libraries and fonts.
+// Chromium returns the path of a browser, and the environment variables for its libraries and
+// fonts.
 func Chromium(t testing.TB) (path string, env []string) {
 	t.Helper()
 	folder := binary(t, toolcache.Chromium)

@@ -18,9 +18,8 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// WithCopyConditions starts a proxy for a server. The proxy rejects a CopyObject whose If-Match
-// or If-None-Match does not hold, as S3 does and these servers do not. It checks and forwards
-// one write at a time.
+// WithCopyConditions starts a proxy that rejects a CopyObject whose condition does not hold, as S3
+// does. It forwards one write at a time.
 func WithCopyConditions(t testing.TB, s *Server) *Server {
 	t.Helper()
 	target, err := url.Parse(s.Endpoint)
@@ -45,7 +44,7 @@ func WithCopyConditions(t testing.TB, s *Server) *Server {
 		}
 		if status != http.StatusOK {
 			w.WriteHeader(status)
-			_, _ = io.WriteString(w, "<Error><Code>"+map[int]string{404: "NoSuchKey", 412: "PreconditionFailed"}[status]+"</Code></Error>") // fails if the caller has disconnected
+			_, _ = io.WriteString(w, "<Error><Code>"+map[int]string{404: "NoSuchKey", 412: "PreconditionFailed"}[status]+"</Code></Error>")
 			return
 		}
 		forward.ServeHTTP(w, r)
@@ -56,7 +55,6 @@ func WithCopyConditions(t testing.TB, s *Server) *Server {
 	return &honest
 }
 
-// copyStatus returns 404 or 412 for a copy whose condition does not hold.
 func copyStatus(r *http.Request, client *s3.Client) (int, error) {
 	name, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	match, noneMatch := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// OnDisk returns a command that sees a folder as a separate disk while it runs. The disk has
-// the given size, for example 4m. Other processes find the disk below /proc/<pid>/root. OnDisk
-// needs user namespaces, but no privileges.
+// OnDisk returns a command that sees a folder as a separate disk of a size like 4m. Other processes
+// find the disk below /proc/<pid>/root. It needs user namespaces.
 func OnDisk(ctx context.Context, t testing.TB, dir, size string, command ...string) *exec.Cmd {
 	t.Helper()
 	wrap := func(command ...string) *exec.Cmd {

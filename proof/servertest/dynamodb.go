@@ -15,16 +15,15 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Tables is a running DynamoDB Local. It keeps everything in memory and accepts any
-// credentials. Its index is always up to date. It does not throttle requests and does not check
-// permissions.
+// Tables is a running DynamoDB Local. It accepts any credentials, and its index is always up to
+// date. It does not throttle requests and does not check permissions.
 type Tables struct {
 	Endpoint string
 	Region   string
 }
 
-// DynamoDB starts a DynamoDB Local, which listens on all interfaces. Java options, for example
-// -Xmx1g, override the defaults.
+// DynamoDB starts a DynamoDB Local, which listens on all interfaces. Java options override the
+// defaults.
 func DynamoDB(t testing.TB, options ...string) *Tables {
 	t.Helper()
 	jars := binary(t, toolcache.DynamoDBLocal)
@@ -56,8 +55,7 @@ func (d *Tables) Client() *dynamodb.Client {
 	})
 }
 
-// NewTable returns a URL for a table that does not exist yet. The name is new. Clients of the
-// table take credentials from the environment.
+// NewTable returns the URL of a new table that does not exist yet.
 func (d *Tables) NewTable() string {
 	return "dynamodb://t-" + rand.Text() + "?region=" + d.Region + "&endpoint=" + d.Endpoint
 }

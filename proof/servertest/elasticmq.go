@@ -31,7 +31,7 @@ rest-stats { enabled = false }
 aws { region = us-east-1, accountId = 000000000000 }
 `
 
-// ElasticMQ starts a queue server that keeps its queues in memory.
+// ElasticMQ starts an ElasticMQ.
 func ElasticMQ(t testing.TB) *Queues {
 	t.Helper()
 	jars := binary(t, toolcache.ElasticMQ)
@@ -65,8 +65,7 @@ func (q *Queues) Client() *sqs.Client {
 	})
 }
 
-// NewQueue creates an empty queue with a new name and returns its URL. The attributes are those
-// of SQS.
+// NewQueue creates a queue with attributes of SQS, and returns its URL.
 func (q *Queues) NewQueue(t testing.TB, attributes map[string]string) string {
 	t.Helper()
 	made, err := q.Client().CreateQueue(t.Context(), &sqs.CreateQueueInput{

@@ -9,12 +9,11 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// S3 starts gofakes3 in the test's process. It starts fast and needs no installation. It sends
-// no notifications and accepts any credentials.
+// S3 starts gofakes3 in the test's process. It sends no notifications and accepts any credentials.
 func S3(t testing.TB) *Server {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(fakes3.New())
-	// gofakes3 answers some requests twice, and net/http would log that.
+	// gofakes3 answers some requests twice, which net/http would log.
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.Start()
 	t.Cleanup(srv.Close)

@@ -18,22 +18,20 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Streams is a running server with the protocol of Kinesis. It keeps everything in memory, accepts
-// any credentials, and does not limit reads.
+// Streams is a running server with the protocol of Kinesis. It accepts any credentials, and does
+// not limit reads.
 type Streams struct {
-	Name     string // kinesalite or kinesis-local
+	Name     string
 	Endpoint string
 	Region   string
 
-	// CanReshard reports whether the server supports UpdateShardCount.
+	// CanReshard: the server supports UpdateShardCount.
 	CanReshard bool
-	// ConstantEndNumbers reports whether the range of a closed shard always ends with the same
-	// number, regardless of the records in the shard.
+	// ConstantEndNumbers: the range of a closed shard always ends with the same number.
 	ConstantEndNumbers bool
 }
 
-// ignoreAborted keeps kinesalite running if a client is killed during a request. Without it,
-// kinesalite exits with an exception.
+// ignoreAborted keeps kinesalite running if a client is killed during a request.
 const ignoreAborted = `process.on("uncaughtException", e => {
 	if (e.message === "aborted") return;
 	console.error(e);
@@ -41,7 +39,7 @@ const ignoreAborted = `process.on("uncaughtException", e => {
 });
 `
 
-// Kinesalite starts a kinesalite server. It is fast, but does not support UpdateShardCount.
+// Kinesalite starts a kinesalite, which is fast but has no UpdateShardCount.
 func Kinesalite(t testing.TB) *Streams {
 	t.Helper()
 	folder := binary(t, toolcache.Kinesalite)
@@ -60,14 +58,13 @@ func Kinesalite(t testing.TB) *Streams {
 	return s
 }
 
-// KinesisLocal starts a kinesis-local server. It needs up to 1.5 GB of memory and listens on
-// all interfaces.
+// KinesisLocal starts a kinesis-local, which needs 1.5 GB of memory and listens on all interfaces.
 func KinesisLocal(t testing.TB) *Streams {
 	t.Helper()
 	folder := filepath.Join(binary(t, toolcache.KinesisLocal), "node_modules", "kinesis-local")
 	s := &Streams{Name: "kinesis-local", Region: "us-east-1", CanReshard: true, ConstantEndNumbers: true}
 	s.launch(t, func(port string) *exec.Cmd {
-		other, err := freePort() // kinesis-local requires a second port for TLS
+		other, err := freePort() // a required second port, for TLS
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +73,7 @@ func KinesisLocal(t testing.TB) *Streams {
 		cmd.Env = environment(t.TempDir(), "KINESIS_MOCK_PLAIN_PORT="+port, "KINESIS_MOCK_TLS_PORT="+tls, "LOG_LEVEL=ERROR", "SHARD_LIMIT=100",
 			"CREATE_STREAM_DURATION=20ms", "DELETE_STREAM_DURATION=20ms", "UPDATE_SHARD_COUNT_DURATION=20ms",
 			"SPLIT_SHARD_DURATION=20ms", "MERGE_SHARDS_DURATION=20ms", "AWS_REGION="+s.Region)
-		cmd.Dir = folder // kinesis-local reads its certificate from this folder
+		cmd.Dir = folder // where its certificate is
 		return cmd
 	})
 	return s
@@ -102,7 +99,7 @@ func (s *Streams) Client() *kinesis.Client {
 	})
 }
 
-// NewStream creates a stream with a new name and waits until it is active.
+// NewStream creates a stream and waits until it is active.
 func (s *Streams) NewStream(t testing.TB, shards int32) string {
 	t.Helper()
 	name := "t-" + strings.ToLower(rand.Text())

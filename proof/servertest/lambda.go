@@ -25,27 +25,24 @@ import (
 // Function is a simulated function of AWS Lambda.
 type Function struct {
 	Program string
-	Env     []string // environment variables of its processes
+	Env     []string
 	Log     *os.File
 	Timeout time.Duration
 
 	Invocations, ColdStarts, Killed atomic.Int64
-	Memory                          atomic.Int64 // memory of the largest process in bytes
+	Memory                          atomic.Int64 // of the largest process, in bytes
 
 	mu     sync.Mutex
-	starts []time.Duration // times from the start of a process to its first request
+	starts []time.Duration // from the start of a process to its first request
 }
 
-// Environment runs the invocations of a function one at a time in the same process, and freezes
-// the process between them. It serves the Runtime API. Through this API, a process requests the
-// next invocation and posts its response.
-//
-// https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+// Environment runs the invocations of a function one at a time in a process, which it freezes in
+// between. It serves https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 type Environment struct {
 	*Function
 	api     *httptest.Server
-	ready   chan struct{}    // receives when the process requests an invocation
-	work    chan *invocation // carries the next invocation to the process
+	ready   chan struct{} // the process requests an invocation
+	work    chan *invocation
 	answers chan answer
 	cmd     *exec.Cmd // nil if no process runs
 	ended   chan error
@@ -63,17 +60,17 @@ type answer struct {
 	failed   bool
 }
 
-// EarlyKill kills the process of an invocation before its deadline.
+// EarlyKill kills the process before the deadline.
 type EarlyKill struct {
-	After time.Duration // time since the start of the invocation
-	// Freeze suspends the process after that time. The process is then killed at the deadline.
+	After time.Duration // since the start of the invocation
+	// Freeze suspends the process instead, and kills it at the deadline.
 	Freeze bool
 }
 
-// ErrKilled is returned for an invocation whose process was killed.
+// ErrKilled is returned if the process was killed.
 var ErrKilled = errors.New("the invocation was killed")
 
-// Environment returns an environment. Its process starts with the first invocation.
+// Environment returns an environment without a process.
 func (f *Function) Environment(t testing.TB) *Environment {
 	t.Helper()
 	e := &Environment{Function: f, ready: make(chan struct{}), work: make(chan *invocation), answers: make(chan answer)}
@@ -120,8 +117,7 @@ func (e *Environment) serveAnswer(failed bool) http.HandlerFunc {
 	}
 }
 
-// Invoke runs one invocation. It starts a new process if none is running. Afterwards it freezes
-// the process.
+// Invoke runs one invocation in the process, which it starts if necessary, and then freezes.
 func (e *Environment) Invoke(ctx context.Context, payload []byte, c *EarlyKill) (string, error) {
 	if err := e.thaw(ctx); err != nil {
 		return "", err
@@ -144,7 +140,7 @@ func (e *Environment) Invoke(ctx context.Context, payload []byte, c *EarlyKill) 
 			if a.id != in.id {
 				return "", fmt.Errorf("the function answered invocation %s during %s", a.id, in.id)
 			}
-			_ = e.cmd.Process.Signal(syscall.SIGSTOP) // if the process has ended, thaw notices it
+			_ = e.cmd.Process.Signal(syscall.SIGSTOP) // thaw notices an ended process
 			if a.failed {
 				return "", fmt.Errorf("the function failed: %s", a.body)
 			}
@@ -165,7 +161,7 @@ func (e *Environment) Invoke(ctx context.Context, payload []byte, c *EarlyKill) 
 	}
 }
 
-// thaw continues the process, or starts one, and waits until it requests an invocation.
+// thaw continues or starts the process, and waits until it requests an invocation.
 func (e *Environment) thaw(ctx context.Context) error {
 	var began time.Time
 	if e.cmd != nil {
@@ -188,7 +184,6 @@ func (e *Environment) thaw(ctx context.Context) error {
 	}
 }
 
-// recordStart records the duration of a cold start and the memory of the process.
 func (e *Environment) recordStart(began time.Time) {
 	if !began.IsZero() {
 		e.mu.Lock()
@@ -227,11 +222,10 @@ func (e *Environment) start() error {
 	return nil
 }
 
-// kill kills the process, even if it is frozen.
 func (e *Environment) kill() error {
 	if e.cmd != nil {
 		e.Killed.Add(1)
-		_ = e.cmd.Process.Kill() // an error means that the process has ended
+		_ = e.cmd.Process.Kill()
 		<-e.ended
 		e.cmd = nil
 	}

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// LossyProxy is a proxy for a server. It loses responses: it forwards a request, and then
-// closes the connection instead of forwarding the response.
+// LossyProxy is a proxy that loses responses: it closes the connection instead of forwarding them.
 type LossyProxy struct {
 	Addr string
 
@@ -21,8 +20,7 @@ type LossyProxy struct {
 	closed   bool
 }
 
-// NewLossyProxy starts a proxy for an address. For each piece of a response it calls lose.
-// Calls may be concurrent. The proxy ends with the test.
+// NewLossyProxy starts a proxy, which calls lose for each piece of a response, also concurrently.
 func NewLossyProxy(t testing.TB, target string, lose func(piece []byte) bool) *LossyProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +43,6 @@ func (f *LossyProxy) accept() {
 	}
 }
 
-// relay serves one connection.
 func (f *LossyProxy) relay(client net.Conn) {
 	server, err := net.Dial("tcp", f.target)
 	if err != nil {
@@ -85,7 +82,7 @@ func (f *LossyProxy) closeConns(conns ...net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range conns {
-		_ = c.Close() // the connection may be closed already
+		_ = c.Close()
 		delete(f.open, c)
 	}
 }

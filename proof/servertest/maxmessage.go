@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// WithMaxMessage starts a proxy for the server. The proxy reports a MaximumMessageSize, which
-// ElasticMQ does not support. WithMaxMessage returns the URL of a queue through the proxy.
+// WithMaxMessage returns the URL of a queue through a proxy that reports a MaximumMessageSize,
+// which ElasticMQ does not support.
 func (q *Queues) WithMaxMessage(t testing.TB, queueURL string, size int) string {
 	t.Helper()
 	target, err := url.Parse(q.Endpoint)

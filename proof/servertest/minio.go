@@ -17,11 +17,10 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// minioTarget is the ARN of the webhook in MinIO's configuration.
 const minioTarget = "arn:minio:sqs::H:webhook"
 
-// MinIO starts a MinIO with a single drive. If the webhook rejects a notification, MinIO stores
-// it on disk and retries it every few seconds, unless Options.Direct is set.
+// MinIO starts a MinIO with a single drive. It retries rejected notifications every few seconds,
+// unless Options.Direct is set.
 func MinIO(t testing.TB, o Options) *Server {
 	t.Helper()
 	bin := binary(t, toolcache.MinIO)
@@ -34,7 +33,7 @@ func MinIO(t testing.TB, o Options) *Server {
 	env := environment(dir,
 		"MINIO_ROOT_USER="+s.AccessKey,
 		"MINIO_ROOT_PASSWORD="+s.SecretKey,
-		// MinIO should open no other ports and no outgoing connections.
+		// No other ports and no outgoing connections.
 		"MINIO_BROWSER=off",
 		"MINIO_UPDATE=off",
 		"MINIO_CALLHOME_ENABLE=off",
@@ -55,8 +54,8 @@ func MinIO(t testing.TB, o Options) *Server {
 		cmd.Env, cmd.Dir = env, dir
 		return cmd
 	})
-	// A new server responds before it has loaded the configuration of its buckets. It would
-	// then overwrite newer settings.
+	// A new server responds before it has loaded the configuration of its buckets, and would then
+	// overwrite newer settings.
 	if err := poll(t.Context(), nil, s.minioLoaded); err != nil {
 		t.Fatalf("start MinIO: %v", err)
 	}
@@ -65,7 +64,6 @@ func MinIO(t testing.TB, o Options) *Server {
 
 func (s *Server) notifyMinIO(t testing.TB, bucket string) {
 	t.Helper()
-	// A new server responds before it has loaded its webhook.
 	err := poll(t.Context(), nil, func(ctx context.Context) error {
 		_, err := s.Client().PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
 			Bucket: &bucket,
@@ -83,8 +81,7 @@ func (s *Server) notifyMinIO(t testing.TB, bucket string) {
 	}
 }
 
-// minioLoaded returns nil when the server has loaded everything. Until then, the server's
-// health check responds with 503.
+// Until it is loaded, the health check responds with 503.
 func (s *Server) minioLoaded(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint+"/minio/health/cluster", nil)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// runMoto starts moto. Its JSON is as compact as that of AWS. It adds the
-// EventBridgeConfiguration of a bucket to responses, because moto stores the configuration but
-// does not return it.
+// runMoto makes moto's JSON as compact as that of AWS. It adds a bucket's EventBridgeConfiguration,
+// which moto stores but does not return.
 const runMoto = `
 import json, logging
 from moto.s3.responses import S3Response
@@ -33,14 +32,13 @@ logging.getLogger("werkzeug").setLevel(logging.ERROR)
 main()
 `
 
-// AWS is a running moto server. It emulates many services of AWS in memory and accepts any
-// credentials.
+// AWS is a running moto. It emulates many services and accepts any credentials.
 type AWS struct {
 	Endpoint string
 	Region   string
 }
 
-// Moto starts a moto server.
+// Moto starts a moto.
 func Moto(t testing.TB) *AWS {
 	t.Helper()
 	tools := AWSTools(t)
@@ -72,22 +70,19 @@ func (a *AWS) ready(ctx context.Context) error {
 	return nil
 }
 
-// Environment returns the environment variables for a program with an AWS SDK that uses this server
-// only.
+// Environment returns the environment variables of a program that uses this server only.
 func (a *AWS) Environment(dir string) []string {
 	return environment(dir, "AWS_ENDPOINT_URL="+a.Endpoint, "AWS_REGION="+a.Region, "AWS_DEFAULT_REGION="+a.Region, "AWS_ACCESS_KEY_ID=pawl", "AWS_SECRET_ACCESS_KEY=pawl",
 		"AWS_EC2_METADATA_DISABLED=true")
 }
 
-// AWSTools returns the folder of the programs in [toolcache.AWSTools]. Callers must run its
-// scripts with its Python.
+// AWSTools returns the folder of [toolcache.AWSTools]. Run its scripts with its Python.
 func AWSTools(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(binary(t, toolcache.AWSTools), "bin")
 }
 
-// Schemathesis returns the Python interpreter and the script of [toolcache.Schemathesis], and
-// the module with the hooks.
+// Schemathesis returns the paths of the Python interpreter, the script and its hooks.
 func Schemathesis(t testing.TB) (python, script, hooks string) {
 	t.Helper()
 	bin := filepath.Join(binary(t, toolcache.Schemathesis), "bin")

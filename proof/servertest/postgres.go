@@ -18,9 +18,9 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// PostgresServer is a PostgreSQL server that belongs to one test and ends with it.
+// PostgresServer is a PostgreSQL server of one test.
 type PostgresServer struct {
-	// URL connects as the superuser, with a password.
+	// URL connects as the superuser.
 	URL string
 
 	t        testing.TB
@@ -36,13 +36,13 @@ type pgProcess struct {
 	exited chan struct{}
 }
 
-// Postgres starts a PostgreSQL server on the loopback interface. Settings have the form
-// "max_connections=5". Writes are not durable unless the settings include "fsync=on".
+// Postgres starts a PostgreSQL server. Settings have the form "max_connections=5". Writes are not
+// durable unless they include "fsync=on".
 func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
 	bin, err := toolcache.FindPostgres()
 	require(t, err)
-	// The account that runs the server must be able to access the folder.
+	// The account of the server needs access.
 	dir, err := os.MkdirTemp(sharedTempDir(), "pawl-pg-")
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +64,7 @@ func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	return s
 }
 
-// sharedTempDir returns a temporary folder that all users can access. The temporary folder of
-// root may be private.
+// The temporary folder of root may be private.
 func sharedTempDir() string {
 	if os.Getuid() == 0 {
 		return "/tmp"
@@ -73,7 +72,6 @@ func sharedTempDir() string {
 	return ""
 }
 
-// initialise creates the data folder.
 func (s *PostgresServer) initialise(password string) {
 	s.t.Helper()
 	pass := filepath.Join(s.dir, "password")
@@ -118,11 +116,11 @@ func (s *PostgresServer) Start() {
 		s.t.Fatalf("start PostgreSQL: %v", err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // the error is in the server's output
+		_ = p.cmd.Wait()
 		close(p.exited)
 	}()
 	s.current = p
-	// Do not use the test's context, because a cleanup function may restart a server.
+	// Not the test's context: a cleanup function may restart a server.
 	err := poll(context.Background(), p.exited, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.URL)
 		if err != nil {
@@ -135,15 +133,14 @@ func (s *PostgresServer) Start() {
 	}
 }
 
-// Stop stops the server immediately, as a crash does. Connections break. The next start rolls
-// back uncommitted transactions.
+// Stop stops the server immediately, as a crash does.
 func (s *PostgresServer) Stop() {
 	p := s.current
 	if p == nil {
 		return
 	}
 	s.current = nil
-	_ = stopImmediately(p.cmd.Process) // the server may have ended already
+	_ = stopImmediately(p.cmd.Process)
 	select {
 	case <-p.exited:
 	case <-time.After(startTimeout):
@@ -153,11 +150,9 @@ func (s *PostgresServer) Stop() {
 	}
 }
 
-// account is a user account of the machine.
 type account struct{ uid, gid int }
 
-// serverUser returns the account that runs the server. PostgreSQL refuses to run as root. Nil
-// means the current user.
+// PostgreSQL refuses to run as root. Nil means the current user.
 func serverUser() *account {
 	if os.Getuid() != 0 {
 		return nil
@@ -185,7 +180,7 @@ func (s *PostgresServer) Exec(sql string) {
 	}
 }
 
-// URLWith returns the URL with changed parts, for example another user or a parameter.
+// URLWith returns the URL with changed parts.
 func (s *PostgresServer) URLWith(edit func(u *url.URL, parameters url.Values)) string {
 	u, err := url.Parse(s.URL)
 	if err != nil {

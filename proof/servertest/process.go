@@ -16,19 +16,17 @@ import (
 )
 
 const (
-	startTries   = 5               // another program may take the free port first
+	startTries   = 5               // another program may take the free port
 	startTimeout = 3 * time.Minute // for a busy machine
 	pollEvery    = 20 * time.Millisecond
 )
 
-// process is a running server.
 type process struct {
 	out    output
-	exited chan struct{} // closed when the process has exited
+	exited chan struct{}
 }
 
-// launch starts a command for a free port. It waits until the server accepts the keys of s. It
-// sets s.Endpoint. The server ends with the test.
+// launch sets s.Endpoint, and waits until the server accepts the keys of s.
 func launch(t testing.TB, s *Server, command func(addr string) *exec.Cmd) {
 	t.Helper()
 	start(t, s.Name, func(addr string) *exec.Cmd {
@@ -37,14 +35,12 @@ func launch(t testing.TB, s *Server, command func(addr string) *exec.Cmd) {
 	}, s.ready)
 }
 
-// ready returns nil when the server can list its buckets.
 func (s *Server) ready(ctx context.Context) error {
 	_, err := s.Client().ListBuckets(ctx, &s3.ListBucketsInput{}, func(o *s3.Options) { o.RetryMaxAttempts = 1 })
 	return err
 }
 
-// start starts a command for a free port and calls ready until it succeeds. The program ends
-// with the test.
+// start starts a command for a free port and calls ready until it succeeds.
 func start(t testing.TB, name string, command func(addr string) *exec.Cmd, ready func(context.Context) error) {
 	t.Helper()
 	var err error
@@ -73,11 +69,11 @@ func startOnce(t testing.TB, name string, cmd *exec.Cmd, ready func(context.Cont
 		return err
 	}
 	go func() {
-		_ = cmd.Wait() // the error is in the server's output
+		_ = cmd.Wait()
 		close(p.exited)
 	}()
 	end := func() {
-		_ = cmd.Process.Kill() // it may have ended already
+		_ = cmd.Process.Kill()
 		<-p.exited
 	}
 	if err := poll(t.Context(), p.exited, ready); err != nil {
@@ -93,7 +89,7 @@ func startOnce(t testing.TB, name string, cmd *exec.Cmd, ready func(context.Cont
 	return nil
 }
 
-// poll calls f until it succeeds, exited is closed, or startTimeout has passed.
+// poll stops if exited is closed, or after startTimeout.
 func poll(ctx context.Context, exited <-chan struct{}, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -114,7 +110,6 @@ func poll(ctx context.Context, exited <-chan struct{}, f func(context.Context) e
 	}
 }
 
-// freePort returns an unused loopback address.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,8 +118,7 @@ func freePort() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// environment returns the environment of a server. It omits the proxies and credentials of the
-// developer.
+// environment omits the proxies and credentials of the developer.
 func environment(dir string, vars ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}, vars...)
 }

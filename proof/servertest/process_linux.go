@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// DieWithParent makes the kernel kill the server if the test is killed before it can clean up.
+// DieWithParent makes the kernel kill the server if the test is killed.
 func DieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

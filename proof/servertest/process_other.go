@@ -4,5 +4,5 @@ package servertest
 
 import "os/exec"
 
-// DieWithParent does nothing on this system: a killed test leaves its server running.
+// DieWithParent does nothing: a killed test leaves its server running.
 func DieWithParent(*exec.Cmd) {}

@@ -13,12 +13,11 @@ import (
 	"github.com/pawlhq/pawl/archive/archivetest"
 )
 
-// Load describes the records of a producer. Each record begins with its index, which [Index]
-// parses. The keys of the records distribute them over the shards.
+// Load describes the records of a producer. Each record begins with its index.
 type Load struct {
-	From, To   int // range of indices; To is excluded
-	Size       int // minimum size of a record in bytes
-	Aggregates int // every n-th put is an aggregate of 10 records; 0 means no aggregates
+	From, To   int // indices; To is excluded
+	Size       int // of a record, at least, in bytes
+	Aggregates int // every n-th put aggregates 10 records; 0 means none
 }
 
 const (
@@ -40,7 +39,7 @@ func (l Load) record(i int) archive.UserRecord {
 	return archive.UserRecord{PartitionKey: fmt.Sprintf("k%d", i), Data: []byte(data)}
 }
 
-// puts calls f with batches. Each batch fits into one request.
+// Each batch fits into one request.
 func (l Load) puts(f func([]types.PutRecordsRequestEntry) error) error {
 	var batch []types.PutRecordsRequestEntry
 	size := 0
@@ -66,8 +65,8 @@ func (l Load) puts(f func([]types.PutRecordsRequestEntry) error) error {
 	return nil
 }
 
-// Produce puts a load into a stream. It retries records that the stream rejects, for example
-// during a split. Each record is then in the stream exactly once.
+// Produce puts a load into a stream. It retries rejected records, so that each is in the stream
+// once.
 func (s *Streams) Produce(ctx context.Context, stream string, l Load) error {
 	client := s.Client()
 	return l.puts(func(batch []types.PutRecordsRequestEntry) error {
@@ -75,7 +74,7 @@ func (s *Streams) Produce(ctx context.Context, stream string, l Load) error {
 			out, err := client.PutRecords(ctx, &kinesis.PutRecordsInput{StreamName: &stream, Records: batch},
 				func(o *kinesis.Options) { o.RetryMaxAttempts = 1 })
 			if _, busy := errors.AsType[*types.ResourceInUseException](err); busy && ctx.Err() == nil {
-				continue // a reshard is in progress
+				continue // during a reshard
 			}
 			if err != nil {
 				return fmt.Errorf("put records into %s: %w", stream, err)

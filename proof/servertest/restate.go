@@ -11,20 +11,20 @@ import (
 	"testing"
 )
 
-// RestateServer is a running Restate server. It listens on Unix sockets.
+// RestateServer is a running Restate server, on Unix sockets.
 type RestateServer struct {
-	// Ingress and Admin connect to the server. They ignore the host in a URL.
+	// Ingress and Admin ignore the host in a URL.
 	Ingress, Admin *http.Client
 }
 
 // Restate starts the server from npm packages in a folder.
 func Restate(t testing.TB, folder string) *RestateServer {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "restate-") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "restate-") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // in the temporary folder
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	client := func(name string) *http.Client {
 		path := filepath.Join(dir, "data", "pawl", name+".sock")
 		return &http.Client{Transport: &http.Transport{
@@ -58,7 +58,7 @@ func (s *RestateServer) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // the body was only read, so an error of Close does not matter
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("health check: %s", resp.Status)
 	}

@@ -7,8 +7,6 @@ import (
 	"os/exec"
 )
 
-// runAsUser does nothing on this system.
 func runAsUser(*exec.Cmd, int, int) {}
 
-// stopImmediately kills a PostgreSQL.
 func stopImmediately(p *os.Process) error { return p.Kill() }

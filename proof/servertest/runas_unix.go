@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// runAsUser makes the command run as another user.
 func runAsUser(cmd *exec.Cmd, uid, gid int) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -16,5 +15,5 @@ func runAsUser(cmd *exec.Cmd, uid, gid int) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-// stopImmediately stops a PostgreSQL and its child processes immediately.
+// stopImmediately also stops the child processes of a PostgreSQL.
 func stopImmediately(p *os.Process) error { return p.Signal(syscall.SIGQUIT) }

@@ -1,14 +1,11 @@
-// Package servertest starts real servers for tests: the object stores MinIO and versitygw,
-// PostgreSQL, the queues of ElasticMQ, the tables of DynamoDB Local, and the streams of
-// kinesalite and kinesis-local as separate processes; gofakes3 in the test's process; and moto
-// for other services of AWS. All but kinesis-local and DynamoDB Local listen on loopback only.
-// They keep their data in memory or in the test's temporary folder, and end with the test.
+// Package servertest starts real servers for tests. They end with the test, and keep their data in
+// memory or in its temporary folder. All but kinesis-local and DynamoDB Local listen on loopback
+// only.
 //
-// Only this package skips tests. It skips a test if a server's binary has not been built, or if
-// the machine cannot give a command its own disk. With PAWL_TEST_REQUIRE=1 such a test fails
-// instead. If Java, Node, Python or Terraform is not installed, tests that need it are skipped
-// even with PAWL_TEST_REQUIRE=1, except in CI. With go test -short, the package skips every
-// test that needs Java, Node, Python or Terraform, and every test that calls [Long].
+// Only this package skips tests. It skips a test if a server's binary has not been built, or if the
+// machine cannot give a command its own disk. With PAWL_TEST_REQUIRE=1 such a test fails. Without
+// Java, Node, Python or Terraform, a test that needs it fails only in CI. go test -short also skips
+// these tests, and tests that call [Long].
 package servertest
 
 import (
@@ -26,47 +23,41 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Server is a running object store and its properties.
+// Server is a running object store with its properties. A property is true if its comment applies.
 type Server struct {
-	Name      string // minio, versitygw or gofakes3
+	Name      string
 	Endpoint  string // http://127.0.0.1:port, for path-style addresses
 	Region    string
 	AccessKey string
 	SecretKey string
 
-	// Credentials reports whether the server rejects wrong access keys.
+	// The server rejects wrong access keys.
 	Credentials bool
-	// DeleteConditions reports whether the server checks If-Match on DELETE. The check and the
-	// removal are not atomic: if another write lands between them, it is lost.
+	// The server checks If-Match on DELETE, but not atomically: a write before the removal is lost.
 	DeleteConditions bool
-	// CopyConditions are the copy methods whose conditions the server checks.
+	// The copy methods whose conditions the server checks.
 	CopyConditions bucket.CopyMethod
-	// LosesRemovals reports whether a PUT may land although the object was removed after the
-	// server checked the condition. The cause is that only PUT takes the lock.
+	// A PUT may land although the object was removed after the check of the condition, because only
+	// PUT takes the lock.
 	LosesRemovals bool
-	// MixesHeads reports whether a HEAD response may combine the metadata of one object with
-	// the ETag of the previous or next one. The cause is that the server reads the file several
-	// times.
+	// A HEAD may combine the metadata of one object with the ETag of another, because the server
+	// reads the file several times.
 	MixesHeads bool
-	// Versions reports whether the server supports bucket versioning.
-	Versions bool
-	// KeepsCutBodies reports whether the server may store a PUT although the connection broke
-	// during the body. It then stores the received part. This happens only if the payload is
-	// not signed.
+	Versions   bool
+	// The server may store the received part of an unsigned PUT whose connection broke.
 	KeepsCutBodies bool
-	// MergesMetadata reports whether a PUT retains the metadata of the old object.
+	// A PUT retains the metadata of the old object.
 	MergesMetadata bool
-	// LosesHeaders reports whether the server loses Cache-Control and Content-Language.
+	// The server loses Cache-Control and Content-Language.
 	LosesHeaders bool
-	// ListsBytes reports whether the server can list keys that XML cannot represent.
+	// The server can list keys that XML cannot represent.
 	ListsBytes bool
-	// Alias returns the key under which the server stores a given key. If Alias is nil, the
-	// server does not change keys.
+	// Alias returns the key under which the server stores a key. Nil means the same key.
 	Alias func(key string) string
-	// Garbles reports whether a notification may name the wrong object. The cause is that
-	// versitygw writes the notification while it already reuses the request's buffer.
+	// A notification may name the wrong object, because versitygw already reuses the request's
+	// buffer.
 	Garbles bool
-	// InProcess reports whether the server runs in the test's process.
+	// The server runs in the test's process.
 	InProcess bool
 
 	notify func(t testing.TB, bucket string)
@@ -74,15 +65,14 @@ type Server struct {
 
 // Options are the options of a server. The zero Options send no notifications.
 type Options struct {
-	// Webhook is the URL for notifications. A process must listen there before versitygw
-	// starts. versitygw posts a test event, and sends no notifications if no process responds.
+	// Webhook is the URL for notifications. If it does not respond when versitygw starts,
+	// versitygw sends none.
 	Webhook string
-	// Direct makes MinIO send each notification immediately. MinIO then drops a notification
-	// that the webhook rejects. Without Direct, MinIO stores notifications on disk and sends
-	// them every three seconds.
+	// Direct makes MinIO send each notification once and immediately. Otherwise MinIO sends them
+	// every three seconds until they are accepted.
 	Direct bool
-	// Authorization is the Authorization header of notifications. If it is empty, notifications
-	// have no such header. versitygw supports only Basic credentials.
+	// Authorization is the header of notifications, or empty. versitygw supports only Basic
+	// credentials.
 	Authorization string
 }
 
@@ -93,7 +83,7 @@ func Each(t *testing.T, o Options, f func(t *testing.T, s *Server)) {
 	t.Run("versitygw", func(t *testing.T) { f(t, VersityGW(t, o)) })
 }
 
-// Client returns an SDK client of the server, for requests that package bucket does not support.
+// Client returns an SDK client of the server.
 func (s *Server) Client() *s3.Client {
 	return s3.New(s3.Options{
 		BaseEndpoint:               aws.String(s.Endpoint),
@@ -105,7 +95,7 @@ func (s *Server) Client() *s3.Client {
 	})
 }
 
-// NewBucket creates an empty bucket with a new name.
+// NewBucket creates an empty bucket.
 func (s *Server) NewBucket(t testing.TB) string {
 	t.Helper()
 	name := "t-" + strings.ToLower(rand.Text())
@@ -116,7 +106,7 @@ func (s *Server) NewBucket(t testing.TB) string {
 	return name
 }
 
-// Notify configures notifications of creations and removals in the bucket to Options.Webhook.
+// Notify sends notifications of creations and removals in the bucket to Options.Webhook.
 func (s *Server) Notify(t testing.TB, bucket string) {
 	t.Helper()
 	if s.notify == nil {
@@ -133,8 +123,6 @@ func Long(t testing.TB) {
 	}
 }
 
-// binary returns the path of the tool. If the tool has not been built, binary skips or fails
-// the test.
 func binary(t testing.TB, tool toolcache.Tool) string {
 	t.Helper()
 	if tool.NeedsRuntime() {
@@ -145,7 +133,6 @@ func binary(t testing.TB, tool toolcache.Tool) string {
 	return path
 }
 
-// require skips or fails the test if err is not nil.
 func require(t testing.TB, err error) {
 	t.Helper()
 	excused := toolcache.IsMissingRuntime(err) && os.Getenv("CI") == ""
@@ -158,5 +145,5 @@ func require(t testing.TB, err error) {
 	}
 }
 
-// secret returns a unique password. If a server accepts it, this test started the server.
+// secret is unique: a server that accepts it was started by this test.
 func secret() string { return fmt.Sprintf("secret-%s", rand.Text()) }

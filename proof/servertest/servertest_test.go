@@ -17,8 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// TestNotifications puts and removes an object on each real server, and waits for notifications
-// with the configured credentials.
 func TestNotifications(t *testing.T) {
 	const authorization = "Basic cGF3bDp0b2tlbg=="
 	type delivery struct{ authorization, body string }
@@ -66,7 +64,6 @@ func TestNotifications(t *testing.T) {
 	})
 }
 
-// TestS3 checks the in-process server with the same client.
 func TestS3(t *testing.T) {
 	s := S3(t)
 	bucket := s.NewBucket(t)
@@ -75,8 +72,7 @@ func TestS3(t *testing.T) {
 	}
 }
 
-// TestServerThatEnds checks that start detects a program that exits at once, tries another port,
-// and includes the output in its error.
+// start tries another port.
 func TestServerThatEnds(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -101,7 +97,6 @@ func TestBasicInURL(t *testing.T) {
 	}
 }
 
-// TestElasticMQ sends a message through a queue.
 func TestElasticMQ(t *testing.T) {
 	q := ElasticMQ(t)
 	url := q.NewQueue(t, nil)
@@ -114,7 +109,7 @@ func TestElasticMQ(t *testing.T) {
 	}
 }
 
-// TestPostgres checks that a PostgreSQL that was stopped immediately keeps its commits.
+// The server is stopped immediately, and keeps its commits.
 func TestPostgres(t *testing.T) {
 	s := Postgres(t)
 	s.Exec("CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)")
@@ -123,7 +118,6 @@ func TestPostgres(t *testing.T) {
 	s.Exec("INSERT INTO kept VALUES (2)")
 }
 
-// TestStreams sends a record through a stream.
 func TestStreams(t *testing.T) {
 	for name, start := range map[string]func(testing.TB) *Streams{"kinesalite": Kinesalite, "kinesis-local": KinesisLocal} {
 		t.Run(name, func(t *testing.T) {

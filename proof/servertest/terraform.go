@@ -13,8 +13,7 @@ type Terraform struct {
 	env              []string
 }
 
-// NewTerraform finds the installed Terraform. The AWS provider sends its requests to the server
-// a.
+// NewTerraform finds the installed Terraform.
 func NewTerraform(t testing.TB, a *AWS) *Terraform {
 	t.Helper()
 	Long(t)
@@ -33,8 +32,7 @@ func (tf *Terraform) Init(t testing.TB, dir string) {
 	tf.Run(t, dir, args...)
 }
 
-// Run runs a Terraform command in the folder dir and returns its output. It fails the test if the
-// command fails.
+// Run runs a Terraform command in the folder dir and returns its output.
 func (tf *Terraform) Run(t testing.TB, dir string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tf.program, append([]string{"-chdir=" + dir, args[0], "-no-color"}, args[1:]...)...)

@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// VersityGW starts a versitygw server that stores objects in a folder. It sends each
-// notification once. If the webhook rejects a notification, the notification is lost.
+// VersityGW starts a versitygw that stores objects in a folder. It sends each notification once.
 func VersityGW(t testing.TB, o Options) *Server {
 	t.Helper()
 	bin := binary(t, toolcache.VersityGW)
@@ -33,8 +32,8 @@ func VersityGW(t testing.TB, o Options) *Server {
 		t.Fatal(err)
 	}
 	args := []string{"--quiet", "--port"}
-	// versitygw stores metadata in extended attributes, so the temporary folder must support
-	// them. With the option --sidecar, it would not write metadata atomically.
+	// The temporary folder must support extended attributes. With --sidecar, versitygw would not
+	// write metadata atomically.
 	backend := []string{"posix", data}
 	if o.Webhook != "" {
 		hook, err := withBasic(o.Webhook, o.Authorization)
@@ -42,7 +41,6 @@ func VersityGW(t testing.TB, o Options) *Server {
 			t.Fatal(err)
 		}
 		backend = append([]string{"--event-webhook-url", hook}, backend...)
-		// versitygw sends notifications for every bucket without further configuration.
 		s.notify = func(testing.TB, string) {}
 	}
 	launch(t, s, func(addr string) *exec.Cmd {
@@ -54,8 +52,7 @@ func VersityGW(t testing.TB, o Options) *Server {
 	return s
 }
 
-// withBasic adds Basic credentials to the URL. Go's HTTP client reads them there. versitygw has
-// no option for a header.
+// withBasic adds Basic credentials to the URL, because versitygw has no option for a header.
 func withBasic(hook, authorization string) (string, error) {
 	if authorization == "" {
 		return hook, nil
