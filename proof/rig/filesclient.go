@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// FilesClient sends requests to the files services and to their object store.
+// FilesClient sends requests to the files services and their object store.
 type FilesClient struct {
-	Base  func() string // URL of a running service; "" if none is running
+	Base  func() string // of a running service, or ""
 	Token string
 	HTTP  *http.Client
 }
@@ -34,18 +34,18 @@ type FileAnswer struct {
 	Parts       []*SignedURL  `json:"parts"`
 }
 
-// SignedURL is the signed request that uploads a file or a part.
+// SignedURL is the signed request of an upload.
 type SignedURL struct {
 	Method, URL string
 	Headers     map[string]string
 }
 
-// Promise has the properties that a client declares before it uploads a file.
+// Promise has the declared properties of a file.
 type Promise struct {
 	Entity      string   `json:"entity"`
 	Size        int      `json:"size"`
 	ContentType string   `json:"contentType"`
-	SHA256      string   `json:"sha256,omitempty"` // SHA-256 in hexadecimal, for a file in one part
+	SHA256      string   `json:"sha256,omitempty"` // hexadecimal, for a file in one part
 	PartSize    int      `json:"partSize,omitempty"`
 	Parts       []string `json:"parts,omitempty"` // SHA-256 of each part
 }
@@ -61,8 +61,7 @@ func SHA256(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Call sends a request until a service answers it with a status below 500 and other than
-// 429. The request must be idempotent.
+// Call repeats an idempotent request until its status is below 500 and not 429.
 func (c *FilesClient) Call(ctx context.Context, method, path string, headers map[string]string, body []byte) (a *FileAnswer, status int, err error) {
 	var last error
 	err = Until(ctx, 20*time.Millisecond, func() (bool, error) {
@@ -80,7 +79,7 @@ var (
 	errRejected  = errors.New("the service is busy or fails")
 )
 
-// Try sends a request to a service. It does not retry.
+// Try sends a request without retries.
 func (c *FilesClient) Try(ctx context.Context, method, path string, headers map[string]string, body []byte) (*FileAnswer, int, error) {
 	a := &FileAnswer{}
 	base := c.Base()
@@ -94,7 +93,7 @@ func (c *FilesClient) Try(ctx context.Context, method, path string, headers map[
 	return a, status, err
 }
 
-// Want is like Call, but returns an error if the response has another status.
+// Want is Call, but another status is an error.
 func (c *FilesClient) Want(ctx context.Context, status int, method, path string, headers map[string]string, body []byte) (*FileAnswer, error) {
 	a, got, err := c.Call(ctx, method, path, headers, body)
 	if err == nil && got != status {
@@ -103,8 +102,8 @@ func (c *FilesClient) Want(ctx context.Context, status int, method, path string,
 	return a, err
 }
 
-// Begin begins the upload of a file. If the promise has parts, the upload has parts. Requests
-// with the same key begin the same upload.
+// Begin begins the upload of a file, in parts if the promise has parts. Requests with the same key
+// begin the same upload.
 func (c *FilesClient) Begin(ctx context.Context, key string, p *Promise) (*FileAnswer, error) {
 	path := "/v1/uploads"
 	if len(p.Parts) > 0 {
@@ -117,8 +116,7 @@ func (c *FilesClient) Begin(ctx context.Context, key string, p *Promise) (*FileA
 	return c.Want(ctx, http.StatusCreated, http.MethodPost, path, map[string]string{"Content-Type": "application/json", "Idempotency-Key": key}, body)
 }
 
-// Put sends bytes to a signed URL without retries, and returns the store's status. The given
-// headers replace those of the signed URL.
+// Put sends bytes to a signed URL without retries. The headers replace those of the URL.
 func (c *FilesClient) Put(ctx context.Context, to *SignedURL, headers map[string]string, body io.Reader, size int) (int, error) {
 	all := map[string]string{}
 	for _, from := range []map[string]string{to.Headers, headers} {
@@ -130,7 +128,7 @@ func (c *FilesClient) Put(ctx context.Context, to *SignedURL, headers map[string
 	return status, err
 }
 
-// List returns all files of an entity. It requests small pages.
+// List returns all files of an entity, in small pages.
 func (c *FilesClient) List(ctx context.Context, entity string) (all []*FileAnswer, err error) {
 	for next := ""; ; {
 		page, err := c.Want(ctx, http.StatusOK, http.MethodGet, "/v1/entities/"+entity+"/files?limit=7&after="+url.QueryEscape(next), nil, nil)
@@ -144,8 +142,7 @@ func (c *FilesClient) List(ctx context.Context, entity string) (all []*FileAnswe
 	}
 }
 
-// Send sends one request. It sends the token only to services, because the URLs of the store
-// are signed.
+// Send sends one request. Only services get the token: the store's URLs are signed.
 func (c *FilesClient) Send(ctx context.Context, method, url string, headers map[string]string, body io.Reader, size int) ([]byte, int, error) {
 	r, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
@@ -164,13 +161,13 @@ func (c *FilesClient) Send(ctx context.Context, method, url string, headers map[
 	return c.Do(r)
 }
 
-// Do sends a request. It returns the body and the status of the response.
+// Do returns the body and the status of the response.
 func (c *FilesClient) Do(r *http.Request) ([]byte, int, error) {
 	res, err := c.HTTP.Do(r)
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { _ = res.Body.Close() }() // the client only read from it
+	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
 	return text, res.StatusCode, err
 }

@@ -9,13 +9,13 @@ import (
 	"os/exec"
 )
 
-// Process is a child process whose output goes to a log file.
+// Process is a child process with a log file.
 type Process struct {
 	*os.Process
 	Log string
 
-	done chan struct{} // closed when the process has ended
-	err  error         // valid after done is closed
+	done chan struct{}
+	err  error // valid after done is closed
 }
 
 // Start starts a command, and appends its output to the log file.
@@ -37,10 +37,10 @@ func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	return p, nil
 }
 
-// Done returns a channel that is closed when the process has ended.
+// Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err waits until the process has ended, and returns the error of [exec.Cmd.Wait].
+// Err waits for the end, and returns the error of [exec.Cmd.Wait].
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
@@ -56,16 +56,16 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Kill ends the process as kill -9 does, and returns when it has ended.
+// Kill waits until the process has ended.
 func (p *Process) Kill() {
-	_ = p.Process.Kill() // an error means that the process has ended
+	_ = p.Process.Kill()
 	<-p.done
 }
 
 // Terminate asks the process to shut down.
 func (p *Process) Terminate() {
 	if p.Signal(terminateSignal) != nil {
-		_ = p.Process.Kill() // this system has no signals, or the process has ended
+		_ = p.Process.Kill() // no signals on this system, or it has ended
 	}
 }
 
@@ -76,7 +76,7 @@ func (p *Process) LogTail() string {
 	if err != nil {
 		return err.Error()
 	}
-	defer func() { _ = file.Close() }() // the file was only read
+	defer func() { _ = file.Close() }()
 	if size, err := file.Seek(0, io.SeekEnd); err == nil {
 		_, _ = file.Seek(max(0, size-most), io.SeekStart)
 	}

@@ -5,8 +5,7 @@ import (
 	"syscall"
 )
 
-// OwnProcessGroup starts the command in its own process group, so that Ctrl-C in a terminal reaches
-// the parent only. The kernel kills the process if its parent is killed.
+// OwnProcessGroup keeps a terminal's Ctrl-C from the command. The command dies with its parent.
 func OwnProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

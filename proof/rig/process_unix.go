@@ -7,6 +7,5 @@ import (
 	"syscall"
 )
 
-// OwnProcessGroup starts the command in its own process group, so that Ctrl-C in a terminal reaches
-// the parent only. The process survives if its parent is killed.
+// OwnProcessGroup keeps a terminal's Ctrl-C from the command. The command survives its parent.
 func OwnProcessGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

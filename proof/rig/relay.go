@@ -18,12 +18,11 @@ import (
 // immediately.
 type Handling struct {
 	Drop   bool
-	Delay  time.Duration // time before the first copy is sent
-	Repeat time.Duration // time between the first copy and a second one; 0 means no second copy
+	Delay  time.Duration // before the first copy
+	Repeat time.Duration // from the first copy to a second one; 0 means none
 }
 
-// DelayThreshold is the delay above which a notification counts as delayed. Shorter delays are
-// normal in a network.
+// DelayThreshold is the delay above which a notification counts as delayed.
 const DelayThreshold = 100 * time.Millisecond
 
 // Notice is a notification that a relay carries.
@@ -31,21 +30,20 @@ type Notice struct {
 	Object event.Object
 	Order  uint64 // increases with each change of the object
 	Body   []byte
-	Acked  func() // called when a worker has acknowledged a copy; may be nil
+	Acked  func() // a worker has acknowledged a copy; may be nil
 }
 
 // Messages counts notifications.
 type Messages struct {
-	Sent       int `json:"sent"`         // copies that a worker acknowledged
-	Doubled    int `json:"doubled"`      // notifications sent twice
-	OutOfOrder int `json:"out_of_order"` // copies that a worker acknowledged after a newer copy about the same object
-	Delayed    int `json:"delayed"`      // notifications held back for a while
-	Dropped    int `json:"dropped"`      // notifications that the relay never sent
-	Resent     int `json:"resent"`       // attempts that the relay repeated because no worker acknowledged the copy
+	Sent       int `json:"sent"` // acknowledged copies
+	Doubled    int `json:"doubled"`
+	OutOfOrder int `json:"out_of_order"` // acknowledged after a newer copy about the same object
+	Delayed    int `json:"delayed"`
+	Dropped    int `json:"dropped"`
+	Resent     int `json:"resent"` // unacknowledged attempts
 }
 
-// Relay delivers notifications to workers in random order. It sends each copy to random workers
-// until a worker acknowledges it.
+// Relay sends each notification to random workers, in random order, until one acknowledges it.
 type Relay struct {
 	workers func() []string
 	offer   func(ctx context.Context, body []byte, address string) error
@@ -64,12 +62,11 @@ type Relay struct {
 	failure error
 }
 
-// Senders is the number of copies that a relay sends at the same time.
+// Senders is the number of concurrent sends.
 const Senders = 64
 
-// NewRelay starts a relay. The function workers returns the addresses of the running workers.
-// The function offer sends a notification to one of them, and returns nil if the worker
-// acknowledged it.
+// NewRelay starts a relay. workers returns the addresses of the running workers. offer sends a
+// notification to one of them, and returns nil if it is acknowledged.
 func NewRelay(seed uint64, workers func() []string, offer func(ctx context.Context, body []byte, address string) error) *Relay {
 	r := &Relay{
 		workers: workers, offer: offer, more: make(chan struct{}, 1),
@@ -92,7 +89,7 @@ func (r *Relay) Close() {
 	r.wg.Wait()
 }
 
-// Carry adds a notification for delivery. It does not block.
+// Carry adds a notification without blocking.
 func (r *Relay) Carry(n *Notice, h Handling) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +109,7 @@ func (r *Relay) Carry(n *Notice, h Handling) {
 	}
 }
 
-// add adds a copy to the queue after a delay. The caller holds the lock.
+// The caller holds the lock.
 func (r *Relay) add(n *Notice, delay time.Duration) {
 	r.open++
 	if delay == 0 {
@@ -145,8 +142,7 @@ func (r *Relay) wake() {
 
 var errNoWorker = errors.New("no worker is up")
 
-// pop returns a copy and the address of a worker for it. It returns nil if there is no copy or no
-// worker.
+// pop returns nil if there is no copy or no worker.
 func (r *Relay) pop() (n *Notice, address string) {
 	workers := r.workers()
 	r.mu.Lock()
@@ -175,7 +171,7 @@ func (r *Relay) send(ctx context.Context) {
 			if r.sent(n, err); err == nil {
 				continue
 			}
-			more = nil // wait before the next offer
+			more = nil
 		}
 		select {
 		case <-ctx.Done():
@@ -186,7 +182,6 @@ func (r *Relay) send(ctx context.Context) {
 	}
 }
 
-// sent records the result of an offer.
 func (r *Relay) sent(n *Notice, err error) {
 	if err == nil && n.Acked != nil {
 		n.Acked()
@@ -207,8 +202,7 @@ func (r *Relay) sent(n *Notice, err error) {
 	r.newest[n.Object] = max(r.newest[n.Object], n.Order)
 }
 
-// Open returns the number of copies that no worker has acknowledged, and the last error of an
-// offer.
+// Open returns the number of unacknowledged copies, and the last error of an offer.
 func (r *Relay) Open() (copies int, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,8 +216,7 @@ func (r *Relay) Messages() Messages {
 	return r.counts
 }
 
-// Post posts a notification to a webhook and returns the worker's response. It returns an error
-// for any status except 200.
+// Post posts a notification to a webhook. Any status except 200 is an error.
 func Post(ctx context.Context, client *http.Client, url, authorization string, body []byte) (answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -235,7 +228,7 @@ func Post(ctx context.Context, client *http.Client, url, authorization string, b
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = res.Body.Close() }() // the client only read from it
+	defer func() { _ = res.Body.Close() }()
 	answer, err = io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = fmt.Errorf("the worker answered %s: %s", res.Status, bytes.TrimSpace(answer))

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// inbox is a worker that stores what it acknowledges, and rejects the first few offers.
+// inbox is a worker that rejects the first few offers.
 type inbox struct {
 	mu      sync.Mutex
 	reject  int
@@ -74,7 +74,6 @@ func TestRelayHandlesNotificationsAsPlanned(t *testing.T) {
 	})
 }
 
-// TestRelayRetries uses one worker that is down, and one that is busy at first.
 func TestRelayRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := &inbox{reject: 3}
@@ -90,7 +89,6 @@ func TestRelayRetries(t *testing.T) {
 	})
 }
 
-// TestClosedRelay checks that a closed relay drops unacknowledged copies, and accepts no new ones.
 func TestClosedRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, workers := range map[string]func() []string{"no worker": addresses(), "a worker that is down": addresses("down")} {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Until calls done at intervals until done returns true or an error. If ctx ends first, Until
-// returns the cancellation cause.
+// Until calls done at intervals until it returns true or an error. If ctx ends, Until returns its
+// cause.
 func Until(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		switch ok, err := done(); {
 		case ctx.Err() != nil && !ok:
-			return context.Cause(ctx) // the error is only a consequence of the end of ctx
+			return context.Cause(ctx) // the error only follows from the end of ctx
 		case ok || err != nil:
 			return err
 		}
