@@ -8,7 +8,6 @@ import (
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
-// TestExplorer checks that the explorer of small worlds detects mutants that its scopes can show.
 // Other mutants need failing handlers, returning contents, or three lease holders.
 func TestExplorer(t *testing.T) {
 	servertest.Long(t)

@@ -25,16 +25,14 @@ var (
 	whole     = flag.Bool("whole", false, "run the whole budget of every mutant, and check that each invariant alone kills some mutant")
 )
 
-// result is the result of a mutant.
 type result struct {
 	Mutant
-	violated     map[string]uint64 // number of worlds, by invariant
+	violated     map[string]uint64 // worlds by invariant
 	untaggedTest bool              // killed by a test without an invariant
 }
 
 func (r *result) killed() bool { return len(r.violated) > 0 || r.untaggedTest }
 
-// results collects the results of the subtests.
 type results struct {
 	mu  sync.Mutex
 	all []result
@@ -46,9 +44,7 @@ func (r *results) add(one result) {
 	r.all = append(r.all, one)
 }
 
-// TestMutants builds every mutant and runs worlds until one violates an invariant, which must
-// happen within its budget. The real protocol runs the same worlds, as many as the largest budget,
-// and violates no invariant.
+// The real protocol runs as many worlds as the largest budget, and violates no invariant.
 func TestMutants(t *testing.T) {
 	servertest.Long(t)
 	var found results
@@ -76,7 +72,6 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// all returns the mutants, sorted by name.
 func all(t *testing.T) []Mutant {
 	t.Helper()
 	list, err := Read(os.DirFS(root(t)))
@@ -86,7 +81,6 @@ func all(t *testing.T) []Mutant {
 	return list
 }
 
-// chosen returns the mutants of -only.
 func chosen(t *testing.T) []Mutant {
 	t.Helper()
 	if *only == "" {
@@ -104,7 +98,7 @@ func chosen(t *testing.T) []Mutant {
 	return some
 }
 
-// minViolatingWorlds is the number of worlds that must violate one invariant, to exclude chance.
+// minViolatingWorlds excludes chance.
 const minViolatingWorlds = 3
 
 // accidental reports whether a mutant may have been killed by chance.
@@ -116,7 +110,6 @@ func (r *result) accidental() bool {
 	return r.Test == nil && most < minViolatingWorlds
 }
 
-// root returns the root of the module.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../..")
@@ -126,7 +119,6 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// run builds the mutant, and runs its worlds or its test.
 func (m *Mutant) run(t *testing.T) result {
 	t.Helper()
 	overlay := m.overlay(t)
@@ -164,7 +156,6 @@ func (m *Mutant) run(t *testing.T) result {
 	return result{Mutant: *m, violated: report.Violated}
 }
 
-// test runs the test that must fail.
 func (m *Mutant) test(t *testing.T, overlay string) result {
 	t.Helper()
 	args := slices.Concat([]string{"test", "-overlay", overlay, "-vet=off", "-count=1"}, m.Test.Args)
@@ -180,7 +171,6 @@ func (m *Mutant) test(t *testing.T, overlay string) result {
 	return r
 }
 
-// overlay writes the changed files and the go command's overlay file.
 func (m *Mutant) overlay(t *testing.T) string {
 	t.Helper()
 	files, err := m.Apply(root(t))
@@ -207,7 +197,6 @@ func (m *Mutant) overlay(t *testing.T) string {
 	return to
 }
 
-// command runs a command in the module's root, and returns its output.
 func command(t *testing.T, name string, args ...string) ([]byte, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -217,8 +206,7 @@ func command(t *testing.T, name string, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// check checks that no mutant was killed by chance, and that for each invariant some mutant is
-// killed by it alone.
+// check also requires that for each invariant some mutant is killed by it alone.
 func (r *results) check(t *testing.T) {
 	t.Helper()
 	if len(r.all) < len(all(t)) {

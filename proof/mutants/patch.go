@@ -42,7 +42,6 @@ func Read(dir fs.FS) ([]Mutant, error) {
 	return all, nil
 }
 
-// parse parses a header, a blank line and a unified diff.
 func parse(text string) (*Mutant, error) {
 	diffs, header, err := gitdiff.Parse(strings.NewReader(text))
 	if err != nil {
@@ -57,8 +56,7 @@ func parse(text string) (*Mutant, error) {
 	return m, m.check()
 }
 
-// fields returns the values of a header by field name. An indented line continues the previous
-// value.
+// An indented line continues the previous value.
 func fields(header string) map[string]string {
 	values, field := map[string]string{}, ""
 	for line := range strings.Lines(header) {
@@ -93,7 +91,7 @@ func (m *Mutant) set(field, value string) (err error) {
 	return err
 }
 
-// check validates the header. It drops a Test without arguments.
+// check drops a Test without arguments.
 func (m *Mutant) check() error {
 	test := *m.Test
 	if test.Args == nil {
@@ -114,7 +112,7 @@ func (m *Mutant) check() error {
 	return nil
 }
 
-// splitArgs splits the arguments of a command at spaces, except within single quotes.
+// splitArgs splits at spaces, except within single quotes.
 func splitArgs(s string) ([]string, error) {
 	if strings.Count(s, "'")%2 != 0 {
 		return nil, errors.New("a single quote is not closed")
@@ -141,9 +139,8 @@ func invariant(name string) (sim.Invariant, error) {
 	return 0, fmt.Errorf("unknown invariant %q", name)
 }
 
-// Apply applies a diff to a text. If the lines of a hunk have moved, Apply searches for the
-// context and the deleted lines of the hunk. It applies the hunk there if they occur exactly
-// once.
+// Apply applies a diff to a text. If the lines of a hunk have moved, it applies the hunk where its
+// context and deleted lines occur exactly once.
 func Apply(text string, d *gitdiff.File) (string, error) {
 	lines := slices.Collect(strings.Lines(text))
 	var out strings.Builder
@@ -172,8 +169,7 @@ func Apply(text string, d *gitdiff.File) (string, error) {
 	return out.String(), nil
 }
 
-// locate returns the index at which want occurs in lines[from:]. It returns the expected index
-// if want occurs there, otherwise the only other index.
+// locate returns the expected index of want, or its only other index.
 func locate(lines, want []string, from, expected int) (int, error) {
 	var found []int
 	for i := from; i+len(want) <= len(lines); i++ {

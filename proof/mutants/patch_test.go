@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
-// TestPatches checks that every mutant applies.
 func TestPatches(t *testing.T) {
 	for _, m := range all(t) {
 		if _, err := m.Apply(root(t)); err != nil {
