@@ -1,4 +1,4 @@
-// Package lockcmd contains the commands lock and update.
+// Package lockcmd contains the commands lock, which runs a program under a lock, and update.
 package lockcmd
 
 import (

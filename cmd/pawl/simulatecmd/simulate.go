@@ -1,4 +1,4 @@
-// Package simulatecmd contains the command simulate.
+// Package simulatecmd contains the command simulate, which runs simulated worlds.
 package simulatecmd
 
 import (
