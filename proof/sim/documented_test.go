@@ -13,8 +13,6 @@ var (
 	quoted     = regexp.MustCompile("`([^`]+)`")
 )
 
-// TestInvariantsAreDocumented compares the table in docs/CORRECTNESS.md with the invariants'
-// descriptions and the functions that check them.
 func TestInvariantsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/CORRECTNESS.md")
 	if err != nil {
@@ -46,7 +44,6 @@ func TestInvariantsAreDocumented(t *testing.T) {
 	}
 }
 
-// sources returns the concatenated source files of the package.
 func sources(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

@@ -12,14 +12,11 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// In a quarter of the worlds the ledger behaves like a DynamoDB table. Each change of a swap is
-// a separate request with its own response, and the index of due rows is eventually consistent.
+// In a quarter of the worlds the ledger is like a DynamoDB table: each change of a swap is a
+// separate request, and the index of due rows is eventually consistent.
 
-// errThrottled is the response to a request that changed nothing because the ledger throttles
-// requests.
 var errThrottled = fmt.Errorf("the ledger throttles: %w", store.ErrThrottled)
 
-// swapEach sends all changes at once. Each lands at its own time.
 func (r *ledgerView) swapEach(changes []ledger.Change) ([]ledger.Outcome, error) {
 	out := make([]ledger.Outcome, len(changes))
 	var wait time.Duration
@@ -32,9 +29,9 @@ func (r *ledgerView) swapEach(changes []ledger.Change) ([]ledger.Outcome, error)
 	return out, nil
 }
 
-// sendChange sends one change. It returns the time until the response or the timeout.
+// sendChange returns the time until the response or the timeout.
 func (r *ledgerView) sendChange(change []ledger.Change, out *ledger.Outcome) time.Duration {
-	w, by := r.thread.world, r.thread.node // the thread may run another process when the change lands
+	w, by := r.thread.world, r.thread.node // the thread may have another process when the change lands
 	delay := w.latency()
 	unanswered := simkit.Func(func() { w.swap(by, change) })
 	fault := w.fault(r.thread, StepChange)
@@ -58,8 +55,7 @@ func (r *ledgerView) sendChange(change []ledger.Change, out *ledger.Outcome) tim
 	return timeout
 }
 
-// indexed is an entry of the index of due rows. Reads see the entry in the interval [from,
-// until).
+// indexed is an entry of the index of due rows, visible in [from, until).
 type indexed struct {
 	key         ledger.RowKey
 	due         time.Time
@@ -69,8 +65,7 @@ type indexed struct {
 // maxIndexLag exceeds the lag that the driver assumes, because DynamoDB guarantees no bound.
 const maxIndexLag = 20 * time.Second
 
-// reindex updates the index after a row was written, or deleted if row is nil. The old and the new
-// entry change at different times, so reads may see both of them or neither.
+// row is nil after a deletion. Reads may see both the old and the new entry, or neither.
 func (w *World) reindex(k ledger.RowKey, row *ledger.Row) {
 	lagged := func() time.Duration {
 		return w.Now + w.Tape.UpTo(simkit.Pick(w.Tape, time.Millisecond, time.Second, maxIndexLag))
@@ -88,8 +83,7 @@ func (w *World) reindex(k ledger.RowKey, row *ledger.Row) {
 
 const never = time.Duration(1<<63 - 1)
 
-// dueByIndex reads index entries and then loads their rows. An entry may be outdated, the row
-// of an entry may be deleted, and a row may have two entries.
+// An entry may be outdated, its row may be deleted, and a row may have two entries.
 func (r *ledgerView) dueByIndex(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	w := r.thread.world
 	var entries []indexed

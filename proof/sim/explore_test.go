@@ -29,8 +29,7 @@ var (
 	recreate   = []event.Kind{created, removed, created}
 )
 
-// scopes are explored by every test run. With -short only those marked short are explored: a
-// twentieth of all states.
+// With -short only scopes marked short are explored, which have a twentieth of all states.
 var scopes = []scope{
 	{name: "publishing-fine", kind: publishing, trusted: true, changes: overwrite, fineGrained: true, short: true},
 	{name: "publishing-fine-crash", kind: publishing, trusted: true, changes: once, crashes: 1, fineGrained: true},
@@ -62,8 +61,8 @@ var largeScopes = []scope{
 	{name: "acting-3-crashes", kind: acting, trusted: true, changes: endRemoved, crashes: 2},
 }
 
-// TestExplore tries everything that can happen in small worlds: every order of pending events, and
-// a crash at every moment. The invariants hold in every state, and every state can reach rest.
+// TestExplore tries every order of pending events, and a crash at every moment. The invariants hold
+// in every state, and every state can reach rest.
 func TestExplore(t *testing.T) {
 	all := scopes
 	if *whole || *pathFlag != "" {
@@ -104,7 +103,6 @@ func (s *scope) test(t *testing.T) {
 	t.Fatalf("repeat it with: go test ./proof/sim -run '%s$' -path %s\n%s", t.Name(), simkit.EncodeTape(short), strings.Join(trace, "\n"))
 }
 
-// logPath logs the trace of the path given by -path.
 func (s *scope) logPath(t *testing.T) {
 	path, err := simkit.DecodeTape(*pathFlag)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// explorer visits all states of a scope. From each state it tries every option, and turns back at a
-// known state. States cannot be copied, so it reaches a state by replaying the path to it.
+// explorer tries every option of every state. States cannot be copied, so it reaches a state by
+// replaying the path to it.
 type explorer struct {
 	scope  *scope
-	arrive func(d digest, path []uint32) // called for each arrival at a state
+	arrive func(d digest, path []uint32) // each arrival at a state
 
 	mu     sync.Mutex
 	more   sync.Cond
@@ -23,7 +23,7 @@ type explorer struct {
 	done   bool
 	states map[digest]uint32
 	edges  [][2]uint32
-	ends   []uint32 // states at rest
+	ends   []uint32 // at rest
 	depth  int
 	failed []uint32 // path to a violation, or nil
 }
@@ -34,7 +34,6 @@ type fork struct {
 	from uint32
 }
 
-// explore visits all states until all are known, an invariant is violated, or ctx ends.
 func (s *scope) explore(ctx context.Context, arrive func(digest, []uint32)) *explorer {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	x := &explorer{scope: s, arrive: arrive, states: map[digest]uint32{}, forks: []fork{{}}}
@@ -70,8 +69,7 @@ func (x *explorer) work() {
 	}
 }
 
-// nextFork removes the last fork, or waits for one. It returns false when no worker can find more
-// forks.
+// nextFork returns false when no worker can find more forks.
 func (x *explorer) nextFork() (f fork, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -88,8 +86,7 @@ func (x *explorer) nextFork() (f fork, ok bool) {
 	return f, true
 }
 
-// explorePath follows a path and continues until it reaches a known state. It leaves the other
-// options to the other workers.
+// explorePath follows a path to a known state, and leaves the other options to other workers.
 func (x *explorer) explorePath(pool *threadPool, c *stateKey, f fork) {
 	m := x.scope.newWorld(pool)
 	defer m.endThreads()
@@ -115,7 +112,7 @@ func (x *explorer) explorePath(pool *threadPool, c *stateKey, f fork) {
 	}
 }
 
-// visit records an arrival at a state, and reports whether the state is new.
+// visit reports whether the state is new.
 func (x *explorer) visit(d digest, path []uint32, from uint32) (at uint32, fresh bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -137,7 +134,7 @@ func (x *explorer) visit(d digest, path []uint32, from uint32) (at uint32, fresh
 	return at, !known
 }
 
-// addForks queues a path for each option of a state except the first, which the caller follows.
+// The caller follows the first option itself.
 func (x *explorer) addForks(path []uint32, at uint32, options int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -147,7 +144,6 @@ func (x *explorer) addForks(path []uint32, at uint32, options int) {
 	x.more.Broadcast()
 }
 
-// checkEnd checks a world at rest.
 func (x *explorer) checkEnd(m *smallWorld, path []uint32, at uint32) {
 	if m.changed < len(x.scope.changes) {
 		m.violatef(I14, "the user made %d of %d changes", m.changed, len(x.scope.changes))
@@ -162,7 +158,6 @@ func (x *explorer) checkEnd(m *smallWorld, path []uint32, at uint32) {
 	x.ends = append(x.ends, at)
 }
 
-// setFailed records the path to a violation and stops the exploration.
 func (x *explorer) setFailed(path []uint32) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -192,22 +187,20 @@ func (x *explorer) cannotSettle() int {
 	return left
 }
 
-// followPath executes the options of a path.
 func (m *smallWorld) followPath(path []uint32) {
 	for _, choice := range path {
 		m.execute(m.nextOptions()[choice])
 	}
 }
 
-// checkAtRest repairs, checks and shuts down a world at rest.
 func (m *smallWorld) checkAtRest() {
 	m.repair()
 	m.check()
 	m.shutDown()
 }
 
-// runPath follows a path as far as its options exist, and then the scheduled events, until the
-// world is at rest or violates an invariant. It returns the path that was taken.
+// runPath follows a path as far as its options exist, and then the scheduled events. It returns the
+// path taken.
 func (s *scope) runPath(pool *threadPool, path []uint32, trace *[]string) (taken []uint32, violations []Violation) {
 	m := s.newWorld(pool)
 	defer m.endThreads()
@@ -228,7 +221,6 @@ func (s *scope) runPath(pool *threadPool, path []uint32, trace *[]string) (taken
 	return taken, m.violations
 }
 
-// shorten shrinks the path to a violation, and returns its trace.
 func (s *scope) shorten(path []uint32) (short []uint32, violations []Violation, trace []string) {
 	pool := newThreads()
 	defer pool.Close()

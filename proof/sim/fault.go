@@ -9,19 +9,19 @@ import (
 // Step is a place in the protocol where a fault can occur.
 type Step uint8
 
-// The steps: calls to the ledger, calls to the object store, and the handler.
+// The steps call the ledger, the object store, and the handler.
 const (
-	StepSwap    Step = iota // the compare-and-swap in the ledger
-	StepChange              // one change of a swap, if the ledger responds to each change separately
-	StepLoad                // load rows after an ambiguous response, or to check that the lease is still held
-	StepDue                 // query due rows
-	StepPin                 // send a HEAD request for the output
-	StepLook                // send a HEAD request for the input
-	StepFetch               // send a GET request for the input
-	StepAct                 // run the handler
-	StepPut                 // publish the output
-	StepDelete              // remove the output
-	StepConfirm             // send a HEAD request for the output after an ambiguous response
+	StepSwap   Step = iota // compare-and-swap in the ledger
+	StepChange             // one change of a swap, if each has its own response
+	StepLoad               // after an ambiguous response, or to check the lease
+	StepDue
+	StepPin   // HEAD of the output
+	StepLook  // HEAD of the input
+	StepFetch // GET of the input
+	StepAct
+	StepPut
+	StepDelete  // remove the output
+	StepConfirm // HEAD of the output after an ambiguous response
 	steps
 )
 
@@ -33,16 +33,15 @@ func (s Step) String() string { return stepNames[s] }
 // Fault is a fault at a step.
 type Fault = simkit.Fault
 
-// faults is the number of faults in the simulation.
 const faults = simkit.Refused + 1
 
 const (
 	anywhere = 1<<simkit.CrashBefore | 1<<simkit.CrashAfter | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter
-	onReads  = 1<<simkit.CrashBefore | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter | 1<<simkit.Refused // a read changes nothing, so a crash before and after it are the same
+	onReads  = 1<<simkit.CrashBefore | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter | 1<<simkit.Refused // before and after a read are the same
 	onWrites = anywhere | 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Refused
 )
 
-// possibleFaults is the set of possible faults per step, as a bit mask.
+// possibleFaults are bit masks.
 var possibleFaults = [steps]uint16{
 	StepSwap:   anywhere | 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Torn | 1<<simkit.Refused,
 	StepChange: 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Refused,
@@ -54,7 +53,6 @@ var possibleFaults = [steps]uint16{
 // Has reports whether a fault can occur at the step.
 func (s Step) Has(f Fault) bool { return possibleFaults[s]&(1<<f) != 0 }
 
-// fault draws the fault of a step.
 func (w *World) fault(t *thread, s Step) Fault {
 	if w.Now >= w.faultsEnd || w.plan.faulty == 0 {
 		return simkit.NoFault
@@ -83,9 +81,8 @@ func (w *World) fault(t *thread, s Step) Fault {
 	return simkit.NoFault
 }
 
-// allowsFault limits crashes and freezes, because each of them adds many steps. It permits no
-// crash of an operator, because operators have no process. It permits no fault in which a batch
-// lands in part if the batch has a single change.
+// allowsFault limits crashes and freezes, because each adds many steps. Operators do not crash. A
+// batch of one change does not land in part.
 func (w *World) allowsFault(t *thread, f Fault) bool {
 	switch f {
 	case simkit.CrashBefore, simkit.CrashAfter:
@@ -109,6 +106,5 @@ const (
 	maxFreezes = 4
 )
 
-// maxWriteDelay is the longest delay of a write. It is shorter than the late-write window of 15
-// minutes, because clocks differ.
+// maxWriteDelay is shorter than the late-write window of 15 minutes, because clocks differ.
 const maxWriteDelay = 12 * time.Minute

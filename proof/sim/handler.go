@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// handler is a pipeline's handler. It injects the handler's faults.
 type handler struct {
 	thread *thread
 	task   *task
@@ -23,11 +22,9 @@ type handler struct {
 
 var errHandler = errors.New("random failure")
 
-// Handle implements worker.Handler.
 func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 	if h.called {
-		// The attempt starts over because the object changed. The attempt does not know which
-		// effects the handler has already had, so the handler must act again.
+		// The attempt starts over, and does not know which effects the handler has already had.
 		h.thread.world.oracleOf(h.task.key).repeatable = true
 	}
 	h.called = true
@@ -56,7 +53,7 @@ func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 		return err
 	}
 	h.thread.sleep(h.thread.world.Tape.UpTo(20 * time.Second))
-	_, err := read(ctx, t) // detects that the object has changed
+	_, err := read(ctx, t) // detects changes of the object
 	return err
 }
 
@@ -77,7 +74,7 @@ func (h *handler) inject(p poison) error {
 	return nil
 }
 
-// delayOrFail sleeps or fails at random. It may sleep until after the end of the lease.
+// delayOrFail may sleep until after the end of the lease.
 func (h *handler) delayOrFail(ctx context.Context) error {
 	w := h.thread.world
 	calm := w.Now >= w.faultsEnd
@@ -94,7 +91,7 @@ func (h *handler) delayOrFail(ctx context.Context) error {
 	return nil
 }
 
-// effect performs the external effect of a pipeline without an output. Only the fence protects it.
+// Only the fence protects an external effect.
 func (h *handler) effect(t *worker.Task, body string) error {
 	w := h.thread.world
 	seen := h.view.inputVersions
@@ -120,8 +117,7 @@ func (h *handler) effect(t *worker.Task, body string) error {
 	return err
 }
 
-// commit executes a transaction in the ledger. The transaction writes both the effect and the
-// row, or neither.
+// commit writes both the effect and the row, or neither.
 func (h *handler) commit(t *worker.Task, c *ledger.Completion, body string, seen int) error {
 	w, by := h.thread.world, h.task.node
 	rows, err := w.store.Load(context.Background(), []ledger.RowKey{c.Claim.Key})
@@ -139,7 +135,6 @@ func (h *handler) commit(t *worker.Task, c *ledger.Completion, body string, seen
 	return nil
 }
 
-// read reads the handler's input.
 func read(ctx context.Context, t *worker.Task) (string, error) {
 	in, err := t.Open(ctx)
 	if err != nil {

@@ -12,10 +12,8 @@ import (
 // Invariant is a property that must hold in every world.
 type Invariant uint8
 
-// The invariants. The function that checks an invariant explains it. I9 (every store is
-// linearizable per key) is checked by store/storetest and bucket/buckettest. I13 (all stores
-// lead to the same state) and I14 (every fault occurred at every step) concern many worlds.
-// Tests of this package check I13 and I14.
+// The invariants. I9 is checked by store/storetest and bucket/buckettest. I13 and I14 concern many
+// worlds, and are checked by tests of this package.
 const (
 	I1 Invariant = iota + 1
 	I2
@@ -65,7 +63,7 @@ type Violation struct {
 	Detail    string    `json:"what"`
 }
 
-// violatef records a violation. For each invariant it stores only the first one.
+// violatef records only the first violation of each invariant.
 func (w *World) violatef(i Invariant, format string, args ...any) {
 	for _, v := range w.violations {
 		if v.Invariant == i {
@@ -79,7 +77,6 @@ func (w *World) violatef(i Invariant, format string, args ...any) {
 	}
 }
 
-// check checks the invariants of a world in which no events are left.
 func (w *World) check() {
 	for _, t := range w.oracles {
 		t.everythingSettled()
@@ -91,8 +88,7 @@ func (w *World) check() {
 	w.auditFindsNothing()
 }
 
-// everythingSettled checks I4. The event queue is empty, so nothing will change: a row that is
-// neither settled nor dead now would remain so forever.
+// everythingSettled checks I4. The event queue is empty, so nothing will change.
 func (t *oracle) everythingSettled() {
 	switch {
 	case t.Steps >= maxSteps:
@@ -109,13 +105,12 @@ func (t *oracle) everythingSettled() {
 	}
 }
 
-// settleTimeout is the longest time in which a row with work must settle. During this time
-// leases expire, attempts back off, and each worker may freeze for two hours.
+// settleTimeout is the longest time in which a row must settle. In it, leases expire, attempts back
+// off, and each worker may freeze for two hours.
 const settleTimeout = 3 * time.Hour
 
-// settlesInTime checks that rows settle within settleTimeout (I4). Worlds without sweeps are
-// exempt: if a message has no order, one copy of it may raise Want after a worker has
-// acknowledged another copy.
+// settlesInTime checks I4. Worlds without sweeps are exempt: without an order, one copy of a message may raise Want
+// after another copy was acknowledged.
 func (t *oracle) settlesInTime(before, after *ledger.Row) {
 	if t.plan.noSweep {
 		return
@@ -129,7 +124,7 @@ func (t *oracle) settlesInTime(before, after *ledger.Row) {
 	}
 }
 
-// outputMatchesInput checks I1. Objects that no handler can process are exempt.
+// outputMatchesInput checks I1. Poison objects are exempt.
 func (t *oracle) outputMatchesInput() {
 	v := t.object.current()
 	if v == nil || v.kind != event.Created || t.poisoned() {
@@ -149,8 +144,7 @@ func (t *oracle) outputMatchesInput() {
 	}
 }
 
-// staysRemoved checks I6: after an object was removed, late notifications do not restore its
-// output.
+// staysRemoved checks I6.
 func (t *oracle) staysRemoved() {
 	v := t.object.current()
 	if v == nil || v.kind != event.Removed {
@@ -164,8 +158,7 @@ func (t *oracle) staysRemoved() {
 	}
 }
 
-// lastAccepted returns the last effect that a receiver accepts if it rejects fences smaller
-// than the largest fence it has seen.
+// lastAccepted is the last effect for a receiver that rejects lower fences.
 func (t *oracle) lastAccepted() (last effect, any bool) {
 	for _, e := range t.effects {
 		if e.fence >= last.fence {
@@ -175,14 +168,11 @@ func (t *oracle) lastAccepted() (last effect, any bool) {
 	return last, any
 }
 
-// outputNotOlder checks I2 for outputs. An attempt records the ETag of the output before it
-// reads the input, and its write has that ETag as condition. Such a write cannot publish an
-// older version, with three exceptions: another output has the same bytes, the output was
-// created and removed meanwhile, or the store ignores the condition. A verification repairs
-// these cases, so they are exempt. An unconditional write is never exempt.
-//
-// In event order, the attempt may read a newer version than the version of its claim. Therefore
-// outputNotOlder compares the versions of the claims.
+// outputNotOlder checks I2 for outputs. An attempt records the ETag of the output before it reads the input, and its
+// write has that ETag as condition. It can publish an older version only if another output has the
+// same bytes, if the output was created and removed meanwhile, or if the store ignores the
+// condition. These cases are exempt, because a verification repairs them. In event order, the
+// attempt may read a newer version than its claim has, so the claims are compared.
 func (t *oracle) outputNotOlder(claim *ledger.Claim, version, pinned int, guarded bool) {
 	older := version < t.visible
 	if t.kind == trusting {
@@ -198,10 +188,8 @@ func (t *oracle) outputNotOlder(claim *ledger.Claim, version, pinned int, guarde
 	}
 }
 
-// effectsInOrder checks I2 for external effects. It checks that a lease holder acts on a
-// version that is no older than the versions of earlier lease holders. There is one exemption:
-// if a store hides a new object from some attempts, an attempt may act on an earlier removal
-// until an event reports the object.
+// effectsInOrder checks I2 for external effects. If a store hides a new object, an attempt may act on an earlier removal,
+// so such effects are exempt.
 func (t *oracle) effectsInOrder(e *effect) {
 	if t.plan.eventual && e.kind == event.Removed {
 		return
@@ -219,7 +207,7 @@ func (t *oracle) effectCommittedOnce(fin *engine.Finished, after *ledger.Row) {
 	switch t.kind {
 	case trusting:
 		same = t.lastEffect.Compare(after.Have) == 0
-	case acting: // removals look alike although they are different versions
+	case acting: // removals look alike
 		last := t.lastEffectVersion
 		t.lastEffectVersion = t.effectVersion(fin.Fence)
 		same = same && t.lastEffectVersion == last
@@ -229,8 +217,7 @@ func (t *oracle) effectCommittedOnce(fin *engine.Finished, after *ledger.Row) {
 	}
 }
 
-// oneEffectPerRead checks I3: an attempt has one effect per HEAD of the object. It sends another
-// HEAD if the object changed during the attempt.
+// I3: an attempt has one effect per HEAD. It sends another HEAD if the object changed.
 func (t *oracle) oneEffectPerRead(e *effect) {
 	for i := range t.effects {
 		if o := &t.effects[i]; o.fence == e.fence && o.inputVersions == e.inputVersions {
@@ -239,8 +226,7 @@ func (t *oracle) oneEffectPerRead(e *effect) {
 	}
 }
 
-// transactionCommittedOnce checks I3 without exemptions. If the ledger commits an effect
-// together with Have, the effect happens once per version, even if the response was lost.
+// transactionCommittedOnce checks I3 without exemptions, for effects that the ledger commits together with Have.
 func (t *oracle) transactionCommittedOnce(before, after *ledger.Row) {
 	had := before.Have
 	same := had.Kind == after.Have.Kind && (had.Kind == event.Removed || had.Identity.Same(after.Have.Identity))
@@ -249,8 +235,7 @@ func (t *oracle) transactionCommittedOnce(before, after *ledger.Row) {
 	}
 }
 
-// versionsOnlyRise checks I5. If a row is purged and created again, its versions start over,
-// but its fence does not.
+// versionsOnlyRise checks I5. A row that is purged and created again has new versions, but its fence still rises.
 func (t *oracle) versionsOnlyRise(before, after *ledger.Row) {
 	if after.Want.Compare(before.Want) < 0 || after.Have.Compare(before.Have) < 0 {
 		t.violatef(I5, "%s: Want %s after %s, Have %s after %s", t.key, after.Want.Order(), before.Want.Order(), after.Have.Order(), before.Have.Order())
@@ -260,7 +245,7 @@ func (t *oracle) versionsOnlyRise(before, after *ledger.Row) {
 	}
 }
 
-// ackIsCovered checks I7 when a message is acknowledged.
+// ackIsCovered checks I7, for acknowledgments.
 func (w *World) ackIsCovered(n *node, m *message) {
 	for i := range m.events {
 		e := &m.events[i]
@@ -282,15 +267,14 @@ func (w *World) ackIsCovered(n *node, m *message) {
 	}
 }
 
-// deadIsReported checks I7 for dead rows: a worker that did not crash must have reported them.
+// I7: a worker that did not crash must have reported the dead row.
 func (t *oracle) deadIsReported() {
 	if t.exists && t.row.Dead && !t.reported && t.declaredDeadBy != nil && !t.declaredDeadBy.gone {
 		t.violatef(I7, "%s: dead, but not reported", t.key)
 	}
 }
 
-// leasesExclusive checks I8: no process gets a lease while another process may still rely on
-// its own lease. The check applies only if the clocks differ by at most the skew margin.
+// leasesExclusive checks I8, if the clocks differ by at most the skew margin.
 func (t *oracle) leasesExclusive(by *node, before *ledger.Row) {
 	if !t.clocksWithinSkew() || !before.Held() {
 		return
@@ -304,7 +288,7 @@ func (t *oracle) leasesExclusive(by *node, before *ledger.Row) {
 
 func (w *World) clocksWithinSkew() bool { return !w.plan.skewed }
 
-// startsWithGrantedFence checks I8: no attempt starts before the ledger has granted its fence.
+// startsWithGrantedFence checks I8.
 func (n *node) startsWithGrantedFence(k *task) {
 	t := n.oracleOf(k.key)
 	if t.highestFence < k.fence {
@@ -312,8 +296,7 @@ func (n *node) startsWithGrantedFence(k *task) {
 	}
 }
 
-// completedOutputExists checks I8: an attempt that completes a row has itself published the
-// output.
+// I8: an attempt that completes a row has itself published the output.
 func (t *oracle) completedOutputExists(fin *engine.Finished, after *ledger.Row) {
 	if t.kind.elsewhere() || fin.Ending.Read.Kind != event.Created {
 		return
@@ -330,10 +313,9 @@ func (t *oracle) completedOutputExists(fin *engine.Finished, after *ledger.Row) 
 	t.violatef(I8, "%s: fence %d completed %s, but published %q", t.key, fin.Fence, want, t.publishedSources[fin.Fence])
 }
 
-// poisonIsIsolated checks I10. In a world whose only fault is a poison object, no other object
-// dies. Objects with one or two attempts are exempt, because the first failure does not show
-// which object is poison. Pipelines in event order are also exempt: an event does not show that
-// the object has been removed since, so an attempt may fail.
+// I10: in a world whose only fault is a poison object, no other object dies. Objects with one or
+// two attempts are exempt: the first failure does not show which object is poison. Event order is
+// also exempt: an attempt may fail because the object was removed.
 func (t *oracle) poisonIsIsolated(row *ledger.Row) {
 	p := &t.plan
 	wrong := p.faulty > 0 || p.fails > 0 || p.slow > 0 || p.drains > 0 || p.skewed
@@ -343,19 +325,16 @@ func (t *oracle) poisonIsIsolated(row *ledger.Row) {
 	t.violatef(I10, "%s: dead without a fault of its own: %s", t.key, row.LastError)
 }
 
-// deadVersionWasTried checks I10: a poison version does not kill a later version of the same
-// object that no attempt has processed. Untrusted events are exempt, because an event about a
-// later version looks like a copy of an earlier one.
+// I10: a poison version does not kill a later version that no attempt has processed. Untrusted
+// events are exempt: they may look like copies of earlier ones.
 func (t *oracle) deadVersionWasTried(row *ledger.Row) {
 	if t.plan.trusted && row.Want.Compare(t.claimedWant) != 0 {
 		t.violatef(I10, "%s: dead at version %s, but only %s was tried", t.key, row.Want.Order(), t.claimedWant.Order())
 	}
 }
 
-// auditFindsNothing checks I11. A dead row belongs to an object that no handler can process, so
-// audits must not retry it forever. There is one exemption: if two untrusted events of the same
-// second preceded the death of a row, either version may be the cause until an audit has
-// checked the row.
+// auditFindsNothing checks I11. An audit must not retry dead rows forever. If two untrusted events of the same second
+// preceded the death, either version may be the cause until an audit has checked the row.
 func (w *World) auditFindsNothing() {
 	w.Now += 2 * settle
 	looked := w.plan.trusted || w.plan.loses > 0
@@ -372,8 +351,7 @@ func (w *World) auditFindsNothing() {
 	w.loop()
 }
 
-// claimsBounded checks I12. An object gets new attempts for each version, completion and
-// redrive, but not for each copy of an event.
+// claimsBounded checks I12. New attempts follow each version, completion and redrive, but not each copy of an event.
 func (t *oracle) claimsBounded() {
 	if limit := t.plan.attempts*(len(t.object.versions)+t.completions+t.resets) + t.released; t.claims > limit {
 		t.violatef(I12, "%s: %d claims, want at most %d", t.key, t.claims, limit)

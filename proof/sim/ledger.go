@@ -21,13 +21,12 @@ var (
 	errNoRows   = errors.New("the ledger is temporarily down")
 )
 
-// Swap implements ledger.Store.
 func (r *ledgerView) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	t := r.thread
 	if t.dead() {
 		return nil, errNoAnswer
 	}
-	w, by := t.world, t.node // the thread may run another process when the swap lands
+	w, by := t.world, t.node // the thread may have another process when the swap lands
 	var out []ledger.Outcome
 	t.observe(&out)
 	t.batch = len(changes)
@@ -56,8 +55,7 @@ func (r *ledgerView) Swap(_ context.Context, changes []ledger.Change) ([]ledger.
 	return out, nil
 }
 
-// swapInPart responds to some of the changes. The other changes land without a response, or do
-// not land.
+// The changes without a response may land or not.
 func (r *ledgerView) swapInPart(changes []ledger.Change) ([]ledger.Outcome, error) {
 	t := r.thread
 	w, by := t.world, t.node
@@ -81,8 +79,7 @@ func (r *ledgerView) swapInPart(changes []ledger.Change) ([]ledger.Outcome, erro
 	return out, nil
 }
 
-// randomSubset returns a random part of the changes. A store need not execute a batch as one
-// transaction.
+// A store need not execute a batch as one transaction.
 func (w *World) randomSubset(changes []ledger.Change) (some []ledger.Change) {
 	for _, c := range changes {
 		if w.Tape.Chance(500) {
@@ -92,7 +89,6 @@ func (w *World) randomSubset(changes []ledger.Change) (some []ledger.Change) {
 	return some
 }
 
-// Load implements ledger.Store.
 func (r *ledgerView) Load(ctx context.Context, keys []ledger.RowKey) (found []ledger.Row, err error) {
 	r.thread.observe(&found)
 	if r.thread.read(ctx, StepLoad, func() { found, err = r.thread.world.store.Load(context.Background(), keys) }) != nil {
@@ -101,7 +97,6 @@ func (r *ledgerView) Load(ctx context.Context, keys []ledger.RowKey) (found []le
 	return found, err
 }
 
-// Due implements ledger.Store.
 func (r *ledgerView) Due(ctx context.Context, pipeline string, before time.Time, limit int) (found []ledger.Row, err error) {
 	if r.thread.world.plan.dynamo {
 		return r.dueByIndex(ctx, pipeline, before, limit)
@@ -114,8 +109,7 @@ func (r *ledgerView) Due(ctx context.Context, pipeline string, before time.Time,
 	return found, err
 }
 
-// due returns due rows from the store. If the index of the world lags, due returns them from
-// the index, without an order.
+// A lagging index has no order.
 func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	if w.plan.lag == 0 {
 		return w.store.Due(context.Background(), pipeline, before, limit)
@@ -128,7 +122,6 @@ func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row,
 	return found[:min(limit, len(found))], err
 }
 
-// replicate makes a change visible to lagging reads.
 func (w *World) replicate(c *ledger.Change) {
 	key, row := c.Key, ledger.Row{}
 	if c.Row != nil {
@@ -137,7 +130,6 @@ func (w *World) replicate(c *ledger.Change) {
 	w.After(w.plan.lag, func() { w.laggingRows.set(key, row) })
 }
 
-// Scan implements ledger.Store, for audits.
 func (r *ledgerView) Scan(ctx context.Context, in ledger.Range) iter.Seq2[ledger.Row, error] {
 	var found []ledger.Row
 	r.thread.observe(&found)
@@ -157,8 +149,7 @@ func (r *ledgerView) Scan(ctx context.Context, in ledger.Range) iter.Seq2[ledger
 	}
 }
 
-// scanned returns the rows that a scan reads. Scans of a DynamoDB table are not strongly
-// consistent.
+// Scans of a DynamoDB table are not strongly consistent.
 func (w *World) scanned() (all []ledger.Row) {
 	if w.plan.dynamo {
 		return slices.Clone(w.laggingRows.rows)
@@ -171,10 +162,8 @@ func (w *World) scanned() (all []ledger.Row) {
 	return all
 }
 
-// Close implements ledger.Store.
 func (r *ledgerView) Close() error { return nil }
 
-// swap executes a batch in the ledger.
 func (w *World) swap(by *node, changes []ledger.Change) []ledger.Outcome {
 	all := make([]ledger.Outcome, 0, len(changes))
 	for i := range changes {

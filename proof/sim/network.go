@@ -9,17 +9,14 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// request is a write that has not landed yet.
 type request func() error
 
 func (r request) Run() { _ = r() }
 
-// latency draws the time until a response. A caller notices a timeout later.
 func (w *World) latency() time.Duration { return w.Tape.UpTo(40 * time.Millisecond) }
 
 const timeout = 10 * time.Second
 
-// checkAlive returns an error if the process has ended. Every request calls it first.
 func (t *thread) checkAlive(ctx context.Context) error {
 	if t.dead() {
 		return errDead
@@ -30,7 +27,6 @@ func (t *thread) checkAlive(ctx context.Context) error {
 	return nil
 }
 
-// read performs a request that changes nothing.
 func (t *thread) read(ctx context.Context, s Step, do func()) error {
 	if err := t.checkAlive(ctx); err != nil {
 		return err
@@ -67,8 +63,8 @@ func (t *thread) read(ctx context.Context, s Step, do func()) error {
 	return nil
 }
 
-// readLater performs a read at any time between now and its response. An explored world tries
-// all these times, so no event may happen between the read and its response.
+// In an explored world, events may happen before the read, but none between the read and its
+// response.
 func (t *thread) readLater(s Step, do func()) error {
 	t.observe(s)
 	if !t.sleep(0) {
@@ -78,7 +74,6 @@ func (t *thread) readLater(s Step, do func()) error {
 	return nil
 }
 
-// write performs a request with an effect on the object store.
 func (t *thread) write(ctx context.Context, s Step, do request) error {
 	if err := t.checkAlive(ctx); err != nil {
 		return err
@@ -95,19 +90,19 @@ func (t *thread) write(ctx context.Context, s Step, do request) error {
 	switch {
 	case t.dead():
 		return errGone
-	case !answered, ctx.Err() != nil && w.Tape.Chance(500): // the caller cancels the call before the response
+	case !answered, ctx.Err() != nil && w.Tape.Chance(500): // the caller cancels before the response
 		return errTimeout
 	}
 	return err
 }
 
-// send executes a request with the given fault. It waits for the response or the timeout.
+// send waits for the response or the timeout.
 func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 	w := t.world
 	wait := w.latency()
 	switch fault {
 	case simkit.CrashBefore, simkit.CrashAfter:
-		if fault == simkit.CrashAfter { // the request may land after every caller has timed out
+		if fault == simkit.CrashAfter { // it may land after every caller has timed out
 			w.after(simkit.Pick(w.Tape, w.latency(), w.Tape.UpTo(maxWriteDelay)), do)
 		}
 		t.node.crash()

@@ -14,40 +14,37 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// node is a worker process. It contains the real engine, and simulated counterparts of the
-// goroutines and timers of package worker.
+// node is a worker process: the real engine, and simulated goroutines and timers of package worker.
 type node struct {
 	*World
 	name        string
-	skew        time.Duration // difference between its clock and true time
+	skew        time.Duration // from true time
 	engine      *engine.Engine
 	inbox       []engine.Input
 	spare       []engine.Input
-	stepPlanned bool // whether an engine step is scheduled
+	stepPlanned bool
 	tickAt      time.Duration
 	tasks       []*task
 	deliveries  map[uint64]*message
 
 	gone             bool
-	noMoreDeliveries bool // whether all deliveries have been made
+	noMoreDeliveries bool
 	draining         bool
-	frozenUntil      time.Duration // end of the current freeze
-	frozenTotal      time.Duration // total time frozen so far
-	crashFreeUntil   time.Duration // the process does not crash before this time
+	frozenUntil      time.Duration
+	frozenTotal      time.Duration
+	crashFreeUntil   time.Duration
 }
 
-// task is a running attempt.
 type task struct {
 	node     *node
 	key      ledger.RowKey
 	fence    int64
-	deadline time.Duration // deadline in true time
+	deadline time.Duration // in true time
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	ended    bool
 }
 
-// startWorker starts a new worker process.
 func (w *World) startWorker() {
 	w.started++
 	n := &node{World: w, name: "w" + strconv.Itoa(w.started), deliveries: map[uint64]*message{}}
@@ -63,13 +60,11 @@ func (w *World) startWorker() {
 	n.enqueue(engine.Tick{})
 }
 
-// workerStart starts a replacement process.
 type workerStart World
 
 func (h *workerStart) Run() { (*World)(h).startWorker() }
 
-// newRand returns the random source of a new process. In an explored world, the nonces of
-// processes differ, but the jitter is always one half.
+// In an explored world, the nonces of processes differ, but the jitter is always one half.
 func (w *World) newRand() *rand.Rand {
 	if w.explored {
 		return rand.New((*fixedJitter)(w))
@@ -77,10 +72,9 @@ func (w *World) newRand() *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(w.started), uint64(w.Tape.Choose(1<<30))))
 }
 
-// fixedJitter is a random source whose numbers differ only in their last digits.
+// fixedJitter returns numbers that differ only in their last digits.
 type fixedJitter World
 
-// Uint64 implements rand.Source.
 func (h *fixedJitter) Uint64() uint64 {
 	h.nonces++
 	return 1<<52 + uint64(h.nonces)
@@ -88,7 +82,6 @@ func (h *fixedJitter) Uint64() uint64 {
 
 func (n *node) clock() time.Time { return epoch.Add(n.Now + n.skew) }
 
-// enqueue passes an input to the engine.
 func (n *node) enqueue(in engine.Input) {
 	n.inbox = append(n.inbox, in)
 	if !n.stepPlanned {
@@ -97,7 +90,6 @@ func (n *node) enqueue(in engine.Input) {
 	}
 }
 
-// engineStep runs a step of the node's engine.
 type engineStep node
 
 func (s *engineStep) Run() {
@@ -123,16 +115,15 @@ func (s *engineStep) Run() {
 	n.planTick()
 }
 
-// deferIfFrozen reports whether the process is frozen. If so, it reschedules the event.
+// deferIfFrozen reschedules the event if the process is frozen.
 func (n *node) deferIfFrozen(d simkit.Event) bool {
 	if n.gone || n.frozenUntil <= n.Now {
 		return false
 	}
-	n.At(n.frozenUntil+n.Tape.UpTo(100*time.Millisecond), d) // events of the freeze then run in any order
+	n.At(n.frozenUntil+n.Tape.UpTo(100*time.Millisecond), d) // events of the freeze run in any order
 	return true
 }
 
-// engineTimer is the node's timer.
 type engineTimer struct {
 	*node
 	at time.Duration
@@ -146,8 +137,7 @@ func (t *engineTimer) Run() {
 	t.enqueue(engine.Tick{})
 }
 
-// planTick sets the timer. An idle worker wakes up only when rows are due, because a sweep
-// without due rows changes nothing.
+// An idle worker wakes up only when rows are due, because other sweeps change nothing.
 func (n *node) planTick() {
 	next := n.engine.Next()
 	if next.IsZero() || n.gone {
@@ -223,7 +213,6 @@ func (n *node) task(key ledger.RowKey, fence int64) *task {
 	return nil
 }
 
-// start runs an attempt.
 func (n *node) start(a *engine.Start) {
 	k := &task{node: n, key: a.Claim.Key, fence: a.Claim.Fence, deadline: a.Deadline.Sub(epoch) - n.skew}
 	k.ctx, k.cancel = context.WithCancelCause(context.Background())
@@ -246,7 +235,7 @@ func (n *node) start(a *engine.Start) {
 	})
 }
 
-// attempt runs the real attempt. If a panic is not recovered, it ends the process.
+// A panic that is not recovered ends the process.
 func (n *node) attempt(t *thread, k *task, claim *ledger.Claim) (fin engine.Finished, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -320,7 +309,6 @@ func (n *node) report(a *engine.Notice) {
 	}
 }
 
-// crash ends the process immediately.
 func (n *node) crash() {
 	if n.gone {
 		return
@@ -331,7 +319,6 @@ func (n *node) crash() {
 	n.remove()
 }
 
-// exit ends the process after a graceful shutdown.
 func (n *node) exit() {
 	if n.Trace != nil {
 		n.World.logf(n, "exits")
@@ -342,7 +329,7 @@ func (n *node) exit() {
 func (n *node) remove() {
 	n.gone = true
 	for _, id := range sortedIDs(n.deliveries) {
-		n.after(n.Tape.UpTo(time.Minute), n.deliveries[id]) // the queue delivers the message again after the visibility timeout
+		n.after(n.Tape.UpTo(time.Minute), n.deliveries[id]) // redelivered after the visibility timeout
 	}
 	for i, o := range n.nodes {
 		if o == n {
@@ -358,8 +345,8 @@ func (n *node) remove() {
 	}
 }
 
-// freeze stops the process for a while. A process that is frozen until after the end of its
-// lease continues without knowing that it has lost the lease.
+// A process that is frozen until after the end of its lease does not know that it has lost the
+// lease.
 func (n *node) freeze() {
 	d := simkit.Pick(n.Tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
 	d += n.Tape.UpTo(10 * time.Second)
@@ -368,8 +355,8 @@ func (n *node) freeze() {
 	}
 	n.frozenUntil = n.Now + d
 	if n.frozenTotal += d; n.frozenTotal > 90*time.Second {
-		// The next write of the process may land so late that only the process's own report
-		// schedules the next check.
+		// The next write may land so late that only the process's own report schedules the next
+		// check.
 		n.crashFreeUntil = n.frozenUntil + time.Hour
 	}
 	if d > 30*time.Second {
@@ -379,7 +366,6 @@ func (n *node) freeze() {
 	}
 }
 
-// drain starts a graceful shutdown.
 func (n *node) drain() {
 	if n.gone || n.draining {
 		return

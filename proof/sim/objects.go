@@ -16,18 +16,18 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// objectStore is the object store without faults.
+// objectStore has no faults.
 type objectStore struct {
 	world  *World
 	stored map[event.Object]*storedObject
 }
 
-// storedObject is a stored object. It is immutable.
+// storedObject is immutable.
 type storedObject struct {
 	info      bucket.Info
 	body      string
 	createdAt time.Duration
-	isNew     bool // the key did not exist before
+	isNew     bool
 }
 
 const outputs = "out"
@@ -36,15 +36,14 @@ const outputs = "out"
 type storeView struct {
 	*objectStore
 	thread        *thread
-	claim         *ledger.Claim // claim of the attempt; nil for an audit
-	outputSent    bool          // whether a write of the output was sent since the last HEAD
-	pinnedChanges int           // number of output changes at the time of the HEAD of the output
-	inputVersions int           // number of input versions at the last HEAD of the input
+	claim         *ledger.Claim // nil for an audit
+	outputSent    bool          // since the last HEAD
+	pinnedChanges int           // output changes at the HEAD of the output
+	inputVersions int           // input versions at the last HEAD of the input
 }
 
 var _ bucket.Store = (*storeView)(nil)
 
-// Errors of the simulated network.
 var (
 	errTimeout = fmt.Errorf("%w: timed out", bucket.ErrUnclear)
 	errBusy    = fmt.Errorf("%w: try again", bucket.ErrConflict)
@@ -53,7 +52,6 @@ var (
 	errDead    = fmt.Errorf("%w: the process is dead", bucket.ErrUnavailable)
 )
 
-// Head implements bucket.Store.
 func (v *storeView) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	step := StepLook
 	switch {
@@ -74,7 +72,6 @@ func (v *storeView) Head(ctx context.Context, ref event.Object) (bucket.Info, er
 	return o.info, nil
 }
 
-// Get implements bucket.Store.
 func (v *storeView) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	o, err := v.get(ctx, StepFetch, ref)
 	if err != nil {
@@ -92,7 +89,7 @@ func (v *storeView) get(ctx context.Context, s Step, ref event.Object) (o *store
 		case StepPin:
 			v.pinnedChanges = w.oracleOfOutput(ref).changes
 		case StepLook, StepFetch:
-			// GET returns the version that the last HEAD saw. In event order there was no HEAD.
+			// GET returns the version of the last HEAD. In event order there was no HEAD.
 			if s == StepLook || v.claim != nil && w.kindOf(v.claim.Key) == trusting {
 				v.inputVersions = w.versionCount(ref)
 			}
@@ -107,10 +104,9 @@ func (v *storeView) get(ctx context.Context, s Step, ref event.Object) (o *store
 	return o, err
 }
 
-// hidden is the longest time during which an eventually consistent store hides a new object.
+// hidden bounds the time in which an eventually consistent store hides a new object.
 const hidden = 30 * time.Second
 
-// Put implements bucket.Store.
 func (v *storeView) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	body, err := io.ReadAll(o.Body)
 	if err != nil {
@@ -134,7 +130,6 @@ func (v *storeView) Put(ctx context.Context, ref event.Object, o bucket.Object, 
 	return etag, err
 }
 
-// put executes a PUT in the store.
 func (s *objectStore) put(ref event.Object, body string, o bucket.Object, c bucket.Condition) (string, error) {
 	old := s.stored[ref]
 	switch {
@@ -150,10 +145,9 @@ func (s *objectStore) put(ref event.Object, body string, o bucket.Object, c buck
 	return made.info.ETag, nil
 }
 
-// etagOf returns an ETag that depends only on the bytes, as in S3.
+// As in S3, the ETag depends only on the bytes.
 func etagOf(body string) string { return "e" + body }
 
-// Delete implements bucket.Store.
 func (v *storeView) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	v.outputSent = true
 	done, pinned, gone := false, v.pinnedChanges, v.world.oracleOfOutput(ref).removedAt(v.claim, v.inputVersions)
@@ -172,7 +166,7 @@ func (v *storeView) Delete(ctx context.Context, ref event.Object, c bucket.Condi
 	})
 }
 
-// List implements bucket.Store. Its result may be outdated before the caller reads it.
+// The result of List may be outdated before the caller reads it.
 func (v *storeView) List(ctx context.Context, name, prefix, _ string) iter.Seq2[bucket.Info, error] {
 	var found []bucket.Info
 	v.thread.observe(&found)
@@ -199,15 +193,14 @@ func (v *storeView) List(ctx context.Context, name, prefix, _ string) iter.Seq2[
 	}
 }
 
-// object is an input object with its complete history.
+// object is an input object with its history.
 type object struct {
 	ref       event.Object
 	versions  []version
-	changedAt time.Duration // time of its last change
-	counter   int           // counter of its sequencers
+	changedAt time.Duration
+	counter   int // of its sequencers
 }
 
-// version is one state of an input object.
 type version struct {
 	kind      event.Kind
 	body      string
@@ -215,19 +208,17 @@ type version struct {
 	poison    poison
 }
 
-// poison determines what the handler does with a content.
 type poison uint8
 
 const (
 	harmless poison = iota
-	failing         // every attempt fails
+	failing         // fails at every attempt
 	hopeless        // fails with a permanent error
 	killing         // kills the process
 	panicking
 	poisons
 )
 
-// versionCount returns the number of versions that an object has had.
 func (w *World) versionCount(ref event.Object) int {
 	for _, th := range w.objects {
 		if th.ref == ref {
@@ -244,15 +235,13 @@ func (t *object) current() *version {
 	return &t.versions[len(t.versions)-1]
 }
 
-// f is the function that the handlers compute. inputOf is its inverse.
+// f is what the handlers compute. inputOf is its inverse.
 func f(body string) string { return "f(" + body + ")" }
 
 func inputOf(body string) string { return body[2 : len(body)-1] }
 
-// bodyOf returns a content whose text includes its poison.
 func (t *object) bodyOf(n int, p poison) string {
 	return t.ref.Bucket + "/" + t.ref.Key + "#" + strconv.Itoa(n) + "!" + strconv.Itoa(int(p))
 }
 
-// poisonIn parses the poison from a content that bodyOf returned.
 func poisonIn(body string) poison { return poison(body[len(body)-1] - '0') }

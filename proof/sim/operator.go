@@ -12,14 +12,12 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// scheduleOperators schedules operators' actions during the time in which users and workers are
-// busy.
 func (w *World) scheduleOperators() {
 	some := func(n int, do func(*oracle)) {
 		for range n {
 			t := w.oracles[w.Tape.Choose(len(w.oracles))]
 			at := w.Tape.UpTo(w.plan.window + maxDelay)
-			if w.Tape.Chance(500) { // run the action at the time of another event
+			if w.Tape.Chance(500) { // at the time of another event
 				at = w.changes[w.Tape.Choose(len(w.changes))] + w.Tape.UpTo(time.Minute)
 			}
 			w.At(max(0, at-30*time.Second), simkit.Func(func() { do(t) }))
@@ -30,10 +28,9 @@ func (w *World) scheduleOperators() {
 	some(w.plan.redrives, func(t *oracle) { w.redrive(t, w.Tape.Chance(500)) })
 }
 
-// repair does what operators do after faults. It starts workers that sweep, redrives dead rows
-// that are not poison, and audits the bucket if notifications were lost. A row that an audit
-// raises may be claimed together with a poison row. If it has a single attempt, it may then die
-// with the poison row.
+// repair does what operators do after faults: it redrives dead rows that are not poison, and audits
+// the bucket if notifications were lost. A row that an audit raises may be claimed together with a
+// poison row, and with a single attempt die with it.
 func (w *World) repair() {
 	w.Now = max(w.Now, w.faultsEnd)
 	if w.plan.noSweep {
@@ -57,9 +54,8 @@ func (w *World) repair() {
 	}
 }
 
-// replaceWorkers replaces workers that do not sweep with workers that do. Without sweeps, no
-// worker runs verifications. No worker processes a row either if Want rose after the message
-// was acknowledged.
+// Without sweeps, no worker runs verifications, or processes a row whose Want rose after the
+// acknowledgment.
 func (w *World) replaceWorkers() {
 	for _, n := range slices.Clone(w.nodes) {
 		n.drain()
@@ -76,15 +72,13 @@ func (w *World) redriveDead() {
 	w.loop()
 }
 
-// operatorSwap writes an operator's change unless the row has changed, and reports whether it was
-// written.
+// operatorSwap reports whether the row was unchanged, so that the write landed.
 func (w *World) operatorSwap(t *thread, expect ledger.Nonce, next *ledger.Row) bool {
 	next.Nonce = w.operatorNonce()
 	out, err := t.ledger.Swap(context.Background(), []ledger.Change{{Key: next.RowKey, Expect: expect, Row: next}})
 	return err == nil && out[0].Applied
 }
 
-// operatorNonce returns a nonce for writes by operators.
 func (w *World) operatorNonce() (n ledger.Nonce) {
 	w.nonces++
 	n[0] = 0xFF
@@ -92,7 +86,6 @@ func (w *World) operatorNonce() (n ledger.Nonce) {
 	return n
 }
 
-// redrive resets the attempts of a row. With force, it requires that the effect runs again.
 func (w *World) redrive(t *oracle, force bool) {
 	if !t.exists {
 		return
@@ -107,7 +100,7 @@ func (w *World) redrive(t *oracle, force bool) {
 	})
 }
 
-// purge deletes a row that may be purged. The row may have changed since the decision.
+// The row may have changed since the decision to purge it.
 func (w *World) purge(t *oracle) {
 	row := t.row
 	if !t.exists || !row.Purgeable(&w.policy, w.time()) {
@@ -119,7 +112,7 @@ func (w *World) purge(t *oracle) {
 	w.After(w.latency(), func() { w.swap(nil, []ledger.Change{{Key: t.key, Expect: row.Nonce}}) })
 }
 
-// audit runs the real audit on one row. It retries until the audit succeeds.
+// audit retries until it succeeds.
 func (w *World) audit(t *oracle) {
 	w.spawn(nil, func(th *thread) {
 		for !th.dead() {
@@ -130,7 +123,7 @@ func (w *World) audit(t *oracle) {
 	})
 }
 
-// auditOfEmptyBucket audits a bucket without objects. The audit may write no removals.
+// The audit of an empty bucket may write no removals.
 func (w *World) auditOfEmptyBucket(t *oracle) {
 	w.spawn(nil, func(th *thread) {
 		found, err := w.auditRow(th, t, &storeView{objectStore: &objectStore{world: w}, thread: th}, 0, false)
@@ -140,8 +133,7 @@ func (w *World) auditOfEmptyBucket(t *oracle) {
 	})
 }
 
-// auditRow audits one row and its object. The parameter removals is the maximum number of
-// removals that the audit may write to the ledger.
+// removals is the maximum number of removals that the audit may write.
 func (w *World) auditRow(th *thread, t *oracle, objects *storeView, removals int64, dry bool) (found audit.Counts, err error) {
 	p := audit.Pass{
 		Pipeline: &audit.Pipeline{

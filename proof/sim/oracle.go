@@ -10,59 +10,56 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// oracle is the true history of one row, its object and its output. No simulated process can read
-// it.
+// oracle is the true history of one row, its object and its output, which no process can read.
 type oracle struct {
 	*World
 	key    ledger.RowKey
 	kind   kindOf
 	object *object
-	ref    event.Object // the output object
+	ref    event.Object
 
-	row         ledger.Row // row as stored in the ledger
+	row         ledger.Row // as stored
 	exists      bool
 	dueAt       time.Time
-	unsettledAt time.Duration // time at which the row last became unsettled
+	unsettledAt time.Duration // when the row last became unsettled
 
-	highestFence int64    // highest fence that the ledger has granted
-	owner        *node    // node that holds the highest fence
-	endings      []ending // ends of attempts that the engine has not processed yet
+	highestFence int64
+	owner        *node    // of the highest fence
+	endings      []ending // not yet processed by the engine
 
 	claims, completions, resets, released int
-	repeatable                            bool // whether another effect at the same version is allowed
+	repeatable                            bool // another effect at the same version is allowed
 	lastEffect, claimedWant               ledger.Version
-	lastEffectVersion                     int // version of the last external effect
+	lastEffectVersion                     int // of the last external effect
 
-	declaredDeadBy *node // node that wrote that the row is dead
+	declaredDeadBy *node
 	reported       bool
-	highestSettled ledger.Version // highest version that was settled
+	highestSettled ledger.Version
 	highestDead    ledger.Version // highest Want of a dead row
 
-	changes          int                // number of changes of the output
+	changes          int                // of the output
 	visible          int                // version of the object that the output shows
-	publishedWant    ledger.Version     // in event order, the version in the claim of the last output change
-	publishedSources map[int64][]string // source versions that the holder of each fence published
+	publishedWant    ledger.Version     // in event order: the claimed version of the last output
+	publishedSources map[int64][]string // by fence
 	effects          []effect
 
-	committer *node // process whose handler's transaction is being committed
+	committer *node // whose handler's transaction is being committed
 }
 
-// ending is the end of an attempt.
 type ending struct {
 	by       *node
 	fin      engine.Finished
-	recorded bool // whether the ledger has recorded the end
-	lost     bool // whether the attempt had sent a write when it lost its lease
+	recorded bool // in the ledger
+	lost     bool // the lease was lost after a write was sent
 }
 
-// effect is an external effect.
 type effect struct {
 	fence         int64
 	kind          event.Kind
 	body          string
 	version       int
-	inputVersions int  // number of object versions at the last HEAD
-	heldLease     bool // whether the attempt held the lease
+	inputVersions int // object versions at the last HEAD
+	heldLease     bool
 }
 
 func newOracle(w *World, kind kindOf, th *object) *oracle {
@@ -74,7 +71,6 @@ func newOracle(w *World, kind kindOf, th *object) *oracle {
 	return t
 }
 
-// oracleOfOutput returns the oracle of an output object.
 func (w *World) oracleOfOutput(ref event.Object) *oracle {
 	for _, t := range w.oracles {
 		if t.ref == ref {
@@ -85,7 +81,7 @@ func (w *World) oracleOfOutput(ref event.Object) *oracle {
 	return newOracle(w, publishing, &object{})
 }
 
-// rowWritten processes a write that has landed. The parameter by is nil for an operator.
+// rowWritten processes a write that has landed. by is nil for an operator.
 func (t *oracle) rowWritten(by *node, next *ledger.Row) {
 	before := t.row
 	if next == nil {
@@ -136,7 +132,6 @@ func versionChanged(before, after *ledger.Version) bool {
 	return before.Compare(*after) != 0 || before.Kind != after.Kind || !before.Identity.Same(after.Identity)
 }
 
-// leaseEnded processes a write that ended a lease.
 func (t *oracle) leaseEnded(by *node, before, after *ledger.Row) {
 	if t.committer != nil && before.Lease.Owner == t.committer.name {
 		t.completions++
@@ -160,10 +155,10 @@ func (t *oracle) leaseEnded(by *node, before, after *ledger.Row) {
 	case by == nil || by.clock().Before(before.Lease.Until) && t.clocksWithinSkew():
 		t.violatef(I8, "%s: the lease of fence %d was taken over before it expired", t.key, before.Lease.Fence)
 	}
-	t.repeatable = true // it is unknown which effects the former holder has had
+	t.repeatable = true // the former holder's effects are unknown
 }
 
-// unrecordedEnding returns the end of an attempt that the ledger has not recorded, or nil.
+// unrecordedEnding returns an end that the ledger has not recorded, or nil.
 func (t *oracle) unrecordedEnding(by *node, fence int64) *ending {
 	for i := range t.endings {
 		if e := &t.endings[i]; e.by == by && e.fin.Fence == fence && !e.recorded {
@@ -181,21 +176,20 @@ func (t *oracle) completionRecorded(e *ending, after *ledger.Row) {
 		t.completedOutputExists(fin, after)
 		t.lastEffect = after.Have
 	} else if t.lastEffect.Kind != after.Have.Kind {
-		t.lastEffect = ledger.Version{} // the attempt found the object unchanged
+		t.lastEffect = ledger.Version{} // the object was unchanged
 	}
-	// A scheduled verification may repeat the effect. External effects cannot be verified.
+	// A verification may repeat the effect. External effects cannot be verified.
 	verifies := !t.kind.elsewhere() && !after.VerifyAt.IsZero()
 	t.repeatable = fin.Ending.Unsure || verifies || after.Forced || t.verifyOutstanding()
 }
 
-// hadEffect reports whether an attempt had an effect. If a publishing attempt starts over, it
-// may find that another attempt has published the same output.
+// A publishing attempt that starts over may find that another attempt has published the same
+// output.
 func (t *oracle) hadEffect(fin *engine.Finished) bool {
 	return fin.Acted || slices.ContainsFunc(t.effects, func(e effect) bool { return e.fence == fin.Fence })
 }
 
-// verifyScheduled processes a write that schedules a verification. A worker also schedules a
-// verification if it lost its lease after it had sent a write.
+// A worker also schedules a verification if it lost its lease after it had sent a write.
 func (t *oracle) verifyScheduled(by *node) {
 	t.repeatable = true
 	for i := range t.endings {
@@ -205,12 +199,10 @@ func (t *oracle) verifyScheduled(by *node) {
 	}
 }
 
-// verifyOutstanding reports whether a worker still has to schedule a verification.
 func (t *oracle) verifyOutstanding() bool {
 	return slices.ContainsFunc(t.endings, func(e ending) bool { return e.lost && !e.by.gone })
 }
 
-// leaseGranted processes a new fence.
 func (t *oracle) leaseGranted(by *node, before, after *ledger.Row) {
 	t.claims++
 	t.claimedWant = after.Want
@@ -222,34 +214,29 @@ func (t *oracle) leaseGranted(by *node, before, after *ledger.Row) {
 	t.leasesExclusive(by, before)
 }
 
-// attemptFinished records the end of an attempt before the engine processes that end.
+// attemptFinished runs before the engine processes the end.
 func (t *oracle) attemptFinished(by *node, fin *engine.Finished) {
 	lost := fin.Ending.Sent && (!t.row.Held() || t.row.Lease.Fence != fin.Fence)
 	t.endings = append(t.endings, ending{by: by, fin: *fin, lost: lost})
 	t.repeatable = t.repeatable || lost
 }
 
-// processEnded records that the process of an attempt has ended.
 func (t *oracle) processEnded() { t.repeatable = true }
 
-// attemptsReset records that an operator or an audit has reset the row's attempts.
 func (t *oracle) attemptsReset(force bool) {
 	t.resets++
 	t.repeatable = t.repeatable || force
 }
 
-// everPoisoned reports whether any version of the object was poison.
 func (t *object) everPoisoned() bool {
 	return slices.ContainsFunc(t.versions, func(v version) bool { return v.poison != harmless })
 }
 
-// poisoned reports whether the current version of the object is poison.
 func (t *oracle) poisoned() bool {
 	v := t.object.current()
 	return v != nil && v.poison != harmless
 }
 
-// effectVersion returns the version of the last effect that the holder of the fence had, or -1.
 func (t *oracle) effectVersion(fence int64) int {
 	for i := len(t.effects) - 1; i >= 0; i-- {
 		if e := &t.effects[i]; e.fence == fence {
@@ -259,8 +246,7 @@ func (t *oracle) effectVersion(fence int64) int {
 	return -1
 }
 
-// versionOf returns the newest version of the object with this content. It searches only the
-// first seen versions. It returns -1 if there is none.
+// versionOf returns the newest of the first seen versions with this content, or -1.
 func (t *oracle) versionOf(body string, seen int) int {
 	for i := seen - 1; i >= 0; i-- {
 		if v := &t.object.versions[i]; v.kind == event.Created && v.body == body {
@@ -270,9 +256,8 @@ func (t *oracle) versionOf(body string, seen int) int {
 	return -1
 }
 
-// removedAt returns the removal on which an attempt acted. It is the last removal among the
-// first seen versions. In event order, it is the removal in the claim, if an event reported
-// one.
+// removedAt returns the removal on which an attempt acted: the last of the first seen versions, or
+// in event order the claimed removal.
 func (t *oracle) removedAt(claim *ledger.Claim, seen int) int {
 	last := -1
 	for i := range t.object.versions {
@@ -291,7 +276,6 @@ func (t *oracle) removedAt(claim *ledger.Claim, seen int) int {
 	return last
 }
 
-// outputWritten processes a publish that has landed.
 func (t *oracle) outputWritten(claim *ledger.Claim, out *storedObject, seen, pinned int, guarded bool) {
 	source := out.info.Metadata["pawl-source"]
 	if t.publishedSources == nil {
@@ -307,7 +291,6 @@ func (t *oracle) outputWritten(claim *ledger.Claim, out *storedObject, seen, pin
 	t.changes++
 }
 
-// outputDeleted processes a removal that has landed.
 func (t *oracle) outputDeleted(claim *ledger.Claim, version, pinned int, guarded bool) {
 	if t.Trace != nil {
 		t.World.logf(nil, "the removal of fence %d lands: %s for version %d, over %s", claim.Fence, t.ref.Key, version, versionName(t.visible))
@@ -317,7 +300,6 @@ func (t *oracle) outputDeleted(claim *ledger.Claim, version, pinned int, guarded
 	t.changes++
 }
 
-// effectHappened processes an external effect.
 func (w *World) effectHappened(k *task, task *worker.Task, body string, seen int) {
 	t := w.oracleOf(k.key)
 	e := effect{

@@ -6,61 +6,60 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// plan holds the parameters of one world.
+// plan holds the parameters of one world. Rates are per mille.
 type plan struct {
 	pipelines      []kindOf
-	trusted        bool // whether the sequencers of the dialect are trusted
-	eventual       bool // whether the store may hide new objects
-	ignoresIfMatch bool // whether the store ignores If-Match on DELETE
-	ackSettled     bool // whether workers acknowledge deliveries only when their objects are settled
-	noSweep        bool // whether workers sweep only after the faults stop, so that messages trigger all attempts
-	loses          int  // lost notifications, per mille
-	doubles        int
-	delays         int // late notifications, per mille; they are later than a few seconds, up to delay
+	trusted        bool // the sequencers are trusted
+	eventual       bool // the store may hide new objects
+	ignoresIfMatch bool // the store ignores If-Match on DELETE
+	ackSettled     bool // workers acknowledge settled deliveries only
+	noSweep        bool // workers sweep only after the faults, so that messages trigger all attempts
+	loses          int  // rate of lost notifications
+	doubles        int  // rate of repeated notifications
+	delays         int  // rate of notifications that are late by more than a few seconds, up to delay
 	delay          time.Duration
-	window         time.Duration // time in which the user changes objects
+	window         time.Duration // in which the user changes objects
 	changes        int
-	removes        int // removals among the changes, per mille
-	repeats        int // changes that restore an earlier content, per mille
-	poison         int // changes to a content that no handler can process, per mille
-	fails          int // attempts that fail at random, per mille
-	slow           int // slow attempts, per mille
-	rereads        int // external effects after which the handler reads its input again, per mille
+	removes        int // rate of removals among the changes
+	repeats        int // rate of changes that restore an earlier content
+	poison         int // rate of changes to a content that no handler can process
+	fails          int // rate of failing attempts
+	slow           int // rate of slow attempts
+	rereads        int // rate of external effects after which the handler reads its input again
 	skewed         bool
-	twoBucket      bool // whether the two objects have the same key in different buckets
-	audits         int  // number of audits during the faults
+	twoBucket      bool // the objects have the same key in different buckets
+	audits         int  // during the faults
 	purges         int
 	redrives       int
-	drains         int // number of graceful shutdowns
+	drains         int
 	tasks          int
 	batch          int
 	cache          int
 	attempts       int
-	dynamo         bool          // whether the ledger behaves like a DynamoDB table
+	dynamo         bool          // the ledger behaves like a DynamoDB table
 	lag            time.Duration // age of the due rows that the ledger returns; with dynamo, also of scanned rows
 
-	rates      [faults]int // rate of each fault, per 10,000
+	rates      [faults]int // per 10,000
 	faulty     int         // sum of rates
-	weakStep   Step        // step with weakFactor times as many faults
+	weakStep   Step        // this step has weakFactor times as many faults
 	weakFactor int
 }
 
-// kindOf is a kind of pipeline.
 type kindOf uint8
 
 const (
-	// publishing pipelines send a HEAD for the object and publish an output.
+	// publishing pipelines send a HEAD and publish an output.
 	publishing kindOf = iota
 	// acting pipelines have an external effect.
 	acting
 	// trusting pipelines publish in event order.
 	trusting
-	// committing pipelines commit their effect in a transaction of the ledger.
+	// committing pipelines commit their effect in the ledger's transaction.
 	committing
 )
 
-// Policy of every world. Events are at most maxDelay late. Tombstones are purged, and audits
-// ignore changes, only after longer times.
+// Events are at most maxDelay late. Tombstones are purged, and changes audited, only after longer
+// times.
 const (
 	maxDelay = 6 * time.Hour
 	settle   = 7 * time.Hour
@@ -70,8 +69,7 @@ const (
 	skew     = 5 * time.Second
 )
 
-// drawPlan draws the parameters of a world. The first alternative of each parameter is the
-// mildest.
+// drawPlan lists the mildest alternative of each parameter first.
 func drawPlan(t *simkit.Tape) plan {
 	p := plan{
 		trusted: t.Choose(2) == 0, eventual: t.Chance(100), ignoresIfMatch: t.Chance(250), ackSettled: t.Chance(150),
@@ -97,7 +95,7 @@ func drawPlan(t *simkit.Tape) plan {
 	if t.Chance(80) {
 		p.poisonOnly(t)
 	}
-	if p.skewed { // clocks outside the margin cause additional attempts
+	if p.skewed { // skewed clocks cause additional attempts
 		p.attempts = max(p.attempts, 2)
 	}
 	p.weakStep, p.weakFactor = simkit.Pick(t, weakSteps...), simkit.Pick(t, 1, 4, 12)
@@ -105,8 +103,7 @@ func drawPlan(t *simkit.Tape) plan {
 	return p
 }
 
-// poisonOnly removes all faults except poison. If another object then dies, the poison object
-// is the cause.
+// poisonOnly removes all faults except poison, so that poison is the cause of any death.
 func (p *plan) poisonOnly(t *simkit.Tape) {
 	p.rates, p.faulty, p.fails, p.slow, p.drains, p.skewed = [faults]int{}, 0, 0, 0, 0, false
 	p.poison, p.repeats, p.removes, p.changes = 400, 0, 100, 3+t.Choose(2)
@@ -114,8 +111,7 @@ func (p *plan) poisonOnly(t *simkit.Tape) {
 	p.tasks, p.batch, p.attempts = 4, 8, simkit.Pick(t, 3, 4)
 }
 
-// weakSteps are the steps at which faults may be concentrated. Steps with effects are listed
-// more than once.
+// Steps with effects are listed more than once.
 var weakSteps = []Step{
 	StepPut, StepPut, StepPut, StepAct, StepAct, StepSwap, StepSwap, StepDelete, StepPin, StepLook, StepFetch, StepConfirm, StepLoad, StepDue,
 }
@@ -127,7 +123,7 @@ func (p *plan) drawPipelines(t *simkit.Tape) []kindOf {
 	}
 	mix := simkit.Pick(t, mixes...)
 	if len(mix) == 1 && mix[0] == acting && p.cache == 1 && p.batch == 1 {
-		return []kindOf{committing} // draw nothing, so that all other worlds stay the same
+		return []kindOf{committing} // without a draw, so that all other worlds stay the same
 	}
 	return mix
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// refStore is a minimal ledger.Store: a list of rows. A test compares every other store with
-// it.
+// refStore is a minimal ledger.Store. A test compares every other store with it.
 type refStore struct{ rows []ledger.Row }
 
 var _ ledger.Store = (*refStore)(nil)
 
 func (s *refStore) find(k ledger.RowKey) int {
-	for i := range s.rows { // the loop uses indexes, because a copy of each row would be slow
+	for i := range s.rows { // a copy of each row would be slow
 		if s.rows[i].RowKey == k {
 			return i
 		}
@@ -25,7 +24,6 @@ func (s *refStore) find(k ledger.RowKey) int {
 	return -1
 }
 
-// Swap implements ledger.Store.
 func (s *refStore) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	out := make([]ledger.Outcome, len(changes))
 	for i := range changes {
@@ -34,7 +32,7 @@ func (s *refStore) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Ou
 	return out, nil
 }
 
-// set writes a row unconditionally. A row without a nonce is deleted.
+// A row without a nonce is deleted.
 func (s *refStore) set(k ledger.RowKey, row ledger.Row) {
 	if at := s.find(k); at >= 0 {
 		s.rows = slices.Delete(s.rows, at, at+1)
@@ -62,7 +60,6 @@ func (s *refStore) apply(c *ledger.Change) ledger.Outcome {
 	return ledger.Outcome{Applied: true}
 }
 
-// Load implements ledger.Store.
 func (s *refStore) Load(_ context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
 	var found []ledger.Row
 	for _, k := range keys {
@@ -73,7 +70,6 @@ func (s *refStore) Load(_ context.Context, keys []ledger.RowKey) ([]ledger.Row, 
 	return found, nil
 }
 
-// Due implements ledger.Store.
 func (s *refStore) Due(_ context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	var found []ledger.Row
 	for i := range s.rows {
@@ -87,10 +83,9 @@ func (s *refStore) Due(_ context.Context, pipeline string, before time.Time, lim
 	return found[:min(limit, len(found))], nil
 }
 
-// Scan implements ledger.Store. It is never called.
+// Scan is never called.
 func (s *refStore) Scan(context.Context, ledger.Range) iter.Seq2[ledger.Row, error] {
 	return func(yield func(ledger.Row, error) bool) { yield(ledger.Row{}, errNoRows) }
 }
 
-// Close implements ledger.Store.
 func (s *refStore) Close() error { return nil }

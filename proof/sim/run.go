@@ -15,31 +15,30 @@ import (
 
 // Options are the parameters of a run.
 type Options struct {
-	First     uint64 // first seed; the run uses consecutive seeds
+	First     uint64 // the run uses consecutive seeds
 	Histories uint64
-	// Threads is the number of worlds that run at a time. 0 means one per core.
+	// Threads is the number of concurrent worlds; 0 means one per core.
 	Threads int
-	// KeepGoing makes the run count all violations. Otherwise the run ends at the first
-	// violation and explains it.
+	// KeepGoing counts all violations. Otherwise the run ends at the first violation and explains
+	// it.
 	KeepGoing bool
-	// Progress is called from time to time with the number of finished worlds. It may be nil.
+	// Progress gets the number of finished worlds. It may be nil.
 	Progress func(played uint64)
 }
 
 // Report is the result of a run.
 type Report struct {
 	First     uint64        `json:"first_seed"`
-	Histories uint64        `json:"histories"` // number of finished worlds
+	Histories uint64        `json:"histories"` // finished worlds
 	Steps     uint64        `json:"steps"`
 	Elapsed   time.Duration `json:"-"`
-	// Setbacks counts older results that replaced newer results until a verification repaired
-	// them.
+	// Setbacks counts older results that replaced newer ones until a verification.
 	Setbacks uint64 `json:"setbacks"`
-	// Dynamo counts the worlds whose ledger behaves like a DynamoDB table.
+	// Dynamo counts the worlds with a DynamoDB ledger.
 	Dynamo uint64 `json:"-"`
-	// Injected counts the injected faults by step and fault.
+	// Injected counts the faults.
 	Injected [steps][faults]uint64 `json:"-"`
-	// Violated counts the worlds that violated each invariant.
+	// Violated counts the worlds by invariant.
 	Violated map[Invariant]uint64 `json:"violated,omitempty"`
 	// Failure is the failed world with the smallest seed, or nil.
 	Failure *Failure `json:"failure,omitzero"`
@@ -49,14 +48,14 @@ type Report struct {
 type Failure struct {
 	Seed       uint64      `json:"seed"`
 	Violations []Violation `json:"violations"`
-	// Tape is the shortest tape that was found and violates the same invariant. Replay accepts
-	// it. Trace lists the events of the world of that tape.
+	// Tape is the shortest tape that was found for the same violation, for Replay. Trace lists its
+	// events.
 	Tape    string   `json:"tape"`
 	Choices int      `json:"choices"`
 	Trace   []string `json:"story"`
 }
 
-// Missed lists pairs of a step and a fault that can occur but never did.
+// Missed lists possible faults that never occurred at a step.
 func (r *Report) Missed() (missed []string) {
 	for s := range steps {
 		for f := simkit.CrashBefore; f < faults; f++ {
@@ -68,12 +67,12 @@ func (r *Report) Missed() (missed []string) {
 	return missed
 }
 
-// block is the number of worlds that a goroutine runs before it updates the report.
+// block is the number of worlds between two updates of the report.
 const block = 64
 
 // Run runs worlds until all have run, one violates an invariant, or ctx ends.
 func Run(ctx context.Context, o Options) *Report {
-	// Worlds are small and short-lived. Frequent garbage collection would only cost time.
+	// Garbage collection of small worlds would only cost time.
 	defer debug.SetGCPercent(debug.SetGCPercent(3200))
 	r := &runner{options: o, report: &Report{First: o.First, Violated: map[Invariant]uint64{}}}
 	start := time.Now()
@@ -156,7 +155,6 @@ func (r *runner) add(part *Report) {
 	}
 }
 
-// result is the result of one world.
 type result struct {
 	steps, setbacks int
 	dynamo          bool
@@ -166,12 +164,10 @@ type result struct {
 	rows            []ledger.Row
 }
 
-// violates reports whether the world violated an invariant.
 func (h *result) violates(i Invariant) bool {
 	return slices.ContainsFunc(h.violations, func(v Violation) bool { return v.Invariant == i })
 }
 
-// runWorld runs one world.
 func runWorld(pool *threadPool, tp *simkit.Tape, store ledger.Store, trace *[]string) result {
 	w := newWorld(pool, tp, store)
 	w.Trace = trace
@@ -185,7 +181,6 @@ func runWorld(pool *threadPool, tp *simkit.Tape, store ledger.Store, trace *[]st
 	return h
 }
 
-// runSeed runs the world of a seed.
 func runSeed(pool *threadPool, seed uint64, trace *[]string) result {
 	return runWorld(pool, simkit.NewTape(seed), &refStore{}, trace)
 }

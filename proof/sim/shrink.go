@@ -6,7 +6,7 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// Replay runs the world of a tape from a [Failure]. It returns the trace of the world.
+// Replay runs the world of a tape from a [Failure].
 func Replay(text string) (violations []Violation, trace []string, err error) {
 	recorded, err := simkit.DecodeTape(text)
 	if err != nil {
@@ -16,7 +16,7 @@ func Replay(text string) (violations []Violation, trace []string, err error) {
 	return h.violations, trace, nil
 }
 
-// TraceSeed runs the world of a seed, and returns its trace.
+// TraceSeed runs the world of a seed.
 func TraceSeed(seed uint64) (violations []Violation, trace []string) {
 	pool := newThreads()
 	defer pool.Close()
@@ -31,7 +31,6 @@ func traceTape(recorded []uint32) (h result, trace []string) {
 	return h, trace
 }
 
-// explain shrinks the tape of a failure and records the trace of the shrunk world.
 func (f *Failure) explain() {
 	pool := newThreads()
 	defer pool.Close()

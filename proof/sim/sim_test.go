@@ -16,7 +16,6 @@ var (
 	histories = flag.Uint64("histories", 20_000, "number of worlds of TestWorlds")
 )
 
-// firstSeed returns the seed of the command line, or a random one.
 func firstSeed(t *testing.T) uint64 {
 	t.Helper()
 	if *seed != 0 {
@@ -27,8 +26,7 @@ func firstSeed(t *testing.T) uint64 {
 	return first
 }
 
-// TestWorlds runs worlds of new seeds. Every invariant holds in all of them, and every fault occurs
-// at every step where it can occur (I14).
+// Every fault occurs at every step where it can occur (I14).
 func TestWorlds(t *testing.T) {
 	r := Run(t.Context(), Options{First: firstSeed(t), Histories: *histories})
 	if f := r.Failure; f != nil {
@@ -47,7 +45,6 @@ func TestWorlds(t *testing.T) {
 
 var tapeFlag = flag.String("tape", "", "tape for TestReplay")
 
-// TestReplay logs the trace of a tape.
 func TestReplay(t *testing.T) {
 	violations, trace, err := Replay(*tapeFlag)
 	if err != nil {
@@ -61,7 +58,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestRepeats runs worlds twice, and again from their recorded tapes: all three traces are equal.
+// The second run and the replay of the tape have the same trace.
 func TestRepeats(t *testing.T) {
 	pool := newThreads()
 	defer pool.Close()

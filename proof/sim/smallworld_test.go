@@ -10,53 +10,48 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// scope is a world small enough to explore all its histories: two workers, one object, and a user
-// who changes it a few times.
+// scope is a world small enough to explore: two workers, one object, and a few changes.
 type scope struct {
 	name    string
 	kind    kindOf
-	trusted bool         // the dialect's sequencers
-	changes []event.Kind // changes by the user
-	crashes int          // crashes of processes, at any moment
-	stalls  int          // times that the clock advances although a process has work
+	trusted bool
+	changes []event.Kind
+	crashes int // of processes, at any moment
+	stalls  int // clock advances although a process has work
 	// fineGrained lets an engine process several inputs at once; see idle.
 	fineGrained bool
-	short       bool // also explored with -short
+	short       bool
 }
 
-// Small worlds use few distinct times, so that they have few states. Every duration is a multiple
-// of ten seconds, or zero plus a delay. A verification is so far ahead that all late requests have
-// landed by then, as the protocol requires of the horizon.
+// Few distinct times make few states: durations are multiples of ten seconds, or zero plus a delay.
+// All late requests land before a verification, as the protocol requires.
 var smallPolicy = ledger.Policy{
 	TTL: 30 * time.Second, Skew: 10 * time.Second, Attempts: 4, Base: 20 * time.Second, Max: 20 * time.Second,
 	LateWriteWindow: 24 * time.Hour, RowRetention: retain,
 }
 
-// maxNear is the largest distance of any scheduled event except verifications.
+// maxNear bounds the distance of all events except verifications.
 const maxNear = time.Hour
 
-// smallWorld is a world of a scope.
 type smallWorld struct {
 	*World
 	scope   *scope
-	changed int // changes made by the user so far
+	changed int
 	stalls  int
 	options []option
 }
 
-// option is a possible next event.
 type option struct {
-	entry int    // index of the event in the queue; unused if crash is set
-	draw  uint32 // first choice of the event
-	crash *node  // process that crashes; nil if the option executes an event
-	lost  int    // bit mask of the pending requests that never land
+	entry int // in the queue; unused if crash is set
+	draw  uint32
+	crash *node // nil if the option executes an event
+	lost  int   // bit mask of the pending requests that never land
 }
 
-// newWorld creates a world whose workers have started and found no work.
 func (s *scope) newWorld(pool *threadPool) *smallWorld {
 	w := &World{
 		World: simkit.World{Tape: simkit.ReplayTape(nil), Now: maxNear}, pool: pool, explored: true, policy: smallPolicy, store: &refStore{}, faultsEnd: 100_000 * maxNear,
-		// The tape draws no faults, but processes can crash.
+		// No faults, but processes can crash.
 		plan: plan{pipelines: []kindOf{s.kind}, trusted: s.trusted, tasks: 4, batch: 8, cache: 8, attempts: smallPolicy.Attempts, faulty: 1, weakFactor: 1},
 	}
 	w.objectStore = objectStore{world: w, stored: map[event.Object]*storedObject{}}
@@ -70,11 +65,9 @@ func (s *scope) newWorld(pool *threadPool) *smallWorld {
 	return m
 }
 
-// user makes the next change in a small world.
 type user smallWorld
 
-// Run makes a change. On the store's clock, which is never compared with others, the changes are
-// one second apart.
+// On the store's clock, changes are one second apart.
 func (u *user) Run() {
 	w, now := u.World, u.Now
 	w.plan.removes = 0
@@ -90,17 +83,16 @@ func (u *user) Run() {
 	}
 }
 
-// nextOptions returns all possible next events: scheduled events first, then crashes. It returns
-// none when the world is at rest.
+// nextOptions returns scheduled events first, then crashes. It returns none at rest.
 func (m *smallWorld) nextOptions() []option {
 	m.tidy()
 	list := m.Queue.Entries
 	for i := range list {
 		switch do := list[i].Event.(type) {
 		case *task:
-			list[i].At = max(list[i].At, do.deadline) // its lease was renewed
+			list[i].At = max(list[i].At, do.deadline) // after a renewal
 		case *engineTimer:
-			list[i].At = list[i].At.Truncate(10 * time.Second) // a due timer was scheduled for the next millisecond
+			list[i].At = list[i].At.Truncate(10 * time.Second) // it was due, and scheduled for the next millisecond
 		}
 	}
 	slices.SortFunc(list, func(a, b simkit.Entry) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.N, b.N)) })
@@ -114,7 +106,7 @@ func (m *smallWorld) nextOptions() []option {
 		switch do := a.Event.(type) {
 		case *thread:
 			if do.pending != nil {
-				continue // its request must land first
+				continue // until its request lands
 			}
 		case *message:
 			paths = len(m.nodes)
@@ -129,8 +121,7 @@ func (m *smallWorld) nextOptions() []option {
 	return m.options
 }
 
-// addCrashes adds crashes of each process. Each of its pending requests may land later or never, so
-// a crash just before a request is included.
+// Each pending request may land later or never, which includes a crash just before it.
 func (m *smallWorld) addCrashes(options []option) []option {
 	for _, n := range m.nodes {
 		for lost := range 1 << len(m.inFlight(n)) {
@@ -140,11 +131,10 @@ func (m *smallWorld) addCrashes(options []option) []option {
 	return options
 }
 
-// isVerification reports whether an entry is a verification.
 func (m *smallWorld) isVerification(a simkit.Entry) bool { return a.At > m.Now+maxNear }
 
-// mayWait reports whether an event may be arbitrarily late: it belongs neither to a running process
-// nor to a pending request.
+// An event may be arbitrarily late if it belongs neither to a running process nor to a pending
+// request.
 func mayWait(do simkit.Event) bool {
 	switch do.(type) {
 	case *user, *message, *workerStart:
@@ -153,8 +143,7 @@ func mayWait(do simkit.Event) bool {
 	return false
 }
 
-// mustBeOnTime reports whether the event is late if it does not happen at its time. A request of an
-// ended process may be late.
+// A request of an ended process may be late.
 func mustBeOnTime(do simkit.Event) bool {
 	switch do := do.(type) {
 	case *thread:
@@ -165,12 +154,11 @@ func mustBeOnTime(do simkit.Event) bool {
 	return !mayWait(do)
 }
 
-// causesStall reports whether executing an entry advances the clock and makes other events late.
+// causesStall reports whether the entry makes other events late.
 func (m *smallWorld) causesStall(a simkit.Entry) bool {
 	return a.At > m.Now && slices.ContainsFunc(m.Queue.Entries, func(b simkit.Entry) bool { return b.At < a.At && mustBeOnTime(b.Event) })
 }
 
-// execute executes an option.
 func (m *smallWorld) execute(o option) {
 	m.Steps++
 	if o.crash != nil {
@@ -199,7 +187,6 @@ func (m *smallWorld) crash(o option) {
 	o.crash.crash()
 }
 
-// inFlight returns the threads of a process with pending requests.
 func (m *smallWorld) inFlight(n *node) []*thread {
 	var all []*thread
 	for _, a := range m.Queue.Entries {
@@ -210,10 +197,9 @@ func (m *smallWorld) inFlight(n *node) []*thread {
 	return all
 }
 
-// woken is the observation that a thread continued.
 type woken struct{}
 
-// run executes an event. A thread whose request has landed continues at once.
+// A thread whose request has landed continues at once.
 func (m *smallWorld) run(do simkit.Event) {
 	if t, ok := do.(*thread); ok {
 		t.observe(woken{})
@@ -226,7 +212,6 @@ func (m *smallWorld) run(do simkit.Event) {
 	}
 }
 
-// removeEntries removes the first matching entry from the queue, and returns it.
 func (m *smallWorld) removeEntries(which func(simkit.Entry) bool) (a simkit.Entry, ok bool) {
 	i := slices.IndexFunc(m.Queue.Entries, which)
 	if i < 0 {
@@ -251,10 +236,9 @@ func (m *smallWorld) tidy() {
 	}
 }
 
-// idle reports whether the time of an entry does not matter: it has no effect, or it commutes with
-// everything that other processes can do before it. This restricts the world in two ways: an engine
-// processes each input as it arrives, never several at once; and a lease never ends between two
-// requests that no other process can influence. Fine-grained scopes do not have these restrictions.
+// An entry is idle if it has no effect, or commutes with everything that other processes can do
+// before it. Therefore an engine processes each input as it arrives, and a lease never ends between
+// two requests that no other process can influence. Fine-grained scopes lack these restrictions.
 func (m *smallWorld) idle(a simkit.Entry) bool {
 	switch do := a.Event.(type) {
 	case *engineStep:
@@ -271,9 +255,8 @@ func (m *smallWorld) idle(a simkit.Entry) bool {
 	return false
 }
 
-// readsUnchanging reports whether a thread reads data that cannot change any more: the input after
-// the user's last change. Queries of due rows count too: their result may be outdated when it is
-// used, but so may the state that a claim expects.
+// readsUnchanging includes queries of due rows: their result may be outdated when it is used, but
+// so may the state that a claim expects.
 func (m *smallWorld) readsUnchanging(t *thread) bool {
 	switch t.observed[len(t.observed)-1] {
 	case StepLook, StepFetch:

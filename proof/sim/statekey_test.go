@@ -12,74 +12,67 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// digest identifies a state of a small world.
 type digest [2]uint64
 
 var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-// stateKey encodes the state of a small world: everything that can influence its future, including what
-// the invariants depend on, and nothing else. Two states with the same encoding have the same future,
-// except for names:
+// stateKey encodes everything that can influence the future of a small world. Names are made
+// canonical:
 //
-//   - nonces and the numbers of batches and deliveries, which are only compared for equality, are encoded
-//     in order of first appearance;
-//   - fences, which are also compared by size, by their rank, or by their distance ahead of the time;
-//   - times by their distance. All past times are equal, and so are all far times; but the order of two
-//     verifications matters.
+//   - nonces, batches and deliveries, which are only compared for equality, by first appearance;
+//   - fences by their rank, or by their distance ahead of the time;
+//   - times by their distance. All past times are equal, and so are all far times, but
+//     verifications are ordered.
 //
-// Private fields of the shipped code are encoded by reflection. A new field is encoded unless
-// fieldEncodings omits it.
+// Private fields of the shipped code are encoded by reflection, unless fieldEncodings omits them.
 type stateKey struct {
 	m           *smallWorld
-	node        int // node whose batches and deliveries are encoded
+	node        int // whose batches and deliveries are encoded
 	b           []byte
 	names       []name
 	seen        map[pointer]int
 	nodes       []*node
-	nodeNames   []string // names of nodes
+	nodeNames   []string
 	fences      []rankSlot
-	allFences   []int64    // all fences
-	verifyTimes []rankSlot // times of verifications and of events that wait for them
+	allFences   []int64
+	verifyTimes []rankSlot // of verifications and events that wait for them
 	fieldCache  map[reflect.Type][]field
 }
 
-// rankSlot is a position in the encoding for the rank of a value.
+// rankSlot is the position of a value's rank.
 type rankSlot struct {
 	at    int
 	value int64
 }
 
-// field is a struct field to encode.
 type field struct {
 	index    int
 	encoding encoding
 }
 
-// encoding selects the encoding of a field.
 type encoding uint8
 
 const (
 	asIs encoding = iota
 	omitted
-	fixedTime  // determined by the user's changes alone
-	isSet      // a time or text of which only the presence matters
-	leaseAge   // past time, of a lease
-	verifyTime // time of a verification
+	fixedTime // determined by the user's changes alone
+	isSet     // only the presence of a time or text matters
+	leaseAge  // past time, of a lease
+	verifyTime
 	fence
-	batch    // its number
-	delivery // its number
+	batch
+	delivery
 	owner
 )
 
-// fieldEncodings lists the fields with a special encoding. Times are encoded by their distance
-// unless listed here.
+// Times are encoded by their distance unless listed here.
 var fieldEncodings = map[string]encoding{
 	"engine.Engine.cfg":        omitted, // equal in all worlds
 	"engine.Engine.now":        omitted, // overwritten by every step
 	"engine.Engine.out":        omitted, // emptied by every step
-	"engine.Engine.lastBatch":  omitted, // name of the next batch
+	"engine.Engine.lastBatch":  omitted, // a name
 	"engine.Engine.Stats":      omitted,
-	"engine.Engine.tracker":    omitted, // used for loads of parked rows only, and there are none
+	"engine.Engine.tracker":    omitted, // only for parked rows, and there are none
 	"engine.entry.tracked":     omitted,
 	"engine.entry.since":       omitted, // reported only
 	"engine.entry.began":       omitted,
@@ -121,15 +114,13 @@ var fieldEncodings = map[string]encoding{
 	"internal.Entry.ExpireBucket": omitted,
 }
 
-// digest returns the digest of the state.
 func (c *stateKey) digest(m *smallWorld) digest {
 	c.write(m)
 	return digest{maphash.Bytes(digestSeeds[0], c.b), maphash.Bytes(digestSeeds[1], c.b)}
 }
 
-// write encodes the state. Processes are interchangeable, so their order depends on their state,
-// not on their names. If the states do not determine an order, write uses the smaller of the two
-// possible encodings.
+// Processes are interchangeable, so their states determine their order. If they do not, write uses
+// the smaller of the two encodings.
 func (c *stateKey) write(m *smallWorld) {
 	c.m = m
 	c.nodes = append(c.nodes[:0], m.nodes...)
@@ -149,7 +140,6 @@ func (c *stateKey) write(m *smallWorld) {
 	}
 }
 
-// writeInOrder encodes the state with the processes in their current order.
 func (c *stateKey) writeInOrder() {
 	m := c.m
 	c.clear()
@@ -180,7 +170,6 @@ func (c *stateKey) writeInOrder() {
 	c.rank(c.verifyTimes)
 }
 
-// compareNodes compares the states of the two processes.
 func (c *stateKey) compareNodes() int {
 	if len(c.nodes) < 2 {
 		return 0
@@ -192,7 +181,6 @@ func (c *stateKey) compareNodes() int {
 	return cmp.Compare(c.isolatedKey(a), c.isolatedKey(b))
 }
 
-// activityHash returns a cheap hash of a process's activity.
 func (c *stateKey) activityHash(n *node) (sum uint64) {
 	mix := func(v uint64) { sum = (sum ^ v) * 0x9E3779B97F4A7C15 }
 	for _, t := range c.m.oracles {
@@ -211,7 +199,6 @@ func (c *stateKey) activityHash(n *node) (sum uint64) {
 	return sum
 }
 
-// isolatedKey encodes the state of a single process.
 func (c *stateKey) isolatedKey(n *node) string {
 	c.clear()
 	c.nodeNames = append(c.nodeNames, n.name)
@@ -226,7 +213,6 @@ func (c *stateKey) clear() {
 	clear(c.seen)
 }
 
-// rank fills in the ranks.
 func (c *stateKey) rank(all []rankSlot) {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b rankSlot) int { return cmp.Compare(a.value, b.value) })
@@ -280,8 +266,8 @@ func (c *stateKey) name(of name) {
 	c.ints(n)
 }
 
-// fence encodes a fence. The next fence may be the time, or one more than another fence, so a fence
-// ahead of the time is encoded by its distance.
+// The next fence may be the time, or one more than another fence. Therefore a fence ahead of the
+// time is encoded by its distance.
 func (c *stateKey) fence(f int64) {
 	c.allFences = append(c.allFences, f)
 	ahead := f - c.m.time().UnixMilli()
@@ -293,13 +279,11 @@ func (c *stateKey) fence(f int64) {
 	c.b = append(c.b, 0)
 }
 
-// verifyRank encodes the rank of a verification's time.
 func (c *stateKey) verifyRank(at time.Duration) {
 	c.verifyTimes = append(c.verifyTimes, rankSlot{len(c.b), int64(at)})
 	c.b = append(c.b, 0)
 }
 
-// distance encodes the distance of a time.
 func (c *stateKey) distance(at time.Duration) {
 	switch off := at - c.m.Now; {
 	case off <= 0:

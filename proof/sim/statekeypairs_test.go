@@ -9,15 +9,13 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// The explorer turns back at known states. If two paths reach the same state, they must continue to
-// the same states until rest; otherwise the explorer would miss states after one of them. A sample
-// of path pairs checks this.
+// Paths to the same state must continue to the same states, or the explorer would miss states. A
+// sample of pairs checks this.
 const (
-	pairsPerScope = 50 // pairs per scope
-	followedSteps = 12 // steps to follow
+	pairsPerScope = 50
+	followedSteps = 12
 )
 
-// pairs samples pairs of paths to the same state.
 type pairs struct {
 	chance *rand.Rand
 	first  map[digest][]uint32
@@ -29,7 +27,6 @@ func newPairs(seed uint64) *pairs {
 	return &pairs{chance: rand.New(rand.NewPCG(seed, 0)), first: map[digest][]uint32{}}
 }
 
-// arrive records a path to a state.
 func (p *pairs) arrive(d digest, path []uint32) {
 	before, known := p.first[d]
 	if !known {
@@ -47,7 +44,6 @@ func (p *pairs) arrive(d digest, path []uint32) {
 	}
 }
 
-// check compares the sampled pairs.
 func (p *pairs) check(t *testing.T, s *scope) {
 	t.Helper()
 	pool, c := newThreads(), newStateKey()
@@ -57,7 +53,6 @@ func (p *pairs) check(t *testing.T, s *scope) {
 	}
 }
 
-// compare follows a pair of paths, and compares their states.
 func (s *scope) compare(t *testing.T, pool *threadPool, c *stateKey, chance *rand.Rand, pair [2][]uint32) {
 	t.Helper()
 	a, b := pair[0], pair[1]
@@ -77,14 +72,12 @@ func (s *scope) compare(t *testing.T, pool *threadPool, c *stateKey, chance *ran
 	}
 }
 
-// nextState is a state and a path to it.
 type nextState struct {
 	d    digest
 	path []uint32
 }
 
-// successors returns the states after each option, in an order that depends on the states only, and
-// whether the invariants hold there.
+// The order of successors depends on the states only. sound reports whether the invariants hold.
 func (s *scope) successors(pool *threadPool, c *stateKey, path []uint32) (all []nextState, sound bool) {
 	sound = true
 	for i, n := 0, 1; i < n; i++ {

@@ -14,8 +14,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// objects encodes the object store. It omits the time of an output, because the nonce identifies
-// the write.
+// The time of an output is omitted, because the nonce identifies the write.
 func (c *stateKey) objects() {
 	kept := c.m.objectStore.stored
 	c.ints(len(kept))
@@ -55,7 +54,6 @@ func (c *stateKey) stamp(meta map[string]string) {
 	}
 }
 
-// process encodes the state of a worker process.
 func (c *stateKey) process(n *node) {
 	c.walk(reflect.ValueOf(n.engine))
 	c.walk(reflect.ValueOf(n.inbox))
@@ -76,7 +74,6 @@ func (c *stateKey) process(n *node) {
 	c.jobs(n)
 }
 
-// jobs encodes the observations of a process's threads.
 func (c *stateKey) jobs(n *node) {
 	all := c.threads(n)
 	c.ints(len(all))
@@ -85,8 +82,7 @@ func (c *stateKey) jobs(n *node) {
 	}
 }
 
-// threads returns the threads of a process. For nil, it returns the threads of ended processes with
-// pending requests.
+// For nil, threads returns those of ended processes with pending requests.
 func (c *stateKey) threads(n *node) []*thread {
 	var all []*thread
 	for _, t := range c.m.pool.Running {
@@ -98,7 +94,6 @@ func (c *stateKey) threads(n *node) []*thread {
 	return all
 }
 
-// job is the sort key of a thread.
 type job struct {
 	what   string
 	number int64
@@ -131,7 +126,7 @@ func (c *stateKey) thread(t *thread) {
 		case woken:
 			c.b = append(c.b, 'W')
 			if step == StepPin {
-				// It matters whether the output has changed since the pin.
+				// Has the output changed since the pin?
 				c.ints(c.m.oracleOf(seen.claim.Key).changes - seen.pinnedChanges)
 			}
 		case engine.Swap:
@@ -160,8 +155,7 @@ func (c *stateKey) thread(t *thread) {
 	}
 }
 
-// entries encodes scheduled events, except those that are encoded elsewhere: engine timers and
-// steps, deadlines of tasks, and threads.
+// entries omits engine timers and steps, deadlines of tasks, and threads.
 func (c *stateKey) entries() {
 	all := make([]string, 0, len(c.m.Queue.Entries))
 	for _, a := range c.m.Queue.Entries {
@@ -181,7 +175,7 @@ func (c *stateKey) entries() {
 	c.string(strings.Join(all, ","))
 }
 
-// writeOracle encodes the state that the invariants depend on. Its row is the one in the store.
+// The row of an oracle is the one in the store.
 func (c *stateKey) writeOracle(t *oracle, alive []int64) {
 	c.bool(t.repeatable)
 	c.bool(t.reported)
@@ -193,7 +187,7 @@ func (c *stateKey) writeOracle(t *oracle, alive []int64) {
 		c.walk(reflect.ValueOf(v).Elem())
 	}
 	c.endings(t)
-	// A fence's effects matter until its attempt completes or can no longer complete.
+	// A fence's effects matter until its attempt can no longer complete.
 	alive = slices.DeleteFunc(slices.Clone(alive), func(f int64) bool { return f < t.row.Lease.Fence })
 	slices.Sort(alive)
 	for _, f := range slices.Compact(alive) {
@@ -204,9 +198,8 @@ func (c *stateKey) writeOracle(t *oracle, alive []int64) {
 	c.effects(t)
 }
 
-// endings encodes the ends of attempts as long as they matter: until the ledger recorded them or a
-// later fence makes it reject them, and until a worker reported its lost lease. Reports of an ended
-// worker may still reach the ledger.
+// Ends of attempts matter until the ledger records or rejects them, and until a worker reported its
+// lost lease. Reports of an ended worker may still reach the ledger.
 func (c *stateKey) endings(t *oracle) {
 	for _, n := range c.nodes {
 		c.endingsOf(t, func(by *node) bool { return by == n })
@@ -230,7 +223,7 @@ func (c *stateKey) endingsOf(t *oracle, of func(*node) bool) {
 	c.bool(lost)
 }
 
-// effects encodes the external effects that later effects are compared with.
+// These are the effects that later effects are compared with.
 func (c *stateKey) effects(t *oracle) {
 	newest := -1
 	for i := range t.effects {

@@ -18,13 +18,11 @@ var (
 	epochSeconds = reflect.ValueOf(epoch).Field(1).Int()
 )
 
-// pointer identifies a pointer, to detect repeated ones.
 type pointer struct {
 	address uintptr
 	t       reflect.Type
 }
 
-// walk encodes a value of the shipped code with its private fields.
 func (c *stateKey) walk(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -76,7 +74,6 @@ func (c *stateKey) nonce(v reflect.Value) {
 	}
 }
 
-// table encodes a map in the order of its keys.
 func (c *stateKey) table(v reflect.Value, m encoding) {
 	c.ints(v.Len())
 	if v.Len() == 0 {
@@ -101,7 +98,7 @@ func (c *stateKey) table(v reflect.Value, m encoding) {
 	}
 }
 
-// pointer encodes the target of a pointer, or a reference if it was encoded before.
+// A pointer that was encoded before becomes a reference.
 func (c *stateKey) pointer(v reflect.Value) {
 	c.bool(v.IsNil())
 	if v.IsNil() {
@@ -123,14 +120,13 @@ func (c *stateKey) pointer(v reflect.Value) {
 	c.walk(v.Elem())
 }
 
-// record encodes a struct.
 func (c *stateKey) record(v reflect.Value) {
 	switch v.Type() {
 	case timeType:
 		c.time(v, asIs)
 		return
 	case eventType:
-		c.string(v.FieldByName("Name").String()) // the user's changes determine the rest
+		c.string(v.FieldByName("Name").String()) // the rest follows from the user's changes
 		return
 	}
 	fields, known := c.fieldCache[v.Type()]
@@ -143,7 +139,6 @@ func (c *stateKey) record(v reflect.Value) {
 	}
 }
 
-// fieldsOf lists the fields that are not omitted.
 func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for i := range t.NumField() {
@@ -154,7 +149,7 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-// nameOf returns a type's name without type parameters.
+// nameOf omits type parameters.
 func nameOf(t reflect.Type) string {
 	name := t.String()
 	for i, r := range name {
@@ -186,7 +181,7 @@ func (c *stateKey) field(v reflect.Value, m encoding) {
 	}
 }
 
-// owner encodes a lease owner: none, an existing process, or an ended process.
+// A lease owner is none, an existing process, or an ended process.
 func (c *stateKey) owner(who string) {
 	i := slices.Index(c.nodeNames, who)
 	c.ints(i)
@@ -196,7 +191,6 @@ func (c *stateKey) owner(who string) {
 	}
 }
 
-// time encodes a time.
 func (c *stateKey) time(v reflect.Value, m encoding) {
 	seconds, nanos := v.Field(1).Int(), v.Field(0).Uint()
 	zero := seconds == 0 && nanos == 0

@@ -23,9 +23,8 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// TestStores checks I13: a world reaches the same final state with every store, including nonces. A
-// store may return rows that are due at the same instant in any order, and the order changes the
-// world. Here, the row with the smaller key comes first.
+// I13, including nonces. Rows that are due at the same instant are in key order here, because their
+// order changes the world.
 func TestStores(t *testing.T) {
 	pool := newThreads()
 	defer pool.Close()
@@ -58,8 +57,6 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// inKeyOrder is a store that returns rows due at the same instant in the order of their keys, as
-// refStore does.
 type inKeyOrder struct{ ledger.Store }
 
 func (s inKeyOrder) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
@@ -80,7 +77,6 @@ func openSQLite(t *testing.T) ledger.Store {
 	return ledger.NewRows(s)
 }
 
-// openPostgres opens a new schema.
 func openPostgres(t *testing.T, server *servertest.PostgresServer) ledger.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), server.URL+"&schema=s"+strings.ToLower(rand.Text()))
@@ -103,7 +99,6 @@ func openDynamo(t *testing.T, server *servertest.Tables) ledger.Store {
 	return ledger.NewRows(s)
 }
 
-// endOf runs the world of a seed, and returns the final rows as text.
 func endOf(t *testing.T, pool *threadPool, seed uint64, store ledger.Store) []string {
 	t.Helper()
 	h := runWorld(pool, simkit.NewTape(seed), store, nil)

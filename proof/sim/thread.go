@@ -12,14 +12,14 @@ import (
 type thread struct {
 	simkit.Thread
 	world *World
-	node  *node // process of the thread; nil for an operator
+	node  *node // nil for an operator
 
 	rows       ledgerView
 	ledger     *ledger.Ledger // the real ledger over rows
-	batch      int            // number of changes in its current swap
-	pending    request        // request that has not landed yet
-	pendingErr error          // result of pending
-	observed   []any          // observations of the current job; recorded in explored worlds only
+	batch      int            // size of its current swap
+	pending    request        // not landed yet
+	pendingErr error
+	observed   []any // in explored worlds only
 }
 
 type threadPool = simkit.Threads[*thread]
@@ -34,21 +34,21 @@ func newThreads() *threadPool {
 	}}
 }
 
-// spawn starts a job and runs it until it first waits.
+// spawn runs the job until it first waits.
 func (w *World) spawn(n *node, job func(*thread)) {
 	t := w.pool.Get()
 	t.world, t.node, t.observed = w, n, t.observed[:0]
 	w.pool.Start(t, func() { job(t) })
 }
 
-// sleep waits. It reports whether the process still exists.
+// sleep reports whether the process still exists.
 func (t *thread) sleep(d time.Duration) bool {
 	t.world.after(d, t)
 	t.Yield()
 	return !t.dead()
 }
 
-// dead reports whether the process has ended. The actions of a dead thread have no effect.
+// The actions of a dead thread have no effect.
 func (t *thread) dead() bool { return t.world.ended || t.node != nil && t.node.gone }
 
 // Run continues the thread, or defers it while the process is frozen.
@@ -59,7 +59,6 @@ func (t *thread) Run() {
 	t.world.pool.Resume(t)
 }
 
-// pause is the function with which the ledger waits between two attempts.
 func (t *thread) pause(context.Context, time.Duration) error {
 	if !t.sleep(t.world.Tape.UpTo(time.Second)) {
 		return errNoAnswer
@@ -79,13 +78,11 @@ func (t *thread) deliver(delay time.Duration, do request) error {
 	return t.pendingErr
 }
 
-// requestArrival executes a thread's request at the server.
 type requestArrival thread
 
 func (l *requestArrival) Run() { l.pendingErr = l.pending() }
 
-// observe records what a thread learns. The code is deterministic, so these observations determine
-// its next action.
+// observe records what a thread learns, which determines its next action.
 func (t *thread) observe(what any) {
 	if t.world.explored {
 		t.observed = append(t.observed, what)

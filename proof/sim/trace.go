@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// logf adds a line to the trace. The parameter n is nil if the line concerns no process.
+// n is nil if the line concerns no process.
 func (w *World) logf(n *node, format string, args ...any) {
 	name := "-"
 	if n != nil {
@@ -22,7 +22,6 @@ var noticeTexts = [...]string{
 	engine.NothingToDo: "there was nothing to do",
 }
 
-// describeOutcome describes the end of an attempt.
 func describeOutcome(fin *engine.Finished) string {
 	said := []string{[...]string{engine.Completed: "completed", engine.Failed: "failed", engine.Released: "released"}[fin.Result]}
 	switch end := &fin.Ending; {
@@ -45,7 +44,6 @@ func describeOutcome(fin *engine.Finished) string {
 	return strings.Join(said, "; ")
 }
 
-// versionName formats the number of a version.
 func versionName(version int) string {
 	if version < 0 {
 		return "none"

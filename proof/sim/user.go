@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// change applies a user's change to an object and sends the notification.
 func (w *World) change(th *object) {
 	v := version{kind: event.Created}
 	old := th.current()
@@ -49,8 +48,7 @@ func (w *World) write(th *object, v *version) {
 	}
 }
 
-// sequencer formats a number as a sequencer. Sequencers may have different lengths: more digits
-// may follow, and trailing zeros are insignificant.
+// Sequencers may have different lengths: trailing zeros are insignificant.
 func sequencer(counter, tail int) event.Sequencer {
 	s, err := event.ParseSequencer(fmt.Sprintf("%06X", counter) + [...]string{"", "0", "00", "8"}[tail])
 	if err != nil {
@@ -59,16 +57,16 @@ func sequencer(counter, tail int) event.Sequencer {
 	return s
 }
 
-// message is a notification of one or more events. It also controls the redeliveries.
+// message is a notification of one or more events.
 type message struct {
 	world  *World
 	id     int
 	events []event.Event
-	sent   bool // the message was sent, so no event can be added
+	sent   bool // no event can be added
 	acked  bool
 }
 
-// notify sends the notification of a change. It may send it once, repeatedly, late or never.
+// notify may send the notification once, repeatedly, late or never.
 func (w *World) notify(th *object, v *version) {
 	dialect := event.MinIO
 	if w.plan.trusted {
@@ -110,7 +108,7 @@ func (w *World) send(e event.Event) {
 	w.after(delay, m)
 }
 
-// Run delivers the message to a random worker, unless a worker has already acknowledged it.
+// Run delivers the message to a random worker, until one has acknowledged it.
 func (m *message) Run() {
 	w := m.world
 	if m.acked {
@@ -149,7 +147,6 @@ func names(events []event.Event) string {
 	return b.String()
 }
 
-// routed returns the pipelines that exist in this world.
 func (w *World) routed() []*worker.Pipeline {
 	var all []*worker.Pipeline
 	for _, p := range w.pipelines {

@@ -13,10 +13,9 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// epoch is the start of simulated time on a correct clock.
+// epoch is the start of simulated time.
 var epoch = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
 
-// workers is the number of worker processes that run unless some have crashed.
 const workers = 3
 
 // World is one simulated world.
@@ -25,20 +24,20 @@ type World struct {
 	pool         *threadPool
 	plan         plan
 	policy       ledger.Policy
-	changes      []time.Duration // times of object changes
-	faultsEnd    time.Duration   // no fault occurs after this time
-	shuttingDown bool            // no replacement processes start
+	changes      []time.Duration // of objects
+	faultsEnd    time.Duration
+	shuttingDown bool // no replacement processes start
 	ended        bool
 
-	// explored is set if a test tries all possible orders of events. Each thread then records
-	// its observations, because they are its state.
+	// explored is set if a test tries all orders of events. Each thread then records its
+	// observations, because they are its state.
 	explored bool
 
 	store       ledger.Store
-	laggingRows refStore  // rows as they were plan.lag ago
-	index       []indexed // index of due rows; used with plan.dynamo
+	laggingRows refStore  // as of plan.lag ago
+	index       []indexed // due rows, with plan.dynamo
 	objectStore objectStore
-	pipelines   []*worker.Pipeline // pipelines by kindOf; nil if absent
+	pipelines   []*worker.Pipeline // by kindOf; nil if absent
 	names       []string
 	objects     []*object
 	oracles     []*oracle
@@ -48,7 +47,7 @@ type World struct {
 	crashes     int
 	freezes     int
 	nonces      int
-	setbacks    int // number of older results that replaced newer results until a verification
+	setbacks    int // older results that replaced newer ones
 
 	injected   [steps][faults]int
 	violations []Violation
@@ -69,7 +68,6 @@ func newWorld(pool *threadPool, tp *simkit.Tape, store ledger.Store) *World {
 	return w
 }
 
-// build creates pipelines and objects.
 func (w *World) build() {
 	w.pipelines = make([]*worker.Pipeline, len(kindNames))
 	buckets, keys := [2]string{"in", "in"}, [2]string{"k", "k+1"}
@@ -109,7 +107,6 @@ func (w *World) kindOf(k ledger.RowKey) kindOf {
 	return kindOf(slices.Index(kindNames[:], k.Pipeline))
 }
 
-// schedule schedules the events that do not depend on the workers.
 func (w *World) schedule() {
 	for range workers {
 		w.startWorker()
@@ -134,13 +131,11 @@ func (w *World) schedule() {
 	w.scheduleOperators()
 }
 
-// loop runs events until the queue is empty.
 func (w *World) loop() {
 	for w.Steps < maxSteps && w.Step() {
 	}
 }
 
-// run runs all phases of a world.
 func (w *World) run() {
 	w.loop()
 	w.repair()
@@ -150,7 +145,6 @@ func (w *World) run() {
 	w.endThreads()
 }
 
-// waitUntilSettled waits until every worker has settled the objects of its deliveries.
 func (w *World) waitUntilSettled() {
 	for _, n := range w.nodes {
 		n.noMoreDeliveries = true
@@ -164,7 +158,6 @@ func (w *World) waitUntilSettled() {
 	}
 }
 
-// shutDown shuts down every worker gracefully.
 func (w *World) shutDown() {
 	w.shuttingDown = true
 	for _, n := range w.nodes {
@@ -176,7 +169,6 @@ func (w *World) shutDown() {
 	}
 }
 
-// endThreads lets every thread end, without effects.
 func (w *World) endThreads() {
 	w.ended = true
 	for len(w.pool.Running) > 0 {
@@ -188,13 +180,12 @@ func (w *World) time() time.Time { return epoch.Add(w.Now) }
 
 func (w *World) after(d time.Duration, e simkit.Event) { w.At(w.Now+d, e) }
 
-// nonce returns a unique nonce.
 func (w *World) nonce() string {
 	w.nonces++
 	return "n" + strconv.Itoa(w.nonces)
 }
 
-// sweepEvery returns the sweep interval of a new process. 0 means never.
+// sweepEvery returns 0 for no sweeps.
 func (w *World) sweepEvery() time.Duration {
 	if w.plan.noSweep && w.Now < w.faultsEnd {
 		return 0
@@ -208,7 +199,6 @@ func (w *World) drainRandomWorker() {
 	}
 }
 
-// earliestDue returns the time at which the next row is due.
 func (w *World) earliestDue() (due time.Duration, any bool) {
 	for _, t := range w.oracles {
 		if !t.exists || t.dueAt.IsZero() {
@@ -227,7 +217,7 @@ func (w *World) oracleOf(k ledger.RowKey) *oracle {
 			return t
 		}
 	}
-	// The protocol confused two rows and wrote a row that should not exist.
+	// The protocol wrote a row that should not exist.
 	t := newOracle(w, w.kindOf(k), &object{ref: event.Object{Bucket: k.Bucket, Key: k.Key}})
 	t.key = k
 	w.oracles = append(w.oracles, t)
