@@ -69,10 +69,10 @@ type Updated struct {
 // error and writes nothing. Unchanged content is not written, unless the Fence is higher than all
 // earlier ones. Update keeps the object in memory.
 //
-// An update recognizes its own id in the object's metadata, which has the ids of at most 48 updates.
-// Therefore an update is not lost or applied twice even if responses are lost, with two exceptions.
-// First, if the response to a creation is lost and the object is then deleted, Update applies the
-// update again.
+// An update recognizes its own id in the object's metadata, which has the ids of at most 48
+// updates. Therefore an update is not lost or applied twice even if responses are lost, with two
+// exceptions. First, if the response to a creation is lost and the object is then deleted, Update
+// applies the update again.
 //
 // Second, an ETag depends on the bytes only. If an update leaves the bytes unchanged or restores
 // earlier bytes, a writer that read them before can overwrite its metadata and Fence. If a response

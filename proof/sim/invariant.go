@@ -109,8 +109,8 @@ func (t *oracle) everythingSettled() {
 // off, and each worker may freeze for two hours.
 const settleTimeout = 3 * time.Hour
 
-// settlesInTime checks I4. Worlds without sweeps are exempt: without an order, one copy of a message may raise Want
-// after another copy was acknowledged.
+// settlesInTime checks I4. Worlds without sweeps are exempt: without an order, one copy of a
+// message may raise Want after another copy was acknowledged.
 func (t *oracle) settlesInTime(before, after *ledger.Row) {
 	if t.plan.noSweep {
 		return
@@ -168,11 +168,11 @@ func (t *oracle) lastAccepted() (last effect, any bool) {
 	return last, any
 }
 
-// outputNotOlder checks I2 for outputs. An attempt records the ETag of the output before it reads the input, and its
-// write has that ETag as condition. It can publish an older version only if another output has the
-// same bytes, if the output was created and removed meanwhile, or if the store ignores the
-// condition. These cases are exempt, because a verification repairs them. In event order, the
-// attempt may read a newer version than its claim has, so the claims are compared.
+// outputNotOlder checks I2 for outputs. An attempt records the ETag of the output before it reads
+// the input, and its write has that ETag as condition. It can publish an older version only if
+// another output has the same bytes, if the output was created and removed meanwhile, or if the
+// store ignores the condition. These cases are exempt, because a verification repairs them. In
+// event order, the attempt may read a newer version than its claim has, so the claims are compared.
 func (t *oracle) outputNotOlder(claim *ledger.Claim, version, pinned int, guarded bool) {
 	older := version < t.visible
 	if t.kind == trusting {
@@ -188,8 +188,8 @@ func (t *oracle) outputNotOlder(claim *ledger.Claim, version, pinned int, guarde
 	}
 }
 
-// effectsInOrder checks I2 for external effects. If a store hides a new object, an attempt may act on an earlier removal,
-// so such effects are exempt.
+// effectsInOrder checks I2 for external effects. If a store hides a new object, an attempt may act
+// on an earlier removal, so such effects are exempt.
 func (t *oracle) effectsInOrder(e *effect) {
 	if t.plan.eventual && e.kind == event.Removed {
 		return
@@ -226,7 +226,8 @@ func (t *oracle) oneEffectPerRead(e *effect) {
 	}
 }
 
-// transactionCommittedOnce checks I3 without exemptions, for effects that the ledger commits together with Have.
+// transactionCommittedOnce checks I3 without exemptions, for effects that the ledger commits
+// together with Have.
 func (t *oracle) transactionCommittedOnce(before, after *ledger.Row) {
 	had := before.Have
 	same := had.Kind == after.Have.Kind && (had.Kind == event.Removed || had.Identity.Same(after.Have.Identity))
@@ -235,7 +236,8 @@ func (t *oracle) transactionCommittedOnce(before, after *ledger.Row) {
 	}
 }
 
-// versionsOnlyRise checks I5. A row that is purged and created again has new versions, but its fence still rises.
+// versionsOnlyRise checks I5. A row that is purged and created again has new versions, but its
+// fence still rises.
 func (t *oracle) versionsOnlyRise(before, after *ledger.Row) {
 	if after.Want.Compare(before.Want) < 0 || after.Have.Compare(before.Have) < 0 {
 		t.violatef(I5, "%s: Want %s after %s, Have %s after %s", t.key, after.Want.Order(), before.Want.Order(), after.Have.Order(), before.Have.Order())
@@ -333,8 +335,9 @@ func (t *oracle) deadVersionWasTried(row *ledger.Row) {
 	}
 }
 
-// auditFindsNothing checks I11. An audit must not retry dead rows forever. If two untrusted events of the same second
-// preceded the death, either version may be the cause until an audit has checked the row.
+// auditFindsNothing checks I11. An audit must not retry dead rows forever. If two untrusted events
+// of the same second preceded the death, either version may be the cause until an audit has checked
+// the row.
 func (w *World) auditFindsNothing() {
 	w.Now += 2 * settle
 	looked := w.plan.trusted || w.plan.loses > 0
@@ -351,7 +354,8 @@ func (w *World) auditFindsNothing() {
 	w.loop()
 }
 
-// claimsBounded checks I12. New attempts follow each version, completion and redrive, but not each copy of an event.
+// claimsBounded checks I12. New attempts follow each version, completion and redrive, but not each
+// copy of an event.
 func (t *oracle) claimsBounded() {
 	if limit := t.plan.attempts*(len(t.object.versions)+t.completions+t.resets) + t.released; t.claims > limit {
 		t.violatef(I12, "%s: %d claims, want at most %d", t.key, t.claims, limit)
