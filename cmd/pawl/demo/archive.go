@@ -15,11 +15,10 @@ const (
 	archivePrefix  = "clicks/"
 	archiveFormat  = "ndjson.gz"
 	archiveRecords = 6000
-	puttingSpan    = 4 * time.Second // time span in which the demo puts the records
+	puttingSpan    = 4 * time.Second
 )
 
-// archiveConfigTemplate is the configuration that all workers share. Objects are small and
-// leases short, so that much happens in a short demo.
+// Objects are small and leases short, so that much happens in a short demo.
 const archiveConfigTemplate = `
 ledger: %s
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
@@ -43,9 +42,8 @@ type archiveScenario struct {
 	objects, records *endpoint
 }
 
-// RunArchive puts records into a stream. Worker processes store the records in a bucket.
-// RunArchive kills one worker while that worker stores an object, and then checks that each
-// record is stored once. It returns [ErrWrong] if a check fails.
+// RunArchive runs the demo of archives. It kills a worker while that stores an object. It returns
+// [ErrWrong] if a check fails.
 func RunArchive(ctx context.Context, o Options) error {
 	return runScenario(ctx, o, []string{"archive", "run"}, func(s *demoRun) scenario {
 		return &archiveScenario{demoRun: s, report: &ArchiveReport{}, stream: newStream()}
@@ -58,7 +56,6 @@ func (s *archiveScenario) title() (command, folder string) {
 
 func (s *archiveScenario) result() Report { return s.report }
 
-// open starts the store, the stream and the first two workers.
 func (s *archiveScenario) open(ctx context.Context) (err error) {
 	if s.store, err = newStore(func(change) {}, archiveBucket); err != nil {
 		return err
@@ -87,7 +84,6 @@ func (s *archiveScenario) open(ctx context.Context) (err error) {
 	return err
 }
 
-// startWorker starts "pawl archive run". Each worker has a different access key.
 func (s *archiveScenario) startWorker() (*worker, error) {
 	key := accessKeyOf(s.fleet.size() + 1)
 	return s.fleet.launch("", append(environment("", ""), "AWS_ACCESS_KEY_ID="+key))
@@ -111,7 +107,6 @@ Ctrl-C ends the demo and removes all of this.
 
 `
 
-// stayUp prints usage, and waits until ctx ends.
 func (s *archiveScenario) stayUp(ctx context.Context) error {
 	s.screen.printText(archiveUsage, accessKey, region, s.records.url, streamName, s.objects.url, archiveBucket,
 		commandName(s.Binary), shellWord(filepath.Join(s.dir, configFile)))

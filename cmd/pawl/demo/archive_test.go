@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/demo"
 )
 
-// TestArchiveOnce runs the real command.
 func TestArchiveOnce(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
@@ -44,7 +43,6 @@ func TestArchiveOnce(t *testing.T) {
 
 var archiveURLPattern = regexp.MustCompile(`listens on (\S+), an object store on (\S+)`)
 
-// TestArchiveWrong puts a foreign object into the archive, and checks that the demo fails.
 func TestArchiveWrong(t *testing.T) {
 	t.Parallel()
 	var report *demo.ArchiveReport
@@ -69,7 +67,6 @@ func TestArchiveWrong(t *testing.T) {
 	}
 }
 
-// TestArchiveStayUp plays a user who puts a record and presses Ctrl-C.
 func TestArchiveStayUp(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

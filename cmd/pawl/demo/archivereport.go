@@ -14,8 +14,8 @@ type ArchiveReport struct {
 		Started int `json:"started"`
 		Killed  int `json:"killed"`
 	} `json:"workers"`
-	// LatePut is the status with which the store answered the delayed PUT of the killed worker.
-	// It is 412, because another worker has stored the object meanwhile.
+	// LatePut is the status of the killed worker's delayed PUT. It is 412, because another worker
+	// has stored the object meanwhile.
 	LatePut int `json:"late_put"`
 	// Verify is the output of "pawl archive verify --deep".
 	Verify struct {
@@ -23,17 +23,16 @@ type ArchiveReport struct {
 		Shards   int   `json:"shards"`
 		Findings []any `json:"findings"`
 	} `json:"verify"`
-	// OK is true if every record is stored once, and verify found nothing.
 	OK bool `json:"ok"`
 }
 
-// Records counts the records by the number of times that each is stored.
+// Records counts the records by how often each is stored.
 type Records struct {
 	Put     int `json:"put"`
 	Once    int `json:"once"`
 	Missing int `json:"missing"`
 	Doubled int `json:"doubled"`
-	Others  int `json:"others"` // records that are stored but that the demo never put
+	Others  int `json:"others"` // stored, but never put by the demo
 }
 
 func (r *ArchiveReport) err() error {

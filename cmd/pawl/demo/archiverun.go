@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// run puts records, kills a worker, and checks the stored records.
 func (s *archiveScenario) run(ctx context.Context) error {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*stepTimeout, errTimeout)
@@ -48,7 +47,6 @@ func (s *archiveScenario) run(ctx context.Context) error {
 	return nil
 }
 
-// put puts records until their total number is to.
 func (s *archiveScenario) put(ctx context.Context, to int) error {
 	const batch = 15
 	for s.report.Records.Put < to {
@@ -62,14 +60,12 @@ func (s *archiveScenario) put(ctx context.Context, to int) error {
 	return nil
 }
 
-// killSender kills a worker that has announced and sent an object, before the object reaches the
-// store.
+// killSender kills a worker that has sent an object before the store receives it.
 func (s *archiveScenario) killSender(ctx context.Context) error {
 	s.delayer.delayNext()
 	stopped := make(chan struct{})
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Keep putting records, so that workers have objects to send.
 	go func() {
 		defer close(stopped)
 		_ = s.put(within, 2*archiveRecords/3) // the next call of put puts the remaining records
@@ -115,7 +111,6 @@ func (s *archiveScenario) awaitStored(ctx context.Context) error {
 	return err
 }
 
-// checkWorkersRunning returns an error if a worker exited that the demo did not kill.
 func (s *archiveScenario) checkWorkersRunning() error {
 	for _, w := range s.fleet.all() {
 		if w != s.killed && w.Ended() {
@@ -125,7 +120,6 @@ func (s *archiveScenario) checkWorkersRunning() error {
 	return nil
 }
 
-// releaseLateUpload forwards the delayed PUT of the killed worker to the store.
 func (s *archiveScenario) releaseLateUpload(ctx context.Context) error {
 	s.delayer.release()
 	select {
@@ -141,7 +135,6 @@ func (s *archiveScenario) releaseLateUpload(ctx context.Context) error {
 	return nil
 }
 
-// verify runs "pawl archive verify" of this binary.
 func (s *archiveScenario) verify(ctx context.Context) error {
 	v := &s.report.Verify
 	if err := s.fleet.runJSON(ctx, v, "archive", "verify", "--deep"); err != nil {
@@ -155,7 +148,6 @@ func (s *archiveScenario) verify(ctx context.Context) error {
 	return nil
 }
 
-// countRecords compares the stored records with the records that were put.
 func (s *archiveScenario) countRecords() error {
 	found, err := s.stored()
 	if err != nil {
@@ -180,7 +172,6 @@ func (s *archiveScenario) countRecords() error {
 	return nil
 }
 
-// stored reads all objects, and returns how often each record is stored.
 func (s *archiveScenario) stored() (map[int]int, error) {
 	objects, err := s.store.contents(archiveBucket)
 	if err != nil {

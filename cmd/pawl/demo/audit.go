@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// auditResult is the part of an audit's report that the demo needs.
 type auditResult struct {
 	Total struct {
 		LostCreations  int `json:"lost_creations"`
@@ -30,8 +29,7 @@ func (a *auditResult) lost() int {
 // foundLosses is the exit code of an audit that found losses.
 const foundLosses = 3
 
-// audit runs "pawl audit" with this binary. The relay has delivered all notifications, so every
-// difference is a loss.
+// The relay has delivered all notifications, so every difference is a loss.
 func (s *pipelineScenario) audit(ctx context.Context, flags ...string) (*auditResult, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, errTimeout)
 	defer cancel()
@@ -39,8 +37,6 @@ func (s *pipelineScenario) audit(ctx context.Context, flags ...string) (*auditRe
 	return found, s.fleet.runJSON(ctx, found, append([]string{"audit", "--settle-window", "1ns"}, flags...)...)
 }
 
-// runJSON runs a command with this binary and the workers' configuration. It decodes the JSON
-// output of the command.
 func (f *fleet) runJSON(ctx context.Context, into any, command ...string) error {
 	cmd := exec.CommandContext(ctx, f.binary, append(command, "-c", filepath.Join(f.dir, configFile), "--json", "--log-level", "error")...)
 	cmd.Env = append(environment("", ""), apiVar+"=127.0.0.1:0")
@@ -58,8 +54,7 @@ func (f *fleet) runJSON(ctx context.Context, into any, command ...string) error 
 	return nil
 }
 
-// heal audits the bucket to find the lost notifications. Then it waits until the workers have
-// processed the objects.
+// heal audits the bucket, and waits until the workers have processed the lost objects.
 func (s *pipelineScenario) heal(ctx context.Context) error {
 	found, err := s.audit(ctx)
 	if err != nil || found.lost() == 0 {

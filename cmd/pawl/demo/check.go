@@ -14,19 +14,16 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// outputQuality is the default JPEG quality of outputs.
 const outputQuality = 85
 
 // Outputs compares all outputs with all inputs.
 type Outputs struct {
-	Right int `json:"right"` // number of outputs that are the grayscale of their input
-	Of    int `json:"of"`    // number of inputs
-	// Wrong describes each fault in a line.
+	Right int      `json:"right"` // equal to the grayscale of their input
+	Of    int      `json:"of"`    // inputs
 	Wrong []string `json:"wrong,omitempty"`
 }
 
-// compare checks that each input has an output, that the output is the grayscale of the input, and
-// that there are no other outputs. It shares no code with the workers.
+// compare shares no code with the workers.
 func compare(inputs, outputs map[string][]byte) Outputs {
 	v := Outputs{Of: len(inputs)}
 	wrong := func(format string, args ...any) { v.Wrong = append(v.Wrong, fmt.Sprintf(format, args...)) }
@@ -55,7 +52,6 @@ func compare(inputs, outputs map[string][]byte) Outputs {
 
 func object(bucket, key string) string { return event.Object{Bucket: bucket, Key: key}.String() }
 
-// checkGray encodes the grayscale of in in its format and compares it with out, pixel by pixel.
 func checkGray(in, out []byte) error {
 	picture, format, err := image.Decode(bytes.NewReader(in))
 	if err != nil {
@@ -105,8 +101,7 @@ func samePixels(got, want image.Image) error {
 	return nil
 }
 
-// gray returns the luma of a picture. For a JPEG it returns the stored luma, otherwise the luma
-// of each pixel.
+// gray returns the stored luma of a JPEG, otherwise the luma of each pixel.
 func gray(m image.Image) *image.Gray {
 	b := m.Bounds()
 	out := image.NewGray(b)

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/action/imageaction"
 )
 
-// sampleOutputs returns inputs and the workers' outputs for them.
 func sampleOutputs(t *testing.T) (inputs, outputs map[string][]byte) {
 	t.Helper()
 	inputs, outputs = map[string][]byte{}, map[string][]byte{}

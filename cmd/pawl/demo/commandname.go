@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// commandName returns the command that runs this program again: its name if the shell finds it, `go
-// run` if it was started by that, or else its path.
+// commandName returns the program's name if the shell finds it, `go run` if that started it, or
+// else its path.
 func commandName(binary string) string {
 	name := filepath.Base(binary)
 	if found, err := exec.LookPath(name); err == nil && sameFile(found, binary) {
@@ -30,7 +30,6 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// shellWord quotes a word for a POSIX shell if necessary.
 func shellWord(s string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/._-+=@%,"
 	if s != "" && strings.Trim(s, plain) == "" {

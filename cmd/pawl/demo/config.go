@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// Values in the demo's configuration files.
 const (
 	region       = "us-east-1"
 	pipelineName = "grayscale"
@@ -24,12 +23,10 @@ const (
 	ledgerFile = "ledger.db"
 )
 
-// suffixes are the key suffixes of the objects that the pipeline processes.
 var suffixes = []string{".jpg", ".jpeg", ".png", ".gif", ".webp", ".JPG", ".JPEG", ".PNG"}
 
-// configTemplate is the configuration that all workers share. Leases are short, so that another
-// worker takes over the objects of a killed worker during the demo. The late-write window is
-// short, so that verifications run during the demo.
+// Short leases and a short late-write window let takeovers and verifications happen during the
+// demo.
 const configTemplate = `
 ledger: %s
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
@@ -51,11 +48,9 @@ func writeConfig(dir, store string) error {
 	return os.WriteFile(filepath.Join(dir, configFile), []byte(text), 0o600)
 }
 
-// quoted returns a text as a YAML scalar in which the parser replaces no variable.
+// quoted returns a YAML scalar in which the parser replaces no variable.
 func quoted(s string) string { return strings.ReplaceAll(strconv.Quote(s), "${", "$${") }
 
-// environment returns the environment of a worker. It is the environment of this process, but
-// with the store and the keys of the demo.
 func environment(listen, token string) []string {
 	var env []string
 	for _, v := range os.Environ() {

@@ -10,8 +10,7 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
-// TestConfig reads the configuration file as a worker does, in a folder whose name has special
-// characters of YAML and of the configuration.
+// The folder's name has special characters of YAML and of the configuration.
 func TestConfig(t *testing.T) {
 	dir := t.TempDir() + `/a "b" ${HOME} #c`
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -41,7 +40,6 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestEnvironment checks that workers do not get the user's AWS settings.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("AWS_PROFILE", "production")
 	t.Setenv("AWS_ENDPOINT_URL", "https://example.org")

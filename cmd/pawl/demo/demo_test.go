@@ -20,7 +20,6 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/demo"
 )
 
-// binary is the pawl program, built for these tests.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -40,7 +39,6 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// TestOnce runs the real command. All checks must pass, and every kind of fault must have occurred.
 func TestOnce(t *testing.T) {
 	for _, seed := range []string{"1", "20260212"} {
 		t.Run(seed, func(t *testing.T) {
@@ -91,7 +89,7 @@ func checkReport(t *testing.T, r *demo.PipelineReport) {
 	}
 }
 
-// outputCorrupter watches the demo's output, and adds a wrong output just before the comparison.
+// outputCorrupter adds a wrong output just before the comparison.
 type outputCorrupter struct {
 	bytes.Buffer
 	do sync.Once
@@ -125,7 +123,6 @@ func put(url string, body []byte) error {
 	return nil
 }
 
-// TestWrongOutput checks that the demo fails, describes the fault, and keeps its folder.
 func TestWrongOutput(t *testing.T) {
 	t.Parallel()
 	var out outputCorrupter
@@ -150,8 +147,7 @@ func TestWrongOutput(t *testing.T) {
 	}
 }
 
-// TestCannotStart checks that workers that exit during their start end the demo, with the end of
-// their log.
+// Workers that exit during their start end the demo with the end of their log.
 func TestCannotStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	broken := filepath.Join(t.TempDir(), "pawl")
@@ -164,7 +160,6 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
-// TestCannotListen checks that the demo removes its empty folder.
 func TestCannotListen(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -186,7 +181,6 @@ func TestCannotListen(t *testing.T) {
 	}
 }
 
-// TestInterrupted checks that an interrupted demo leaves nothing behind.
 func TestInterrupted(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)

@@ -22,7 +22,6 @@ const (
 	indexFile   = "files.db"
 )
 
-// filesConfigTemplate is the configuration that all services share.
 const filesConfigTemplate = `
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
 sources:
@@ -46,12 +45,11 @@ type filesScenario struct {
 	client   *rig.FilesClient
 	index    *files.Index
 
-	mu sync.Mutex // clients hold it while they write the report
+	mu sync.Mutex // held while clients write the report
 }
 
-// RunFiles lets clients upload and delete pictures through service processes. Clients send
-// wrong bytes, repeat requests and interrupt uploads. The demo loses notifications and kills a
-// service. Then it checks that index and bucket agree. It returns [ErrWrong] if they do not.
+// RunFiles runs the demo of files with faulty clients, lost notifications and a killed service. It
+// returns [ErrWrong] if index and bucket differ.
 func RunFiles(ctx context.Context, o Options) error {
 	return runScenario(ctx, o, []string{"files", "serve"}, func(s *demoRun) scenario {
 		s.relay = newRelay(o.Seed, s.token, s.fleet.webhooks)
@@ -74,14 +72,12 @@ Ctrl-C ends the demo and removes all of this.
 
 `
 
-// stayUp serves the page until ctx ends.
 func (s *filesScenario) stayUp(ctx context.Context) error {
 	s.screen.printText(filesUsage, s.endpoint.url)
 	<-ctx.Done()
 	return nil
 }
 
-// open starts the store and the first two services, behind one address.
 func (s *filesScenario) open(ctx context.Context) (err error) {
 	if s.store, err = newStore(s.relay.notify, filesBucket); err != nil {
 		return err

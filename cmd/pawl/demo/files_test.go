@@ -13,8 +13,6 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/demo"
 )
 
-// TestFilesOnce runs the real command. All checks must pass, and every kind of fault must have
-// occurred.
 func TestFilesOnce(t *testing.T) {
 	for _, seed := range []string{"1", "20260212"} {
 		t.Run(seed, func(t *testing.T) {
@@ -53,8 +51,6 @@ func TestFilesOnce(t *testing.T) {
 	}
 }
 
-// TestFilesWrong adds an object of no file to the bucket, and removes one of a file. It checks that
-// the demo fails.
 func TestFilesWrong(t *testing.T) {
 	t.Parallel()
 	var report *demo.FilesReport

@@ -11,9 +11,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// filesAuditResult is the output of "pawl files audit".
 type filesAuditResult struct {
-	Moved     map[string]int `json:"moved"` // number of files by their new state
+	Moved     map[string]int `json:"moved"` // by their new state
 	Leftovers int            `json:"leftovers"`
 	Orphans   int            `json:"orphans"`
 	Foreign   int            `json:"foreign"`
@@ -32,7 +31,6 @@ func (s *filesScenario) audit(ctx context.Context, flags ...string) (*filesAudit
 	return found, s.fleet.runJSON(ctx, found, append([]string{"files", "audit"}, flags...)...)
 }
 
-// checkIndex compares the index and the bucket with the expected state, and with each other.
 func (s *filesScenario) checkIndex(ctx context.Context) error {
 	objects, err := s.store.contents(filesBucket)
 	if err != nil {
@@ -59,8 +57,8 @@ func (s *filesScenario) checkIndex(ctx context.Context) error {
 	return nil
 }
 
-// compare counts the files whose row and objects match the expected state. It removes these
-// rows and objects from its arguments, and reports the remaining ones.
+// compare counts the files that match the expected state, removes them from its arguments, and
+// reports the rest.
 func (s *filesScenario) compare(rows map[string]files.File, objects map[string][]byte) {
 	r := &s.report.Files
 	for _, a := range s.uploads {
@@ -85,21 +83,18 @@ func (s *filesScenario) compare(rows map[string]files.File, objects map[string][
 			r.Right++
 		}
 	}
-	// A killed service may have begun an upload. The client then began the upload again at
-	// another service.
+	// The client of a killed service began its upload again at another service.
 	maps.DeleteFunc(rows, func(_ string, f files.File) bool { return f.State == files.Expired })
 	for id, f := range rows {
 		s.reportWrong("%s is %s, but no client uploaded it", id, f.State)
 	}
-	// A killed service may have left objects of its store check. Another service removes them
-	// after an hour.
+	// Another service removes objects of the killed service's store check only after an hour.
 	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, filesPrefix+files.ProbeFolder) })
 	for key := range objects {
 		s.reportWrong("the bucket has %s, but no client uploaded it", key)
 	}
 }
 
-// checkListing reads all pages, and downloads the listed files.
 func (s *filesScenario) checkListing(ctx context.Context) error {
 	want := map[string][]byte{}
 	for _, a := range s.uploads {

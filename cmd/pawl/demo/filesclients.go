@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// runClient takes one file through all steps of its kind.
 func (s *filesScenario) runClient(ctx context.Context, a *clientFile) error {
 	if err := a.draw(); err != nil {
 		return err
@@ -37,7 +36,6 @@ func (s *filesScenario) runClient(ctx context.Context, a *clientFile) error {
 	return s.afterUpload(ctx, a, to)
 }
 
-// begin begins the upload. It also plans how the relay handles the store's notification.
 func (s *filesScenario) begin(ctx context.Context, a *clientFile) (*rig.SignedURL, error) {
 	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
 	if err != nil {
@@ -51,7 +49,6 @@ func (s *filesScenario) begin(ctx context.Context, a *clientFile) (*rig.SignedUR
 	return begun.Upload, nil
 }
 
-// beforeUpload runs the steps before the upload of the bytes.
 func (s *filesScenario) beforeUpload(ctx context.Context, a *clientFile, to *rig.SignedURL) error {
 	switch a.kind {
 	case refused:
@@ -71,7 +68,6 @@ func (s *filesScenario) beforeUpload(ctx context.Context, a *clientFile, to *rig
 	return nil
 }
 
-// afterUpload runs the steps after the upload of the bytes.
 func (s *filesScenario) afterUpload(ctx context.Context, a *clientFile, to *rig.SignedURL) error {
 	switch a.kind {
 	case deletedEarly:
@@ -113,8 +109,6 @@ func (s *filesScenario) awaitVisible(ctx context.Context, a *clientFile) error {
 	})
 }
 
-// checkedCall sends a request about the file. It checks the status and the file's state in the
-// response.
 func (s *filesScenario) checkedCall(ctx context.Context, a *clientFile, method, what string) error {
 	f, status, err := s.client.Call(ctx, method, "/v1/files/"+a.id+what, nil, nil)
 	if err != nil {
@@ -127,7 +121,6 @@ func (s *filesScenario) checkedCall(ctx context.Context, a *clientFile, method, 
 	return nil
 }
 
-// deleteFile deletes the file. It checks that a GET of the file returns 404 immediately.
 func (s *filesScenario) deleteFile(ctx context.Context, a *clientFile) error {
 	a.state = files.Deleted
 	s.updateReport(func(r *FilesReport) { r.Uploads.Deleted++ })
@@ -139,8 +132,6 @@ func (s *filesScenario) deleteFile(ctx context.Context, a *clientFile) error {
 	return err
 }
 
-// beginAgain repeats the request that began the upload. It checks that the response has the
-// same file.
 func (s *filesScenario) beginAgain(ctx context.Context, a *clientFile) error {
 	s.updateReport(func(r *FilesReport) { r.Uploads.Repeated++ })
 	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
@@ -153,8 +144,6 @@ func (s *filesScenario) beginAgain(ctx context.Context, a *clientFile) error {
 	return nil
 }
 
-// sendWrongPuts sends PUT requests whose bytes or headers differ from those that the client
-// announced.
 func (s *filesScenario) sendWrongPuts(ctx context.Context, a *clientFile, to *rig.SignedURL) error {
 	other := bytes.Clone(a.body)
 	other[len(other)/2] ^= 1
@@ -172,8 +161,6 @@ func (s *filesScenario) wantRefusedPut(ctx context.Context, a *clientFile, what 
 	return err
 }
 
-// uploadThroughService sends the bytes through the service. It first sends only half of them,
-// and then sends all.
 func (s *filesScenario) uploadThroughService(ctx context.Context, a *clientFile) error {
 	path := "/v1/files?entity=" + filesEntity
 	headers := map[string]string{"Content-Type": a.ContentType, "Idempotency-Key": a.key}
@@ -197,7 +184,6 @@ func (s *filesScenario) uploadThroughService(ctx context.Context, a *clientFile)
 	return nil
 }
 
-// wantStatus reports a wrong status.
 func (s *filesScenario) wantStatus(a *clientFile, what string, got, want int) {
 	if got != want {
 		s.reportWrong("%s: %s was answered with %d, want %d", a.key, what, got, want)
@@ -206,7 +192,6 @@ func (s *filesScenario) wantStatus(a *clientFile, what string, got, want int) {
 
 var errBrokenOff = errors.New("the client interrupts the upload")
 
-// firstHalf returns the first half of a body, followed by an error.
 func firstHalf(body []byte) io.Reader {
 	return io.MultiReader(bytes.NewReader(body[:len(body)/2]), brokenReader{})
 }

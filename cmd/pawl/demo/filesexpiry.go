@@ -10,12 +10,12 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// expiryDay exceeds the undelete window and also the time for an upload.
+// expiryDay exceeds the undelete window and the time for an upload.
 const expiryDay = 25 * time.Hour
 
-// advanceDay makes the rows of the index a day older. The services then remove the bytes of
-// deleted files, and expire uploads that have not arrived. A service checks due files when it
-// starts, so advanceDay restarts services until no file is due.
+// advanceDay makes the rows a day older, so that services remove deleted bytes and expire uploads.
+// A service checks due files only when it starts, so advanceDay restarts services until none is
+// due.
 func (s *filesScenario) advanceDay(ctx context.Context) error {
 	if err := s.backdateRows(ctx); err != nil {
 		return err
@@ -49,7 +49,6 @@ func (s *filesScenario) advanceDay(ctx context.Context) error {
 	return nil
 }
 
-// backdateRows subtracts a day from the times of all pending and deleted files.
 func (s *filesScenario) backdateRows(ctx context.Context) error {
 	rows, err := s.rows(ctx)
 	if err != nil {
@@ -89,7 +88,6 @@ func (s *filesScenario) rows(ctx context.Context) (map[string]files.File, error)
 	return rows, nil
 }
 
-// restart starts a service, and shuts down the oldest one.
 func (s *filesScenario) restart(ctx context.Context) error {
 	if _, err := s.fleet.start(ctx); err != nil {
 		return err

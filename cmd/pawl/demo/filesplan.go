@@ -9,44 +9,39 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// clientFile is one file that a client uploads.
 type clientFile struct {
-	key     string // idempotency key
-	kind    fileKind
-	picture *picture
-	// handling determines what the relay does with the notification about the file's object.
+	key      string // idempotency key
+	kind     fileKind
+	picture  *picture
 	handling rig.Handling
 
 	body []byte
 	rig.Promise
 	// id is empty until the upload has begun.
 	id string
-	// state is the expected state of the file. stored is set if the bucket should have its
-	// bytes.
+	// stored is set if the bucket should have the file's bytes.
 	state  files.State
 	stored bool
 }
 
-// fileKind determines what the client does with a file.
 type fileKind int
 
 const (
-	uploaded     fileKind = iota // the client only uploads the file
-	refused                      // the client sends wrong PUTs before the upload and a second PUT after it
-	repeated                     // the client repeats its request, before and after the upload
-	completed                    // the notification is lost, and the client sends a complete request
+	uploaded     fileKind = iota // only uploaded
+	refused                      // wrong PUTs before the upload, and a second PUT after it
+	repeated                     // the request is repeated before and after the upload
+	completed                    // the notification is lost; the client sends a complete request
 	unnotified                   // the notification is lost
-	deletedSoon                  // the client deletes the file before a copy of its notification arrives
-	deletedEarly                 // the client deletes the file before its bytes arrive
-	undeleted                    // the client deletes and undeletes the file
-	interrupted                  // the client interrupts the upload
-	proxied                      // the client uploads through the service, and the first attempt fails
+	deletedSoon                  // before a copy of its notification arrives
+	deletedEarly                 // before its bytes arrive
+	undeleted
+	interrupted
+	proxied // uploaded through the service, at the second attempt
 )
 
-// fileKinds has the number of files of each kind.
+// number of files of each kind
 var fileKinds = map[fileKind]int{uploaded: 10, refused: 4, repeated: 3, completed: 3, unnotified: 3, deletedSoon: 4, deletedEarly: 2, undeleted: 4, interrupted: 3, proxied: 3}
 
-// filesPlan derives the files of a demo from its seed.
 func filesPlan(seed uint64) []*clientFile {
 	rng := rand.New(rand.NewPCG(seed, 0x66696c6573))
 	var all []*clientFile
@@ -69,7 +64,6 @@ func filesPlan(seed uint64) []*clientFile {
 	return all
 }
 
-// filesHandling draws the fault of the notification about an upload.
 func filesHandling(rng *rand.Rand, t fileKind) rig.Handling {
 	chance := rng.IntN(3)
 	switch {

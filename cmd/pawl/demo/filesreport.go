@@ -18,33 +18,29 @@ type FilesReport struct {
 		Started int `json:"started"`
 		Killed  int `json:"killed"`
 	} `json:"services"`
-	// Healed counts files whose notification was lost and whose upload was completed in another
-	// way.
+	// Healed counts the files whose notification was lost.
 	Healed struct {
-		Complete int `json:"complete"` // files that a complete request of the client completed
+		Complete int `json:"complete"` // by a complete request of the client
 		Audit    int `json:"audit"`
 	} `json:"healed"`
 	Files struct {
 		Visible int `json:"visible"`
 		Gone    int `json:"gone"`    // deleted files whose bytes a service removed
 		Expired int `json:"expired"` // files whose bytes did not arrive
-		// Right is the number of files that have the expected state and whose bytes the bucket
-		// has, or does not have, as expected.
-		Right int `json:"right"`
-		Of    int `json:"of"`
-		// Wrong describes each fault in a line.
+		// Right is the number of files with the expected state and bytes.
+		Right int      `json:"right"`
+		Of    int      `json:"of"`
 		Wrong []string `json:"wrong,omitempty"`
 	} `json:"files"`
-	// OK is true if index and bucket agree and every file has the expected state.
 	OK bool `json:"ok"`
 }
 
 // Uploads counts the actions of clients.
 type Uploads struct {
 	Begun     int `json:"begun"`
-	Refused   int `json:"refused"`    // PUTs that the store refused
-	BrokenOff int `json:"broken_off"` // interrupted uploads
-	Repeated  int `json:"repeated"`   // requests with the same idempotency key
+	Refused   int `json:"refused"` // PUTs that the store refused
+	BrokenOff int `json:"broken_off"`
+	Repeated  int `json:"repeated"` // requests with the same idempotency key
 	Deleted   int `json:"deleted"`
 	Undeleted int `json:"undeleted"`
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// run uploads and deletes files, kills a service, and checks index and bucket.
 func (s *filesScenario) run(ctx context.Context) error {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*stepTimeout, errTimeout)
@@ -38,7 +37,6 @@ func (s *filesScenario) run(ctx context.Context) error {
 	return nil
 }
 
-// upload uploads all files, a few at a time, while a service is killed.
 func (s *filesScenario) upload(ctx context.Context) error {
 	s.screen.begin("uploading", len(s.uploads))
 	defer s.screen.end()
@@ -71,7 +69,6 @@ func (s *filesScenario) upload(ctx context.Context) error {
 	return nil
 }
 
-// killService kills a service while it handles requests. Then it starts another service.
 func (s *filesScenario) killService(ctx context.Context, half <-chan struct{}) error {
 	select {
 	case <-half:
@@ -84,8 +81,7 @@ func (s *filesScenario) killService(ctx context.Context, half <-chan struct{}) e
 	return s.startReplacement(ctx)
 }
 
-// drain waits until the services have acknowledged all notifications that the relay did not
-// drop.
+// drain waits until the services have acknowledged all notifications that were not dropped.
 func (s *filesScenario) drain(ctx context.Context) error {
 	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		open, _ := s.relay.Open()
@@ -112,7 +108,6 @@ func (s *filesScenario) heal(ctx context.Context) error {
 	return nil
 }
 
-// reportWrong adds a fault to the report.
 func (s *filesScenario) reportWrong(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	s.updateReport(func(r *FilesReport) { r.Files.Wrong = append(r.Files.Wrong, text) })

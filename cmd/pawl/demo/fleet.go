@@ -17,17 +17,16 @@ import (
 // fleet has all worker processes, including those that have ended.
 type fleet struct {
 	binary, dir, token string
-	command            []string // command line of each worker
+	command            []string // of each worker
 	probe              *http.Client
 
 	mu      sync.Mutex
 	workers []*worker
 }
 
-// worker is one process of this binary.
 type worker struct {
 	*rig.Process
-	number  int // number of the worker, from 1
+	number  int // from 1
 	webhook string
 	api     string // empty until the worker is ready
 }
@@ -48,7 +47,7 @@ const (
 
 var errEndedEarly = errors.New("the worker exited during its start")
 
-// start starts a worker. It returns when the worker's webhook responds.
+// start returns when the worker's webhook responds.
 func (f *fleet) start(ctx context.Context) (w *worker, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("its webhook did not answer within %s", startTimeout))
 	defer cancel()
@@ -87,7 +86,6 @@ func (f *fleet) startOnce(ctx context.Context) (*worker, error) {
 	return w, nil
 }
 
-// launch starts a worker, and does not wait for it.
 func (f *fleet) launch(webhook string, env []string) (*worker, error) {
 	w := &worker{number: f.size() + 1, webhook: webhook}
 	cmd := exec.Command(f.binary, slices.Concat(f.command, []string{"-c", filepath.Join(f.dir, configFile), "--log-level", "debug"})...)
@@ -103,7 +101,6 @@ func (f *fleet) launch(webhook string, env []string) (*worker, error) {
 	return w, nil
 }
 
-// ready returns when the worker's webhook responds.
 func (f *fleet) ready(ctx context.Context, w *worker) error {
 	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {
 		if w.Ended() {
@@ -115,18 +112,16 @@ func (f *fleet) ready(ctx context.Context, w *worker) error {
 		}
 		res, err := f.probe.Do(req)
 		if err != nil {
-			return false, nil // the webhook does not respond yet
+			return false, nil
 		}
 		return res.StatusCode == http.StatusOK, res.Body.Close()
 	})
 }
 
-// webhooks returns the webhooks of the running workers.
 func (f *fleet) webhooks() []string {
 	return f.addresses(func(w *worker) string { return w.webhook })
 }
 
-// apis returns the API addresses of the workers that are running and ready.
 func (f *fleet) apis() []string { return f.addresses(func(w *worker) string { return w.api }) }
 
 func (f *fleet) addresses(of func(*worker) string) (all []string) {
@@ -140,7 +135,7 @@ func (f *fleet) addresses(of func(*worker) string) (all []string) {
 	return all
 }
 
-// close terminates all workers. It kills the workers that do not end within the grace period.
+// close kills the workers that do not end within the grace period.
 func (f *fleet) close(grace time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,10 +153,8 @@ func (f *fleet) close(grace time.Duration) {
 	}
 }
 
-// size returns the number of workers that were started.
 func (f *fleet) size() int { return len(f.all()) }
 
-// all returns the workers, including those that have ended.
 func (f *fleet) all() []*worker {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -28,8 +28,7 @@ type frontend struct {
 	turn   atomic.Uint32
 }
 
-// handler accepts requests of pages of this origin and of programs on this machine. It rejects
-// all requests of other pages.
+// handler rejects requests of other pages, and accepts those of programs on this machine.
 func (f *frontend) handler(store http.Handler) (http.Handler, error) {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
@@ -40,8 +39,7 @@ func (f *frontend) handler(store http.Handler) (http.Handler, error) {
 		"Content-Security-Policy": pagePolicy, "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 	}))
 	mux.HandleFunc("POST /token", f.token)
-	// The uploader chooses the content type of an object, so these headers prevent an object
-	// from running scripts at this origin.
+	// An uploader chooses the content type, so these headers prevent scripts at this origin.
 	objects := withHeaders(verifySigned(store), map[string]string{"Content-Security-Policy": "sandbox"})
 	mux.Handle("/"+filesBucket, objects)
 	mux.Handle("/"+filesBucket+"/", objects)
@@ -52,8 +50,8 @@ func (f *frontend) handler(store http.Handler) (http.Handler, error) {
 	return localOnly(redirectToAddress(http.NewCrossOriginProtection().Handler(mux)), true), nil
 }
 
-// redirectToAddress redirects a browser that uses another name of this machine to the address
-// in signed URLs. All requests then have the same origin.
+// redirectToAddress redirects other names of this machine to the address in signed URLs, so that
+// all requests have the same origin.
 func redirectToAddress(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -65,7 +63,6 @@ func redirectToAddress(next http.Handler) http.Handler {
 	})
 }
 
-// withHeaders adds headers to all answers.
 func withHeaders(next http.Handler, headers map[string]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -77,7 +74,6 @@ func withHeaders(next http.Handler, headers map[string]string) http.Handler {
 	})
 }
 
-// rewrite forwards a request to a service. It selects the services in turn.
 func (f *frontend) rewrite(p *httputil.ProxyRequest) {
 	host := "127.0.0.1:0" // no server listens there, so the client gets 502
 	if apis := f.apis(); len(apis) > 0 {
@@ -86,11 +82,9 @@ func (f *frontend) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(&url.URL{Scheme: "http", Host: host})
 }
 
-// tokenLife is the lifetime of the token that the page uses.
 const tokenLife = 10 * time.Minute
 
-// token issues a token for the page. The handler has already rejected requests of other
-// origins.
+// The handler has already rejected requests of other origins.
 func (f *frontend) token(w http.ResponseWriter, _ *http.Request) {
 	token, err := f.issue("page", tokenLife)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// serveFrontend serves a frontend with a store and one service, which echoes its requests.
 func serveFrontend(t *testing.T) string {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +43,7 @@ func serveFrontend(t *testing.T) string {
 	return e.url
 }
 
-// ask sends a request with headers, including "Host".
+// ask also sets "Host" from headers.
 func ask(t *testing.T, method, url, body string, headers map[string]string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -68,8 +67,6 @@ func ask(t *testing.T, method, url, body string, headers map[string]string) (*ht
 	return res, string(text)
 }
 
-// TestFrontendRefusesOtherOrigins checks that other pages get no token, and can neither read nor
-// write.
 func TestFrontendRefusesOtherOrigins(t *testing.T) {
 	url := serveFrontend(t)
 	own := map[string]string{"Origin": url, "Sec-Fetch-Site": "same-origin"}
@@ -110,7 +107,6 @@ func TestFrontendForwards(t *testing.T) {
 	}
 }
 
-// TestFrontendPolicies checks that the page runs its own script only, and objects run none.
 func TestFrontendPolicies(t *testing.T) {
 	url := serveFrontend(t)
 	ask(t, "PUT", url+"/uploads/files/evil", "<script>alert(1)</script>", map[string]string{"Content-Type": "text/html"})
@@ -122,7 +118,6 @@ func TestFrontendPolicies(t *testing.T) {
 	}
 }
 
-// TestVerifySigned sends requests that differ from the signed one.
 func TestVerifySigned(t *testing.T) {
 	url := serveFrontend(t)
 	client := s3.NewPresignClient(s3.New(s3.Options{
@@ -166,7 +161,6 @@ func TestVerifySigned(t *testing.T) {
 	}
 }
 
-// TestGuideShowsPageScript checks that the guide shows the script of the page.
 func TestGuideShowsPageScript(t *testing.T) {
 	guide, err := os.ReadFile("../../../docs/FILES.md")
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// killWorker kills a worker while it processes objects, as kill -9 does. Then it starts another
-// worker.
 func (s *pipelineScenario) killWorker(ctx context.Context) error {
 	err := rig.Until(ctx, 10*time.Millisecond, func() (bool, error) { return 5*s.inputs.count().sum() > 2*len(s.steps), nil })
 	if err != nil {
@@ -25,9 +23,8 @@ func (s *pipelineScenario) killWorker(ctx context.Context) error {
 	return s.startReplacement(ctx)
 }
 
-// freezeWithLeases freezes the worker at a moment when it has leases, so that it cannot release
-// them. It returns the number of leases. If the worker never has a lease, freezeWithLeases does
-// not freeze it.
+// freezeWithLeases freezes the worker while it has leases, so that it cannot release them. It
+// returns their number. If the worker never has a lease, it is not frozen.
 func (s *pipelineScenario) freezeWithLeases(ctx context.Context, w *worker) (held int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errTimeout)
 	defer cancel()

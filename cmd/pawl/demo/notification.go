@@ -55,10 +55,10 @@ func notification(c change) []byte {
 	return body
 }
 
-// formEncoded encodes a key as S3 does. This is form encoding that leaves slashes unchanged.
+// formEncoded encodes a key as S3 does: form encoding that leaves slashes unchanged.
 func formEncoded(key string) string {
 	return strings.ReplaceAll(url.QueryEscape(key), "%2F", "/")
 }
 
-// sequencer returns a sequencer in the format of Amazon: 18 digits that begin with 00.
+// sequencer has the format of Amazon: 18 digits that begin with 00.
 func sequencer(order uint64) string { return fmt.Sprintf("%018X", order) }

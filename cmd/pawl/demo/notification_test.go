@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// TestNotification parses notifications as a worker does.
 func TestNotification(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 700, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {

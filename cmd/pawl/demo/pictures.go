@@ -11,15 +11,13 @@ import (
 	"strings"
 )
 
-// picture describes a synthetic photograph. On one machine, equal descriptions yield equal
-// files.
+// picture describes a synthetic photograph. On one machine, equal descriptions yield equal files.
 type picture struct {
 	seed          uint64
 	width, height int
-	format        string // "jpeg" or "png"
+	format        string
 }
 
-// newPicture draws a picture for a key.
 func newPicture(rng *rand.Rand, key string) *picture {
 	p := &picture{seed: rng.Uint64(), width: 640, height: 480, format: "jpeg"}
 	if rng.IntN(3) == 0 {
@@ -45,9 +43,8 @@ func (p *picture) file() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// landscape is the content of a picture: a sky with a sun, ridges, and film grain.
 type landscape struct {
-	high, low color.RGBA // colors of the sky
+	high, low color.RGBA // of the sky
 	sun       color.RGBA
 	sunX      float64
 	sunY      float64
@@ -59,7 +56,7 @@ type landscape struct {
 // ridge is a line of hills: a sum of waves.
 type ridge struct {
 	color color.RGBA
-	line  []int // top of the ridge in each column, in pixels from the top of the picture
+	line  []int // top in each column, in pixels from the top of the picture
 }
 
 func (p *picture) draw() *image.RGBA {
@@ -102,7 +99,7 @@ func (p *picture) compose(rng *rand.Rand) *landscape {
 	return s
 }
 
-// waves returns a wavy line around level. It rises and falls by about size.
+// waves returns a wavy line around level, with an amplitude of about size.
 func waves(rng *rand.Rand, width int, level, size float64) []int {
 	line := make([]float64, width)
 	for octave := 1.0; octave <= 16; octave *= 2 {
@@ -118,7 +115,6 @@ func waves(rng *rand.Rand, width int, level, size float64) []int {
 	return out
 }
 
-// at returns the color at a point. The point belongs to the nearest ridge, the sun or the sky.
 func (s *landscape) at(x, y int, sky color.RGBA) color.RGBA {
 	for i := len(s.ridges) - 1; i >= 0; i-- {
 		if y >= s.ridges[i].line[x] {
@@ -137,7 +133,7 @@ func anyColor(rng *rand.Rand, low, high int) color.RGBA {
 	return color.RGBA{R: channel(), G: channel(), B: channel(), A: 255}
 }
 
-// blend mixes two colors. It returns a for t = 0, and b for t = 1.
+// blend returns a for t = 0, and b for t = 1.
 func blend(a, b color.RGBA, t float64) color.RGBA {
 	mix := func(a, b uint8) uint8 { return uint8(float64(a) + t*(float64(b)-float64(a))) }
 	return color.RGBA{R: mix(a.R, b.R), G: mix(a.G, b.G), B: mix(a.B, b.B), A: 255}

@@ -37,7 +37,6 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// colours returns the number of colours that are not gray.
 func colours(img image.Image) int {
 	seen := map[color.Color]bool{}
 	b := img.Bounds()

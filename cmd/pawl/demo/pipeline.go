@@ -18,13 +18,13 @@ type pipelineScenario struct {
 	endpoint        *endpoint
 	ledger          ledger.Store
 	inputs, outputs tally
-	// announcements receives changes of outputs, and uploads that the pipeline does not match.
-	// A change is dropped if the channel is full.
+	// announcements receives changes of outputs, and uploads that the pipeline does not match. It
+	// drops changes if it is full.
 	announcements chan change
 }
 
-// Run sends notifications from an object store to worker processes and injects faults. It kills
-// one worker and checks the outputs. It returns [ErrWrong] if a check fails.
+// Run runs the demo of pipelines. It injects faults and kills a worker. It returns [ErrWrong] if a
+// check fails.
 func Run(ctx context.Context, o Options) error {
 	return runScenario(ctx, o, []string{"run"}, func(s *demoRun) scenario {
 		s.relay = newRelay(o.Seed, s.token, s.fleet.webhooks)
@@ -42,7 +42,6 @@ func (s *pipelineScenario) title() (command, folder string) {
 
 func (s *pipelineScenario) result() Report { return s.report }
 
-// open starts the store and the first two workers.
 func (s *pipelineScenario) open(ctx context.Context) (err error) {
 	if s.store, err = newStore(s.onChange, inputBucket, outputBucket); err != nil {
 		return err
@@ -66,7 +65,7 @@ func (s *pipelineScenario) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// onChange is called for every change in the store. It must not block.
+// onChange must not block.
 func (s *pipelineScenario) onChange(c change) {
 	switch c.bucket {
 	case inputBucket:
@@ -81,10 +80,9 @@ func (s *pipelineScenario) onChange(c change) {
 	}
 }
 
-// publish adds a change to the announcements, unless the channel is full.
 func (s *pipelineScenario) publish(c change) {
 	select {
 	case s.announcements <- c:
-	default: // no reader is waiting
+	default:
 	}
 }

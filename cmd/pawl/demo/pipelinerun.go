@@ -10,17 +10,14 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// stepTimeout bounds each step of a demo.
 const stepTimeout = time.Minute
 
 var (
 	errTimeout = errors.New("timed out")
-	// errUnsettled ends the wait for the workers. The demo continues and reports the current
-	// state.
+	// The demo continues after errUnsettled and reports the current state.
 	errUnsettled = errors.New("not all objects are settled")
 )
 
-// run makes the changes, kills a worker, and checks the outputs.
 func (s *pipelineScenario) run(ctx context.Context) error {
 	begun := time.Now()
 	files, err := s.drawPictures(ctx)
@@ -44,8 +41,7 @@ func (s *pipelineScenario) run(ctx context.Context) error {
 	return nil
 }
 
-// awaitSettled waits until the relay and the ledger have no pending work. Then it prints the
-// line. It reports dead objects and objects that do not settle in time.
+// awaitSettled waits until the relay and the ledger have no pending work.
 func (s *pipelineScenario) awaitSettled(ctx context.Context, line string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, errTimeout)
 	defer cancel()
@@ -73,10 +69,8 @@ func (s *pipelineScenario) awaitSettled(ctx context.Context, line string) error 
 	return err
 }
 
-// unsettled lists the pending work, and the dead objects.
 func (s *pipelineScenario) unsettled(ctx context.Context) (waiting, dead []string, err error) {
-	// Check the relay first: the ledger then already has the notifications that the relay has
-	// delivered.
+	// Check the relay first: the ledger then has all delivered notifications.
 	open, failure := s.relay.Open()
 	rs, err := readRows(ctx, s.ledger)
 	if err != nil {

@@ -10,50 +10,46 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// step is one change of the input bucket.
 type step struct {
-	at       time.Duration // time of the change, counted from the first step
+	at       time.Duration // since the first step
 	key      string
-	picture  *picture     // picture to upload; nil means that the step removes the object
-	handling rig.Handling // how the relay handles the notification
-	// awaitsOutput delays the removal until the object has its output. Each plan has one such
-	// removal, so that some output is removed even on a slow machine.
+	picture  *picture // nil: the step removes the object
+	handling rig.Handling
+	// awaitsOutput delays the removal until the object has its output. One removal per plan does
+	// so, because a slow machine may otherwise remove no output.
 	awaitsOutput bool
 }
 
-// Amount and times of the traffic.
 const (
 	photographs = 60
 	uploading   = 4 * time.Second // time span of the first uploads
-	rewriting   = 2 * time.Second // longest time between the upload of an object and its next change
+	rewriting   = 2 * time.Second // maximum time from an upload to the next change
 	removable   = 300 * time.Millisecond
 )
 
-// objectKind determines how the demo changes an object after its upload.
 type objectKind int
 
 const (
 	kept        objectKind = iota // the object does not change
-	corrected                     // the object is overwritten within 40 ms, so that the two notifications race
-	withdrawn                     // the object is removed within 40 ms; the late notification of the upload must not restore the output
+	corrected                     // overwritten within 40 ms, so that the two notifications race
+	withdrawn                     // removed within 40 ms; the late notification must not restore the output
 	overwritten                   // the object is overwritten later
 	removed
-	returned // the object is removed and uploaded again
+	returned // removed and uploaded again
 )
 
-// objectKinds has the number of objects of each kind. All others are kept.
+// number of objects of each kind; all others are kept
 var objectKinds = map[objectKind]int{corrected: 10, withdrawn: 4, overwritten: 9, removed: 8, returned: 6}
 
 // Number of notifications with each fault.
 const (
-	lostFirsts  = 2 // dropped notifications about uploads that no change follows
-	lostChanges = 3 // dropped notifications about overwrites or removals that no change follows
+	lostFirsts  = 2 // of uploads that no change follows
+	lostChanges = 3 // of overwrites or removals that no change follows
 	lostOthers  = 3
 	doubled     = 14
 	delayed     = 12
 )
 
-// plan derives the steps of a demo from its seed.
 func plan(seed uint64) []step {
 	rng := rand.New(rand.NewPCG(seed, 0x7061776c))
 	kinds := make([]objectKind, 0, photographs)
@@ -72,8 +68,8 @@ func plan(seed uint64) []step {
 	return steps
 }
 
-// awaitOutput selects a removal that waits for the output. It is the last removal of an object
-// that existed for a while and whose notifications are not lost.
+// awaitOutput selects the last removal of an object that existed for a while and whose
+// notifications are not lost.
 func awaitOutput(steps []step) {
 	before, chosen := map[string]*step{}, (*step)(nil)
 	for i := range steps {
@@ -113,15 +109,14 @@ func stepsOf(rng *rand.Rand, s objectKind, key string) []step {
 	case returned:
 		steps = append(steps, remove(while()), put(instant()))
 	}
-	// The notifications race, so the relay delivers the first one after the last one.
+	// The notifications race, so the relay delivers the first one last.
 	if s == corrected || s == withdrawn {
 		steps[0].handling.Delay = randomDuration(rng, 200*time.Millisecond, 900*time.Millisecond)
 	}
 	return steps
 }
 
-// assignFaults distributes the faults of notifications. All notifications have a small delay.
-// Each has at most one other fault.
+// Each notification has a small delay and at most one other fault.
 func assignFaults(rng *rand.Rand, steps []step) {
 	last := make(map[string]int)
 	count := make(map[string]int)
@@ -168,7 +163,6 @@ var awkwardNames = []string{
 	"question?versionId=none#hash.jpg",
 }
 
-// photographKey returns the key of the i-th photograph.
 func photographKey(i int) string {
 	if i < len(awkwardNames) {
 		return inputPrefix + awkwardNames[i]

@@ -7,7 +7,6 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// TestPlan checks many plans. Each must be consistent, and have all faults that the demo shows.
 func TestPlan(t *testing.T) {
 	for seed := range uint64(300) {
 		steps := plan(seed)
@@ -25,8 +24,6 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// checkSteps checks that only existing objects are removed, and that the steps are in order of
-// time.
 func checkSteps(t *testing.T, seed uint64, steps []step) {
 	t.Helper()
 	there, ever := map[string]bool{}, map[string]bool{}

@@ -9,12 +9,10 @@ import (
 	"sync"
 )
 
-// putDelayer is a proxy in front of the store that delays one PUT of a worker until the worker is
-// killed.
+// putDelayer is a proxy that delays one PUT of a worker until the worker is killed.
 type putDelayer struct {
 	next http.Handler
-	// sender receives the access key of the delayed PUT. answered receives the status of its
-	// response.
+	// sender receives the access key of the delayed PUT, and answered the status of its response.
 	sender   chan string
 	answered chan int
 
@@ -34,7 +32,6 @@ func (l *putDelayer) delayNext() {
 	l.armed = true
 }
 
-// release forwards the delayed PUT.
 func (l *putDelayer) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +50,6 @@ func (l *putDelayer) matches(r *http.Request) bool {
 	return takes
 }
 
-// ServeHTTP implements [http.Handler].
 func (l *putDelayer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !l.matches(r) {
 		l.next.ServeHTTP(w, r)
@@ -66,20 +62,18 @@ func (l *putDelayer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key, _, _ := strings.Cut(r.URL.Query().Get("X-Amz-Credential"), "/")
 	l.sender <- key
 	<-l.released
-	r = r.WithContext(context.WithoutCancel(r.Context())) // the sender is dead, so its context would cancel the request
+	r = r.WithContext(context.WithoutCancel(r.Context())) // the sender's death would cancel the request
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	seen := &statusRecorder{ResponseWriter: w, code: http.StatusOK}
 	l.next.ServeHTTP(seen, r)
 	l.answered <- seen.code
 }
 
-// statusRecorder records the status of an answer.
 type statusRecorder struct {
 	http.ResponseWriter
 	code int
 }
 
-// WriteHeader implements [http.ResponseWriter].
 func (s *statusRecorder) WriteHeader(code int) {
 	s.code = code
 	s.ResponseWriter.WriteHeader(code)

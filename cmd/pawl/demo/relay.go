@@ -12,19 +12,17 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// relay delivers notifications from the store to the workers. It injects the faults of a plan.
 type relay struct {
 	*rig.Relay
 	client *http.Client
 	token  string
 
 	mu       sync.Mutex
-	plan     map[string][]rig.Handling // planned handling by object key, in the order of the changes
-	verdicts source.Verdicts           // sum of the verdicts in all acknowledgements
+	plan     map[string][]rig.Handling // by object key, in the order of the changes
+	verdicts source.Verdicts           // sum over all acknowledgements
 }
 
-// newRelay returns a relay. It handles notifications as expect has planned, and all others
-// without faults.
+// newRelay returns a relay that handles unexpected notifications without faults.
 func newRelay(seed uint64, token string, workers func() []string) *relay {
 	r := &relay{
 		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: rig.Senders}},
@@ -34,26 +32,23 @@ func newRelay(seed uint64, token string, workers func() []string) *relay {
 	return r
 }
 
-// expect plans the handling of the next notifications about an object.
 func (r *relay) expect(key string, next ...rig.Handling) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.plan[key] = append(r.plan[key], next...)
 }
 
-// close drops all copies that are not sent yet. It returns when the relay is sending no more
-// copies.
+// close drops all copies that are not sent yet, and waits for the others.
 func (r *relay) close() {
 	r.Close()
 	r.client.CloseIdleConnections()
 }
 
-// notify accepts a notification about a change. It does not block.
+// notify does not block.
 func (r *relay) notify(c change) {
 	r.Carry(&rig.Notice{Object: event.Object{Bucket: c.bucket, Key: c.key}, Order: c.order, Body: notification(c)}, r.next(c.key))
 }
 
-// next returns the plan for the next notification about an object.
 func (r *relay) next(key string) (h rig.Handling) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,8 +74,6 @@ func (r *relay) post(ctx context.Context, body []byte, webhook string) error {
 	return nil
 }
 
-// rejected returns the number of events that the workers rejected as duplicates, and the number
-// that they rejected as stale.
 func (r *relay) rejected() (duplicates, stale int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,10 +20,8 @@ type PipelineReport struct {
 	Workers       Workers      `json:"workers"`
 	Effects       Effects      `json:"effects"`
 	Outputs       Outputs      `json:"outputs"`
-	// Unsettled lists the objects that did not settle. It should be empty.
-	Unsettled []string `json:"unsettled,omitempty"`
-	// OK is true if every output is right and every object is settled.
-	OK bool `json:"ok"`
+	Unsettled     []string     `json:"unsettled,omitempty"`
+	OK            bool         `json:"ok"`
 }
 
 // Workers counts worker processes.
@@ -35,10 +33,10 @@ type Workers struct {
 
 // Effects counts the effects of the workers.
 type Effects struct {
-	Committed  Changes `json:"committed"` // changes that workers committed to the output bucket
+	Committed  Changes `json:"committed"` // by workers to the output bucket
 	Duplicates int     `json:"duplicates_refused"`
 	Stale      int     `json:"stale_refused"`
-	TakenOver  int     `json:"taken_over"` // objects that other workers took over from the killed worker
+	TakenOver  int     `json:"taken_over"` // from the killed worker
 	Healed     int     `json:"healed"`     // objects whose last notification was dropped
 }
 

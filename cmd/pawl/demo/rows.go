@@ -12,10 +12,9 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// rows is a snapshot of the ledger's rows, by object key.
+// rows is a snapshot of the ledger, by object key.
 type rows map[string]*ledger.Row
 
-// readRows reads the ledger while workers write it.
 func readRows(ctx context.Context, s ledger.Store) (rows, error) {
 	all := rows{}
 	for row, err := range s.Scan(ctx, ledger.Range{Pipeline: pipelineName, Bucket: inputBucket}) {
@@ -27,7 +26,7 @@ func readRows(ctx context.Context, s ledger.Store) (rows, error) {
 	return all, nil
 }
 
-// held returns the number of objects on which the process has a lease.
+// held returns the number of leases of a process.
 func (rs rows) held(pid int) (n int) {
 	for _, r := range rs {
 		// An owner is host/pid/nonce.
@@ -38,7 +37,6 @@ func (rs rows) held(pid int) (n int) {
 	return n
 }
 
-// takenOver returns the number of leases that workers took over after another worker ended.
 func (rs rows) takenOver() (n int) {
 	for _, r := range rs {
 		for _, e := range r.History {
@@ -50,7 +48,6 @@ func (rs rows) takenOver() (n int) {
 	return n
 }
 
-// unfinished lists the rows that are not settled, and the dead rows.
 func (rs rows) unfinished(now time.Time) (waiting, dead []string) {
 	for _, r := range rs {
 		switch state := r.State(now); {
@@ -67,8 +64,8 @@ func (rs rows) unfinished(now time.Time) (waiting, dead []string) {
 	return waiting, dead
 }
 
-// newlyDead returns a line for each dead row that died since the last call. The map known has
-// the fence of each known dead row by key. newlyDead adds the new ones.
+// newlyDead returns a line for each row that died since the last call. known has the fences of the
+// known dead rows by key, and is updated.
 func (rs rows) newlyDead(known map[string]int64) (lines []string) {
 	for _, key := range slices.Sorted(maps.Keys(rs)) {
 		r := rs[key]

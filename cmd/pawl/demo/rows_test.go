@@ -13,7 +13,6 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// row returns a settled row of a removed object.
 func row(key string) *ledger.Row {
 	v := ledger.Version{Generation: 1, Kind: event.Removed}
 	return &ledger.Row{RowKey: ledger.RowKey{Pipeline: pipelineName, Bucket: inputBucket, Key: key}, Want: v, Have: v}
@@ -44,7 +43,6 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestNewlyDead checks that each failure is announced once.
 func TestNewlyDead(t *testing.T) {
 	r := row("k")
 	rs, known := rows{"fine": row("fine"), "k": r}, map[string]int64{}

@@ -15,17 +15,14 @@ import (
 // Options configure a demo. Listen and Terminal may be omitted.
 type Options struct {
 	Seed uint64
-	// Binary is the path of the pawl program. The demo runs it for each worker.
+	// Binary is the path of the pawl program.
 	Binary string
-	// Once ends the demo after its report. Otherwise the demo keeps running until the context
-	// ends.
+	// Once ends the demo after its report, not with the context.
 	Once bool
-	// Listen is the address of the object store in the demo of pipelines, on this machine only.
-	// Default: a free port.
+	// Listen is the loopback address of the store in the demo of pipelines. Default: a free port.
 	Listen string
-	// Out receives the progress as lines of text.
-	Out io.Writer
-	// Terminal enables progress bars. Set it if Out is a terminal.
+	Out    io.Writer
+	// Terminal enables progress bars.
 	Terminal bool
 	// Report is called once, after the last check.
 	Report func(Report) error
@@ -33,17 +30,14 @@ type Options struct {
 
 // Report is the result of a demo.
 type Report interface {
-	// Print writes the report as a table.
 	Print(w io.Writer) error
-	// err returns an error that lists the faults, or nil if there are none.
 	err() error
 }
 
-// ErrWrong is returned if a check of a demo fails. The wrapping error lists the faults, and names
+// ErrWrong is returned if a check of a demo fails. The wrapping error lists the faults and names
 // the folder with the logs.
 var ErrWrong = errors.New("a check failed")
 
-// shutdownTimeout bounds the shutdown of the workers.
 const shutdownTimeout = 5 * time.Second
 
 // Validate sets defaults, and returns an error if an option is invalid.
@@ -52,7 +46,6 @@ func (o *Options) Validate() error {
 	return checkLoopback(o.Listen)
 }
 
-// demoRun is one run of a demo. All scenarios share it.
 type demoRun struct {
 	Options
 	dir, token string
@@ -60,27 +53,24 @@ type demoRun struct {
 	fleet      *fleet
 	killed     *worker
 	relay      *relay         // nil if the scenario sends no notifications
-	closers    []func() error // functions that close calls in reverse order, after relay and fleet have ended
+	closers    []func() error // called in reverse order, after relay and fleet have ended
 }
 
 // scenario is the part that differs between demos.
 type scenario interface {
-	// title returns the demo's command, and a description of the demo's folder.
+	// title returns the demo's command, and a description of its folder.
 	title() (command, folder string)
 	// open starts the store and the first two workers.
 	open(ctx context.Context) error
-	// run makes the changes, injects the faults, waits for the workers and checks the results.
-	// It prints a line for each step.
+	// run makes the changes, injects the faults, and checks the results.
 	run(ctx context.Context) error
-	// result returns the report of run.
 	result() Report
 	// stayUp serves the user until ctx ends.
 	stayUp(ctx context.Context) error
 }
 
-// runScenario runs a scenario with workers that run the given command. When it returns, all
-// processes have ended. It removes the demo's folder, unless the user may need the logs for the
-// returned error. The error then names the folder.
+// runScenario removes the demo's folder, unless the returned error names it because of its logs.
+// When it returns, all processes have ended.
 func runScenario(ctx context.Context, o Options, command []string, begin func(*demoRun) scenario) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -118,7 +108,6 @@ func (s *demoRun) steps(ctx context.Context, sc scenario) error {
 	return sc.stayUp(ctx)
 }
 
-// close ends everything in the reverse order of the start.
 func (s *demoRun) close() error {
 	s.screen.end()
 	if s.relay != nil {
@@ -132,7 +121,7 @@ func (s *demoRun) close() error {
 	return errors.Join(errs...)
 }
 
-// startFirstWorkers starts the first two workers. The first one will be killed.
+// The first worker will be killed.
 func (s *demoRun) startFirstWorkers(ctx context.Context, line string) error {
 	var err error
 	if s.killed, err = s.fleet.start(ctx); err != nil {
@@ -145,7 +134,6 @@ func (s *demoRun) startFirstWorkers(ctx context.Context, line string) error {
 	return err
 }
 
-// startReplacement starts a worker after another was killed.
 func (s *demoRun) startReplacement(ctx context.Context) error {
 	next, err := s.fleet.start(ctx)
 	if err == nil {
@@ -154,7 +142,6 @@ func (s *demoRun) startReplacement(ctx context.Context) error {
 	return err
 }
 
-// serve keeps an endpoint open until the demo ends.
 func (s *demoRun) serve(e *endpoint, err error) (*endpoint, error) {
 	if err == nil {
 		s.closers = append(s.closers, e.close)

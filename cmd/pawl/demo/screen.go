@@ -8,8 +8,6 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// screen prints the progress. It prints a line for each completed step, and, on a terminal, a
-// bar for the current step.
 type screen struct {
 	out      io.Writer
 	terminal bool
@@ -29,7 +27,6 @@ func (s *screen) done(format string, args ...any) { s.printText("  ✓ "+format+
 
 func (s *screen) failed(format string, args ...any) { s.printText("  ✗ "+format+"\n", args...) }
 
-// begin shows a new bar in place of the previous one.
 func (s *screen) begin(what string, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,17 +54,16 @@ func (s *screen) end() {
 	s.bar = nil
 }
 
-// clear erases the bar. The next progress draws it again.
+// clear erases the bar until the next progress.
 func (s *screen) clear() {
 	if s.bar != nil {
 		_ = s.bar.Clear()
 	}
 }
 
-// write prints a text. It ignores errors, because the reader may have closed the stream.
+// write ignores errors, because the reader may have closed the stream.
 func (s *screen) write(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format, args...) }
 
-// plural returns a number with its noun.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

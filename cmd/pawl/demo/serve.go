@@ -16,15 +16,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// endpoint serves an API on this machine.
 type endpoint struct {
 	url    string
 	server *http.Server
 	ended  chan error
 }
 
-// serve listens on addr and rejects requests of web pages. addr must be a loopback address. Its
-// port may be 0.
+// serve listens on a loopback address, with any port or 0, and rejects requests of web pages.
 func serve(ctx context.Context, addr string, api http.Handler) (*endpoint, error) {
 	return listen(ctx, addr, localOnly(api, false))
 }
@@ -44,7 +42,6 @@ func listen(ctx context.Context, addr string, h http.Handler) (*endpoint, error)
 	return e, nil
 }
 
-// s3API returns the S3 API of the store.
 func s3API(s *store) http.Handler {
 	return gofakes3.New(s, gofakes3.WithLogger(gofakes3.StdLog(discardLogger()))).Server()
 }
@@ -69,9 +66,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// localOnly rejects requests that a web page sends through a browser on this machine. These
-// requests have an Origin header, or a host name other than localhost (DNS rebinding). If pages
-// is true, localOnly accepts pages of this server.
+// localOnly rejects requests of web pages in a browser on this machine. They have an Origin header,
+// or a host name other than localhost (DNS rebinding). If pages is set, it accepts pages of this
+// server.
 func localOnly(next http.Handler, pages bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -85,7 +82,7 @@ func localOnly(next http.Handler, pages bool) http.Handler {
 	})
 }
 
-// close shuts the server down. It aborts requests that take too long.
+// close aborts requests that take too long.
 func (e *endpoint) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -18,7 +18,6 @@ func TestCheckLoopback(t *testing.T) {
 	}
 }
 
-// TestLocalOnly checks requests that only a browser sends.
 func TestLocalOnly(t *testing.T) {
 	h := localOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") }), false)
 	for _, c := range []struct {

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// deadPoll is the interval between checks of the ledger for dead objects.
 const deadPoll = 500 * time.Millisecond
 
 const pipelineUsage = `
@@ -24,8 +23,8 @@ Ctrl-C ends the demo and removes all of this.
 
 `
 
-// stayUp prints how to use the demo, and then all changes in the store, until ctx ends. It
-// returns an error if it cannot read the ledger.
+// stayUp prints how to use the demo, and then all changes in the store. It returns an error if it
+// cannot read the ledger.
 func (s *pipelineScenario) stayUp(ctx context.Context) error {
 	s.dropAnnouncements()
 	s.screen.printText(pipelineUsage, accessKey, region, s.endpoint.url, inputBucket, inputPrefix, outputBucket, outputPrefix,
@@ -65,7 +64,6 @@ func (s *pipelineScenario) dropAnnouncements() {
 	}
 }
 
-// announce prints a change.
 func (s *pipelineScenario) announce(c change) {
 	if c.bucket == inputBucket {
 		if !c.removed {
@@ -83,8 +81,7 @@ func (s *pipelineScenario) announce(c change) {
 	s.screen.done("%s %s", object(c.bucket, c.key), verb)
 }
 
-// mismatchReason returns why the pipeline does not match an object of the input bucket. It
-// returns "" if the pipeline matches.
+// mismatchReason returns "" if the pipeline matches.
 func mismatchReason(key string) string {
 	if !strings.HasPrefix(key, inputPrefix) {
 		return "the pipeline matches keys that begin with " + inputPrefix

@@ -18,7 +18,6 @@ import (
 	"testing"
 )
 
-// TestStayUp plays a user who uploads a picture, finds its grayscale, and presses Ctrl-C.
 func TestStayUp(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
@@ -78,7 +77,6 @@ func TestStayUp(t *testing.T) {
 	}
 }
 
-// outputLines is the output of a command, line by line.
 type outputLines struct {
 	*bufio.Scanner
 	all bytes.Buffer
@@ -97,7 +95,7 @@ func (s *outputLines) until(t *testing.T, text string) string {
 	return ""
 }
 
-// pids returns the process IDs in the next line that contains text.
+// pids parses the next line that contains text.
 func (s *outputLines) pids(t *testing.T, text string) (pids []int) {
 	t.Helper()
 	for _, part := range strings.Split(s.until(t, text), "(pid ")[1:] {
@@ -130,7 +128,6 @@ func picture(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// fetch returns the first pixel of a picture.
 func fetch(t *testing.T, url string) color.Color {
 	t.Helper()
 	res, err := http.Get(url)

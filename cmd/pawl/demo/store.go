@@ -21,28 +21,27 @@ const (
 	outputBucket = "photos-out"
 )
 
-// maxObject bounds the size of an object in bytes. The store keeps all objects in memory.
+// maxObject bounds an object in bytes. The store keeps all objects in memory.
 const maxObject = 256 << 20
 
-// change is one write or removal that the store applied.
 type change struct {
 	bucket, key string
 	removed     bool
-	existed     bool // whether the object existed before the change
+	existed     bool // before the change
 	etag        string
 	size        int64
 	at          time.Time
-	// order is greater than the order of every earlier change.
+	// order is greater than that of every earlier change.
 	order uint64
 }
 
-// store is the in-memory storage of gofakes3. It reports each change. It has no object versions.
+// store is the in-memory storage of gofakes3 without versions. It reports each change.
 type store struct {
 	gofakes3.Backend
 	// onChange is called for each change, in order. It must not block.
 	onChange func(change)
 
-	mu   sync.Mutex // the store holds it while it applies and reports a change
+	mu   sync.Mutex // held while a change is applied and reported
 	last uint64
 }
 
@@ -56,7 +55,7 @@ func newStore(onChange func(change), buckets ...string) (*store, error) {
 	return s, nil
 }
 
-// PutObject implements [gofakes3.Backend]. Multipart uploads also call it.
+// Multipart uploads also call PutObject.
 func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Reader, size int64, c *gofakes3.PutConditions) (gofakes3.PutObjectResult, error) {
 	if size > maxObject {
 		return gofakes3.PutObjectResult{}, gofakes3.ErrorMessage(gofakes3.ErrInvalidArgument, "the demo stores objects of up to 256 MiB")
@@ -69,8 +68,7 @@ func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Re
 	if promised := meta[sumHeader]; promised != "" && promised != sumOf(data) {
 		return gofakes3.PutObjectResult{}, gofakes3.ErrBadDigest
 	}
-	// Set the default type of S3. Otherwise net/http guesses a type for GET, and none for HEAD, so
-	// that the two differ.
+	// Set the default type of S3. Otherwise net/http guesses one for GET, but not for HEAD.
 	if meta["Content-Type"] == "" {
 		meta["Content-Type"] = "binary/octet-stream"
 	}
@@ -85,7 +83,6 @@ func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Re
 	return res, err
 }
 
-// sumHeader is the header with the SHA-256 of an object.
 const sumHeader = "X-Amz-Checksum-Sha256"
 
 func sumOf(data []byte) string {
@@ -93,12 +90,10 @@ func sumOf(data []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// CopyObject implements [gofakes3.Backend] over PutObject.
 func (s *store) CopyObject(fromBucket, fromKey, bucket, key string, meta map[string]string) (gofakes3.CopyObjectResult, error) {
 	return gofakes3.CopyObject(s, fromBucket, fromKey, bucket, key, meta)
 }
 
-// DeleteObject implements [gofakes3.Backend].
 func (s *store) DeleteObject(bucket, key string) (gofakes3.ObjectDeleteResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +105,6 @@ func (s *store) DeleteObject(bucket, key string) (gofakes3.ObjectDeleteResult, e
 	return res, err
 }
 
-// DeleteMulti implements [gofakes3.Backend] over DeleteObject.
 func (s *store) DeleteMulti(bucket string, keys ...string) (res gofakes3.MultiDeleteResult, err error) {
 	for _, key := range keys {
 		if _, err := s.DeleteObject(bucket, key); err != nil {
@@ -127,8 +121,7 @@ func (s *store) has(bucket, key string) bool {
 	return err == nil
 }
 
-// publish reports a change. The order of a change is the current time, or the order of the last
-// change plus one if that is greater.
+// The order of a change is the current time, or more, so that it always increases.
 func (s *store) publish(c change) {
 	c.at = time.Now().UTC()
 	s.last = max(s.last+1, uint64(c.at.UnixNano()))

@@ -53,7 +53,6 @@ func client(t *testing.T, s *store) *s3.Client {
 	})
 }
 
-// TestStoreReportsChanges makes every kind of change of the S3 API.
 func TestStoreReportsChanges(t *testing.T) {
 	var r recorder
 	s, err := newStore(r.onChange, inputBucket, outputBucket)
@@ -93,8 +92,6 @@ func TestStoreReportsChanges(t *testing.T) {
 	}
 }
 
-// TestHeadAndGetAgree checks that HEAD and GET return the same headers, also for an object without
-// a content type.
 func TestHeadAndGetAgree(t *testing.T) {
 	s, err := newStore(func(change) {}, inputBucket, outputBucket)
 	if err != nil {
@@ -152,8 +149,7 @@ func upload(t *testing.T, c *s3.Client, key string) error {
 	return err
 }
 
-// TestChangeOrder checks with concurrent writers that the last reported change of an object is the
-// stored one.
+// The last reported change of an object must be the stored one.
 func TestChangeOrder(t *testing.T) {
 	var r recorder
 	s, err := newStore(r.onChange, inputBucket, outputBucket)

@@ -17,8 +17,7 @@ const (
 	streamShards = 4
 )
 
-// stream is an in-memory stream. It implements the part of the Kinesis API that reads and puts
-// records.
+// stream is an in-memory stream. It implements reading and putting in the Kinesis API.
 type stream struct {
 	created time.Time
 
@@ -27,7 +26,6 @@ type stream struct {
 	last   int
 }
 
-// record is a record in the format of the API.
 type record struct {
 	SequenceNumber              string
 	ApproximateArrivalTimestamp float64 // Unix time in seconds
@@ -37,7 +35,6 @@ type record struct {
 
 func newStream() *stream { return &stream{created: time.Now()} }
 
-// put adds a record, and returns its shard and sequence number.
 func (s *stream) put(key string, data []byte) (shard int, number string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +59,6 @@ type request struct {
 	Data                   []byte
 }
 
-// ServeHTTP implements [http.Handler].
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	var in request
@@ -103,7 +99,7 @@ func (s *stream) list(*request) (any, error) {
 	return map[string]any{"Shards": shards}, nil
 }
 
-// iterator returns the number of a shard and a position in that shard.
+// iterator returns the number of a shard and a position in it.
 func (s *stream) iterator(in *request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 
 // Changes counts the changes of a bucket, as its store saw them.
 type Changes struct {
-	Put         int `json:"put"` // number of new objects
+	Put         int `json:"put"` // new objects
 	Overwritten int `json:"overwritten"`
 	Removed     int `json:"removed"`
 }
@@ -19,7 +19,6 @@ func (c Changes) String() string {
 	return fmt.Sprintf("%d put, %d overwritten, %d removed", c.Put, c.Overwritten, c.Removed)
 }
 
-// tally counts changes as they happen.
 type tally struct {
 	mu      sync.Mutex
 	changes Changes

@@ -42,7 +42,6 @@ func (s *pipelineScenario) drawPictures(ctx context.Context) ([][]byte, error) {
 	return files, nil
 }
 
-// upload makes the changes, and kills a worker meanwhile.
 func (s *pipelineScenario) upload(ctx context.Context, files [][]byte) error {
 	s.screen.begin("uploading", len(s.steps))
 	group, ctx := errgroup.WithContext(ctx)
@@ -58,7 +57,6 @@ func (s *pipelineScenario) upload(ctx context.Context, files [][]byte) error {
 	return nil
 }
 
-// apply applies the steps one after the other, each at its time.
 func (s *pipelineScenario) apply(ctx context.Context, files [][]byte) error {
 	client := &http.Client{Transport: &http.Transport{}, Timeout: stepTimeout}
 	defer client.CloseIdleConnections()
@@ -89,7 +87,6 @@ func (s *pipelineScenario) awaitOutput(ctx context.Context, key string) error {
 	})
 }
 
-// sendChange makes one change through the API of the store.
 func (s *pipelineScenario) sendChange(ctx context.Context, client *http.Client, step *step, file []byte) error {
 	target := s.endpoint.url + (&url.URL{Path: "/" + inputBucket + "/" + step.key}).EscapedPath()
 	method, want := http.MethodPut, http.StatusOK

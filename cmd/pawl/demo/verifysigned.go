@@ -13,9 +13,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// verifySigned rejects a request with a signed URL if the request differs from the signed one,
-// or if the signature has expired. It accepts requests without a signature, because the store
-// accepts any credentials.
+// verifySigned rejects a request that differs from its signed URL, or whose signature has expired.
+// It accepts requests without a signature, like the store.
 func verifySigned(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("X-Amz-Signature") && !signatureValid(r, time.Now()) {
@@ -26,8 +25,7 @@ func verifySigned(next http.Handler) http.Handler {
 	})
 }
 
-// signatureValid signs the request again with the same headers, and compares the two
-// signatures.
+// signatureValid signs the request again and compares the signatures.
 func signatureValid(r *http.Request, now time.Time) bool {
 	q := r.URL.Query()
 	given := q.Get("X-Amz-Signature")

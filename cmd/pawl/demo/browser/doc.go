@@ -1,5 +1,6 @@
 // Package browser tests the page of `pawl files demo` in Chromium. It is a separate module, so that
-// the library's go.sum does not contain the dependencies of the browser driver.
+// Pawl's go.sum does not contain the browser driver.
 //
+//	cd cmd/pawl/demo/browser && go test .
 //	cd cmd/pawl/demo/browser && go test .
 package browser

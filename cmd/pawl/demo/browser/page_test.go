@@ -26,10 +26,9 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// hostile is a file name that would run a script if it were interpreted as HTML.
+// hostile would run a script if it were interpreted as HTML.
 const hostile = `<img src=x onerror=window.hacked=1>.png`
 
-// binary is the pawl program, built for these tests.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -56,8 +55,6 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// TestPage plays a user of the page, who uploads a picture by drag and drop, deletes and undeletes
-// it, also with the keyboard.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -88,7 +85,6 @@ func TestPage(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`button[aria-label="Delete small.png"]`)))
 	p.await(`document.querySelectorAll("#new li").length === 1`)
 
-	// After a reload, uploaded files are listed, and deleted files are not.
 	p.do(chromedp.Reload())
 	for _, n := range []string{"12", "24", "31"} {
 		p.await(`document.querySelectorAll("#album li").length === ` + n)
@@ -105,7 +101,6 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageIsClosed checks the page's policy and the server's restrictions.
 func TestPageIsClosed(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -130,8 +125,7 @@ func TestPageIsClosed(t *testing.T) {
 	}
 	p.is(`typeof window.hacked`, "undefined")
 
-	// An HTML file is downloaded and not shown. If it were shown, it would run no script and have
-	// no origin.
+	// An HTML file is downloaded. If it were shown, it would run no script and have no origin.
 	evil := filepath.Join(t.TempDir(), "evil.html")
 	if err := os.WriteFile(evil, []byte(`<title>harmless</title><script>document.title = "hacked"</script>`), 0o600); err != nil {
 		t.Fatal(err)
@@ -155,7 +149,6 @@ func TestPageIsClosed(t *testing.T) {
 	}
 }
 
-// page is the page in the browser.
 type page struct {
 	t       *testing.T
 	ctx     context.Context
@@ -169,7 +162,6 @@ func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// evaluate returns the value of an expression, as text.
 func (p *page) evaluate(expression string) string {
 	p.t.Helper()
 	got, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`(async () => String(await (`+expression+`)))()`, chromedp.EvalAwaitPromise))
@@ -179,7 +171,6 @@ func (p *page) evaluate(expression string) string {
 	return got
 }
 
-// await waits until an expression is true.
 func (p *page) await(expression string) {
 	p.t.Helper()
 	p.evaluate(`new Promise((resolve, reject) => {
@@ -191,7 +182,6 @@ func (p *page) await(expression string) {
 	})`)
 }
 
-// is compares the value of an expression with a text.
 func (p *page) is(expression, want string) {
 	p.t.Helper()
 	if got := p.evaluate(expression); got != want {
@@ -211,7 +201,6 @@ func (p *page) drop(path string) {
 	}
 }
 
-// complaints returns the warnings and errors of the browser so far.
 func (p *page) complaints() (all []string) {
 	p.t.Helper()
 	const end = "so far"
@@ -230,7 +219,6 @@ func (p *page) complaints() (all []string) {
 	}
 }
 
-// open starts a browser.
 func open(t *testing.T) *page {
 	t.Helper()
 	path, env := servertest.Chromium(t)
@@ -248,7 +236,6 @@ func open(t *testing.T) *page {
 	return &page{t, ctx, console}
 }
 
-// startDemo starts `pawl files demo`, and returns the URL of the page.
 func startDemo(t *testing.T) (url string) {
 	t.Helper()
 	demo := exec.Command(binary, "files", "demo", "--seed", "7")
@@ -278,7 +265,6 @@ func startDemo(t *testing.T) (url string) {
 	return ""
 }
 
-// picture writes a picture of one colour into a file.
 func picture(t *testing.T, name string, width, height int) (path string) {
 	t.Helper()
 	m := image.NewRGBA(image.Rect(0, 0, width, height))
