@@ -56,9 +56,8 @@ others continue, and the command exits with 1 when it stops.`,
 	}
 }
 
-// withArchives opens the archives with the given names, or all archives if names is empty. The
-// function open provides the ledger. withArchives calls do with the archives and with a context
-// that a signal cancels. It logs to logTo.
+// withArchives opens the named archives, or all if names is empty, and calls do with them. A signal
+// cancels do's context. Logs go to logTo.
 func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []string, open func(parts.Ledger, context.Context) (store.Store, error), do func(context.Context, []*archive.Archive) error) (err error) {
 	log, err := a.Logger(logTo, slog.LevelInfo)
 	if err != nil {
@@ -92,7 +91,6 @@ func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []stri
 	return do(ctx, list)
 }
 
-// openArchives creates the chosen archives and checks that their buckets exist.
 func openArchives(ctx context.Context, c *config.Config, chosen []int, l store.Store, log *slog.Logger) (list []*archive.Archive, err error) {
 	store, err := app.Objects(ctx, c)
 	if err != nil {
@@ -118,8 +116,8 @@ func openArchives(ctx context.Context, c *config.Config, chosen []int, l store.S
 	return list, nil
 }
 
-// chooseArchives returns the indexes of the named archives, or of all archives if there
-// are no names. It validates every name in the configuration.
+// chooseArchives returns the indexes of the named archives, or of all. It validates every name in
+// the configuration.
 func chooseArchives(c *config.Config, names []string) (chosen []int, err error) {
 	if len(c.Archives) == 0 {
 		return nil, c.At("archives", errors.New("no archives configured: add one"))
@@ -148,8 +146,7 @@ func chooseArchives(c *config.Config, names []string) (chosen []int, err error) 
 	return chosen, nil
 }
 
-// runArchives runs all archives until ctx ends. If one of several archives fails, the exit code
-// is 1.
+// If one of several archives fails, the exit code is 1.
 func runArchives(ctx context.Context, list []*archive.Archive) error {
 	r := archive.Runner{Archives: list}
 	err := r.Run(ctx)

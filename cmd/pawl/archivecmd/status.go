@@ -35,15 +35,14 @@ owner has not committed yet.`,
 	}
 }
 
-// shardJSON is the status of one shard, as --json prints it.
 type shardJSON struct {
 	Archive   string         `json:"archive"`
 	Shard     string         `json:"shard"`
 	State     archive.State  `json:"state"`
 	Owner     string         `json:"owner,omitempty"`
 	Committed archive.Number `json:"committed,omitempty"`
-	Arrival   time.Time      `json:"arrival,omitzero"`  // arrival time of the newest committed record
-	Pending   int            `json:"pending,omitempty"` // number of announced objects (their names are stored, but the objects are not committed yet)
+	Arrival   time.Time      `json:"arrival,omitzero"`  // of the newest committed record
+	Pending   int            `json:"pending,omitempty"` // announced objects that are not committed yet
 	Behind    float64        `json:"behind,omitempty"`  // seconds since Arrival
 }
 

@@ -1,5 +1,4 @@
-// Package democmd contains the command demo, which starts the demo of pipelines, and code that the
-// commands of all demos share.
+// Package democmd contains the command demo, and code that the commands of all demos share.
 package democmd
 
 import (
