@@ -1,8 +1,8 @@
-// Package fakes3 is an in-memory S3 endpoint for fast tests. It is gofakes3 with corrections
-// for expiry, version IDs and times.
+// Package fakes3 is an in-memory S3 endpoint for fast tests: gofakes3 with corrections for expiry, version
+// IDs and times.
 //
-// It accepts any signature that has not expired, and sends no notifications. It ignores
-// If-Match on DELETE. A PUT without metadata keeps the metadata of the previous object.
+// It accepts any signature that has not expired, sends no notifications, and ignores If-Match on DELETE. A
+// PUT without metadata keeps the metadata of the previous object.
 package fakes3
 
 import (
@@ -19,14 +19,13 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
-// New returns a handler of the S3 API without buckets. Create buckets through the API.
+// New returns a handler of the S3 API without buckets.
 func New() http.Handler {
 	quiet := gofakes3.StdLog(log.New(io.Discard, "", 0))
 	return RefuseExpired(gofakes3.New(NewBackend(), gofakes3.WithLogger(quiet), gofakes3.WithoutVersioning()).Server())
 }
 
-// RefuseExpired rejects presigned requests that begin after their signature expired, as S3
-// does. Package gofakes3 accepts them.
+// RefuseExpired rejects requests whose presigned URL has expired, as S3 does.
 func RefuseExpired(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -34,18 +33,17 @@ func RefuseExpired(next http.Handler) http.Handler {
 		seconds, none := strconv.Atoi(q.Get("X-Amz-Expires"))
 		if err == nil && none == nil && time.Since(signed) > time.Duration(seconds)*time.Second {
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>") // the client may be gone
+			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// Backend stores objects in memory. It returns no version IDs, because s3mem returns a version
-// ID for HEAD but none for GET.
+// Backend returns no version IDs, because s3mem returns one for HEAD but none for GET.
 type Backend struct {
 	*s3mem.Backend
-	mu    sync.Mutex // PutObject holds it while it stores an object
+	mu    sync.Mutex // held while an object is stored
 	clock clock
 }
 
@@ -65,11 +63,9 @@ func (b *Backend) HeadObject(bucket, key string) (*gofakes3.Object, error) {
 	return o, err
 }
 
-// PutObject implements [gofakes3.Backend]. Listings, HEAD and GET return the same time for an
-// object, as in S3. Without this correction, HEAD and GET would return the start of the
-// request, and listings would return its end.
+// PutObject makes listings, HEAD and GET return the same time, as in S3.
 func (b *Backend) PutObject(bucket, key string, meta map[string]string, body io.Reader, size int64, c *gofakes3.PutConditions) (gofakes3.PutObjectResult, error) {
-	// Read the body before locking, so that a slow client does not block other requests.
+	// A slow client must not block other requests.
 	data, err := gofakes3.ReadAll(body, size)
 	if err != nil {
 		return gofakes3.PutObjectResult{}, err
@@ -88,10 +84,9 @@ func (b *Backend) CopyObject(fromBucket, fromKey, bucket, key string, meta map[s
 	return gofakes3.CopyObject(b, fromBucket, fromKey, bucket, key, meta)
 }
 
-// clock is the clock of s3mem. PutObject stops it while it stores an object.
 type clock struct {
 	gofakes3.TimeSource
-	stored atomic.Pointer[time.Time] // time at which the clock is stopped; nil if it runs
+	stored atomic.Pointer[time.Time] // stopped at this time; nil if the clock runs
 }
 
 // Now implements [gofakes3.TimeSource].

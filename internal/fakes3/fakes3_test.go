@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// slowBody needs three seconds to arrive.
 type slowBody struct{ io.Reader }
 
 func (b slowBody) Read(p []byte) (int, error) {
@@ -21,7 +20,6 @@ func (b slowBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// TestListingAndHeadReturnSameTime stores objects whose requests take seconds.
 func TestListingAndHeadReturnSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := fakes3.New()

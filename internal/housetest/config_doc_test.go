@@ -15,14 +15,12 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
-// configRow matches the row of a field in docs/CONFIGURATION.md: its path and default.
+// configRow matches a field's path and default in docs/CONFIGURATION.md.
 var (
 	configRow     = regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|([^|]*)\\|")
 	configDefault = regexp.MustCompile(`Default:\s+(.*?)[.,](\s|$)`)
 )
 
-// TestConfigurationReference checks that the reference lists exactly the fields of the
-// configuration types, with the defaults of their comments.
 func TestConfigurationReference(t *testing.T) {
 	t.Chdir("../..")
 	text, err := os.ReadFile("docs/CONFIGURATION.md")
@@ -118,7 +116,7 @@ func tag(f *ast.Field, name string) string {
 	return reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get(name)
 }
 
-// typeName returns the name of a field's type, behind pointers and lists.
+// typeName skips pointers and lists.
 func typeName(x ast.Expr) (name string, list bool) {
 	switch x := x.(type) {
 	case *ast.StarExpr:

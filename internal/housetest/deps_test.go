@@ -11,16 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// layers lists the packages of this module that each package imports outside of tests, with a
-// sentence about the use of each. "." is the root, package pawl. Packages may only import
-// packages above them in this table; ARCHITECTURE.md has the reasons.
-//
-// The table is exact. A new line is a decision that needs a review.
+// layers lists the packages of this module that each package imports outside of tests, with a reason for
+// each. "." is package pawl. Packages may only import packages above them. The table is exact, so that a
+// new line needs a review.
 var layers = map[string]map[string]string{
-	// Throttled logging of repeated warnings.
 	"internal/logthrottle": {},
-	// Waiting, nonces, and the name of a process.
-	"internal/process": {},
+	"internal/process":     {},
 
 	// Conditional writes, events, rows, buckets and sources.
 	"cell":  {},
@@ -102,7 +98,7 @@ var layers = map[string]map[string]string{
 		"worker": "Pawl runs one worker for all pipelines.",
 	},
 
-	// Drivers. They depend on their own interface, not on each other.
+	// They depend on their own interface, not on each other.
 	"store/memory": {
 		"store": "It implements the record store.",
 	},
@@ -460,8 +456,8 @@ var layers = map[string]map[string]string{
 	},
 }
 
-// modules lists the packages that use each external module outside of tests. Every module here
-// ends up in the go.sum of users of the library.
+// modules lists the packages that use each external module outside of tests. All of them are in the go.sum
+// of the library's users.
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json":            {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files", "files/filesapi", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "files/filesapi", "ledger", "source/sqssource", "store/sqlite"},
@@ -511,7 +507,6 @@ var modules = map[string][]string{
 	"pgregory.net/rapid":                {"store/storetest"},
 }
 
-// testModules are used by _test.go files only.
 var testModules = []string{
 	"github.com/cockroachdb/datadriven",
 	"github.com/dlclark/regexp2/v2", // patterns with lookarounds
@@ -558,7 +553,6 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
-// TestOnlyUsersImportDrivers checks the table of layers: only users of drivers import drivers.
 func TestOnlyUsersImportDrivers(t *testing.T) {
 	t.Chdir("../..")
 	users := []string{"awslambda", "cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/doctorcmd", "cmd/pawl/filescmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "files/internal/world", "cmd/pawl/demo", "cmd/pawl/parts", "files/server", "examples/files", "examples/lambda", "examples/library", "examples/mutex", "examples/once", "examples/update"}
@@ -571,14 +565,11 @@ func TestOnlyUsersImportDrivers(t *testing.T) {
 	}
 }
 
-// isDriver reports whether a package implements a driver, according to its path or name:
-// store/sqlite, bucket/s3bucket.
 func isDriver(dir string) bool {
 	parent := path.Dir(dir)
 	return parent == "store" && !strings.HasSuffix(dir, "test") || parent != "." && strings.HasSuffix(path.Base(dir), path.Base(parent))
 }
 
-// TestInternalImportsOnlyInternal requires that packages in internal/ import only each other.
 func TestInternalImportsOnlyInternal(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
@@ -593,7 +584,7 @@ func TestInternalImportsOnlyInternal(t *testing.T) {
 	}
 }
 
-// TestOnlyTestsImportTesting checks that programs do not import package testing and its flags.
+// Package testing would add its flags to programs.
 func TestOnlyTestsImportTesting(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
@@ -637,8 +628,7 @@ func TestDirectDependencies(t *testing.T) {
 	}
 }
 
-// external returns the external modules that files import, sorted. For a module that is in
-// neither table, it returns the import path.
+// For a module that is in neither table, external returns the import path.
 func external(files []*sourceFile) []string {
 	found := make(map[string]bool)
 	for _, path := range importsOf(files) {
@@ -652,7 +642,6 @@ func external(files []*sourceFile) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// moduleOf returns the known module with the longest path that contains a package.
 func moduleOf(path string) (module string) {
 	for _, m := range slices.Concat(slices.Collect(maps.Keys(modules)), testModules) {
 		if (path == m || strings.HasPrefix(path, m+"/")) && len(m) > len(module) {
@@ -665,7 +654,6 @@ func moduleOf(path string) (module string) {
 	return module
 }
 
-// inModule returns the folder of a package of this module.
 func inModule(path string) (dir string, ok bool) {
 	if path == modulePath {
 		return ".", true

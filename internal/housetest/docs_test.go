@@ -19,7 +19,6 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/root"
 )
 
-// guide is a page of documentation.
 type guide struct{ name, text string }
 
 func guides(t *testing.T) (all []guide) {
@@ -44,7 +43,6 @@ var (
 	anyBlock = regexp.MustCompile("(?ms)^```.*?^```")
 )
 
-// blocks returns the guide's code blocks of a language.
 func (g *guide) blocks(language string) (texts []string) {
 	for _, m := range block.FindAllStringSubmatch(g.text, -1) {
 		if m[1] == language {
@@ -54,10 +52,9 @@ func (g *guide) blocks(language string) (texts []string) {
 	return texts
 }
 
-// prose returns the guide without code blocks.
 func (g *guide) prose() string { return anyBlock.ReplaceAllString(g.text, "") }
 
-// TestGuidesYAML parses every configuration in a guide. Excerpts are not marked as yaml.
+// Excerpts are not marked as yaml.
 func TestGuidesYAML(t *testing.T) {
 	t.Chdir("../..")
 	anything := func(string) (string, bool) { return "x", true }
@@ -70,7 +67,6 @@ func TestGuidesYAML(t *testing.T) {
 	}
 }
 
-// TestExamplesYAML parses the example configurations.
 func TestExamplesYAML(t *testing.T) {
 	t.Chdir("../..")
 	names, err := filepath.Glob("docs/examples/*.yaml")
@@ -85,10 +81,9 @@ func TestExamplesYAML(t *testing.T) {
 	}
 }
 
-// pawlCommand matches commands in shell blocks: at the start of a line, or after a pipe or prompt.
+// Commands start a line, or follow a pipe or prompt.
 var pawlCommand = regexp.MustCompile(`(?m)(?:^ *|[|;&(] *|\$ )(?:go run \./cmd/|bin/|\./)?pawl((?: [^\n|;&()#]*)?)`)
 
-// TestGuidesCommands checks that each command and flag in a guide exists.
 func TestGuidesCommands(t *testing.T) {
 	t.Chdir("../..")
 	seen := 0
@@ -106,7 +101,6 @@ func TestGuidesCommands(t *testing.T) {
 	}
 }
 
-// subcommand matches the name of a subcommand.
 var subcommand = regexp.MustCompile(`^[a-z]+$`)
 
 func checkCommand(t *testing.T, guide string, words []string) {
@@ -143,7 +137,6 @@ func checkCommand(t *testing.T, guide string, words []string) {
 	}
 }
 
-// TestReadmeGo checks that the Go code in guides occurs in an example that is compiled and run.
 // Indentation does not matter.
 func TestReadmeGo(t *testing.T) {
 	t.Chdir("../..")
@@ -164,7 +157,6 @@ func TestReadmeGo(t *testing.T) {
 	}
 }
 
-// TestGuideProgram checks that docs/LIBRARY.md contains a complete example that is built and run.
 func TestGuideProgram(t *testing.T) {
 	t.Chdir("../..")
 	program, err := os.ReadFile("examples/library/main.go")
@@ -176,7 +168,6 @@ func TestGuideProgram(t *testing.T) {
 	}
 }
 
-// withoutIndent removes indentation.
 func withoutIndent(s string) string { return indent.ReplaceAllString(s, "\n") }
 
 var indent = regexp.MustCompile(`\n[ \t]+`)
@@ -187,8 +178,6 @@ var (
 	testSelector = regexp.MustCompile(`-(?:run|bench|fuzz)[ =]'?\^?([A-Z]\w+)`)
 )
 
-// TestGuidesTargets checks that the make targets, tests, benchmarks and fuzz targets in guides
-// exist.
 func TestGuidesTargets(t *testing.T) {
 	t.Chdir("../..")
 	makefile, err := os.ReadFile("Makefile")
@@ -216,7 +205,6 @@ func TestGuidesTargets(t *testing.T) {
 	}
 }
 
-// testFuncs returns the names of all functions in test files.
 func testFuncs(t *testing.T) (names []string) {
 	t.Helper()
 	for _, p := range modulePackages(t) {
@@ -247,15 +235,11 @@ func testFuncs(t *testing.T) (names []string) {
 var benchmark = regexp.MustCompile(`(?m)^func (Benchmark\w+)`)
 
 var (
-	link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	// sourceName matches names of files and folders in prose.
+	link       = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 	sourceName = regexp.MustCompile("`([a-z.][\\w./{},*-]*(?:\\.go|/))`")
-	// nameInFile matches an identifier and the file that has it.
 	nameInFile = regexp.MustCompile("`(?:\\w+\\.)?(\\w+)` in\\s+`([\\w/]+\\.go)`")
 )
 
-// TestGuidesLinksAndFiles checks that the links, files and folders in guides exist, and that a
-// file has the identifier that a guide places there.
 func TestGuidesLinksAndFiles(t *testing.T) {
 	t.Chdir("../..")
 	for _, g := range guides(t) {
@@ -278,7 +262,6 @@ func TestGuidesLinksAndFiles(t *testing.T) {
 	}
 }
 
-// TestActionsFacts compares the documented body and environment with the real ones.
 func TestActionsFacts(t *testing.T) {
 	t.Chdir("../..")
 	text, err := os.ReadFile("docs/ACTIONS.md")

@@ -21,7 +21,7 @@ const (
 	maxMarkers   = 5 // per 10,000 words of comments, of test comments, of program texts, and of docs
 	maxQuestions = 8 // per 1,000 comments of declarations
 
-	// Parts of patterns. They need lookarounds, which package regexp lacks.
+	// Parts of patterns with lookarounds, which package regexp lacks.
 	auxiliary   = `(?:is|are|was|were|has|have|had|it|they|he|does|do|did|may|must|can|cannot|could|will|would|should)`
 	finite      = `(?:is|are|was|were|has|have|had|may|might|must|can|cannot|could|will|would|should|does|do|did)`
 	verb        = `(?-i:` + finite + `|says?|takes?|needs?|waits?|costs|sleeps|stands?|stays?|knows?|happens|exists?|comes?|goes|gets?|shares?|list|count)`
@@ -31,8 +31,7 @@ const (
 	question    = `(?:what|whether|how|who|whom|whose|which|where|when|why)\b`
 )
 
-// marker is a turn of phrase that a reader stumbles over, a sentence with it, and one
-// that only resembles it.
+// marker is a phrase that readers stumble over, with a sentence that has it and one that only resembles it.
 type marker struct{ pattern, hit, miss string }
 
 var markers = []marker{

@@ -1,5 +1,5 @@
-// Package housetest checks rules about the whole repository: imports, docs, sizes and style.
-// Each test runs in the root of the repository.
+// Package housetest checks rules about the whole repository: imports, docs, sizes and style. Each test runs
+// in the repository's root.
 package housetest
 
 import (
@@ -19,12 +19,10 @@ import (
 	"testing"
 )
 
-// The other tests read the module's source with these functions. They include the files of all
-// operating systems.
+// They include the files of all operating systems.
 
 const modulePath = "github.com/pawlhq/pawl"
 
-// sourcePackage is a folder of Go files.
 type sourcePackage struct {
 	dir   string // relative to the repository; "." for the root
 	files []*sourceFile
@@ -37,7 +35,6 @@ type sourceFile struct {
 	*ast.File
 }
 
-// nonTestFiles returns the files that are not tests.
 func (p *sourcePackage) nonTestFiles() (files []*sourceFile) {
 	for _, f := range p.files {
 		if !f.test {
@@ -47,12 +44,10 @@ func (p *sourcePackage) nonTestFiles() (files []*sourceFile) {
 	return files
 }
 
-// testOnly reports whether only tests may import the package in dir.
 func testOnly(dir string) bool {
 	return strings.HasSuffix(dir, "test") || dir == "internal/linearizable"
 }
 
-// importsOf returns the paths that the files import, sorted.
 func importsOf(files []*sourceFile) []string {
 	paths := make(map[string]bool)
 	for _, f := range files {
@@ -65,10 +60,8 @@ func importsOf(files []*sourceFile) []string {
 	return slices.Sorted(maps.Keys(paths))
 }
 
-// sourceFiles has the positions of all nodes.
 var sourceFiles = token.NewFileSet()
 
-// readSource parses the module once.
 var readSource = sync.OnceValues(func() ([]*sourcePackage, error) {
 	byDir := make(map[string]*sourcePackage)
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -101,8 +94,6 @@ var readSource = sync.OnceValues(func() ([]*sourcePackage, error) {
 	return slices.SortedFunc(maps.Values(byDir), byName), err
 })
 
-// outsideModule reports whether a folder is not part of the module: hidden, test data, or another
-// module.
 func outsideModule(dir string) bool {
 	base := filepath.Base(dir)
 	if dir == "." {
@@ -112,7 +103,6 @@ func outsideModule(dir string) bool {
 	return err == nil || base == "testdata" || base == "bin" || base[0] == '.' || base[0] == '_'
 }
 
-// modulePackages returns the module's packages, sorted by folder.
 func modulePackages(t *testing.T) []*sourcePackage {
 	t.Helper()
 	all, err := readSource()
@@ -125,5 +115,4 @@ func modulePackages(t *testing.T) []*sourcePackage {
 	return all
 }
 
-// positionOf returns the position of a node in a form that editors understand.
 func positionOf(n ast.Node) string { return sourceFiles.Position(n.Pos()).String() }

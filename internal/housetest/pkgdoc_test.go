@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// minDocLength is the minimum length of a package comment, in characters.
+// minDocLength is in characters.
 const minDocLength = 60
 
 func TestPackageDoc(t *testing.T) {
@@ -41,7 +41,7 @@ func TestPackageDoc(t *testing.T) {
 	}
 }
 
-// undocumentedMethods are methods whose interface documents them.
+// The interface documents these methods.
 var undocumentedMethods = []string{"Error", "Unwrap", "String", "MarshalText", "UnmarshalText"}
 
 func TestExportedDoc(t *testing.T) {
@@ -66,7 +66,6 @@ func TestExportedDoc(t *testing.T) {
 	}
 }
 
-// undocumented returns the exported names without a comment.
 func undocumented(d *doc.Package) (names []string) {
 	check := func(name, text string) {
 		if text == "" {
@@ -99,8 +98,7 @@ func undocumented(d *doc.Package) (names []string) {
 	return names
 }
 
-// undocumentedValues returns the undocumented names of a group. One comment may document a whole
-// group.
+// One comment may document a whole group.
 func undocumentedValues(v *doc.Value) (names []string) {
 	if v.Doc != "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of sizes. Nine in ten files and functions are far below.
+// Nine in ten files and functions are far below.
 const (
 	maxFileLines = 400
 	maxFuncLines = 60
@@ -37,7 +37,6 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// todoMark matches marks of unfinished work.
 var todoMark = regexp.MustCompile(`\b(TODO|FIXME)\b`)
 
 func TestNoTodoComments(t *testing.T) {
@@ -55,8 +54,7 @@ func TestNoTodoComments(t *testing.T) {
 	}
 }
 
-// designReference matches references to a document that readers of the source do not have. State
-// the rule, or explain it in ARCHITECTURE.md.
+// Readers of the source do not have that document. State the rule, or explain it in ARCHITECTURE.md.
 var designReference = regexp.MustCompile(`\bDESI[G]N\b`)
 
 func TestNoReferencesToTheDesignDocument(t *testing.T) {

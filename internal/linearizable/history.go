@@ -1,10 +1,7 @@
-// Package linearizable checks that calls on registers are linearizable. The calls are
-// linearizable if their results are possible under the assumption that each call took effect at
-// one instant between its start and its end. The calls may come from concurrent clients, and
-// responses may be lost.
+// Package linearizable checks that calls on registers are linearizable: each call can have taken effect at
+// one instant between its start and its end. Responses may be lost.
 //
-// Package porcupine searches for an order of these instants. If the search takes too long, the
-// check fails.
+// Package porcupine searches for an order of these instants. If the search takes too long, the check fails.
 package linearizable
 
 import (
@@ -19,32 +16,29 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// openEnd is the end of a call that may take effect after all other calls.
+// A call with openEnd may take effect after all other calls.
 const openEnd = math.MaxInt64
 
-// checkTimeout bounds the search for the order of one register. It usually takes a few
-// milliseconds.
+// The search usually takes a few milliseconds.
 const checkTimeout = 10 * time.Second
 
-// History has the calls of clients on registers, with their times. It is safe for concurrent
-// use.
+// History has the calls of clients on registers. It is safe for concurrent use.
 type History struct {
 	start time.Time
 
 	mu    sync.Mutex
-	calls map[string][]porcupine.Operation // calls by register
+	calls map[string][]porcupine.Operation // by register
 }
 
-// New returns an empty history. No register has a value.
+// New returns an empty history.
 func New() *History {
 	return &History{start: time.Now(), calls: map[string][]porcupine.Operation{}}
 }
 
-// Now returns the current time. All clients share the clock.
+// Now returns the time of the clock that all clients share.
 func (h *History) Now() time.Duration { return time.Since(h.start) }
 
-// Add adds a call on a register that ran from its start to its end. Add ignores the end of an
-// [Unknown].
+// Add adds a call on a register. It ignores the end of an [Unknown].
 func (h *History) Add(client int, register string, from, to time.Duration, op Op) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,8 +59,7 @@ var model = porcupine.Model{
 	},
 }
 
-// Check returns an error if the calls of a register have no valid order, or if it finds no
-// valid order in time. The error contains the calls.
+// Check returns an error, with the calls, if it finds no valid order in time.
 func (h *History) Check() error { return h.check(checkTimeout) }
 
 func (h *History) check(limit time.Duration) error {
@@ -86,7 +79,6 @@ func (h *History) check(limit time.Duration) error {
 	return nil
 }
 
-// longestOrder returns the longest valid order of calls.
 func longestOrder(info porcupine.LinearizationInfo) (best []porcupine.Operation) {
 	for _, order := range slices.Concat(info.PartialLinearizationsOperations()...) {
 		if len(order) > len(best) {
@@ -96,8 +88,7 @@ func longestOrder(info porcupine.LinearizationInfo) (best []porcupine.Operation)
 	return best
 }
 
-// formatCalls prints the calls in order of their starts. If the search found an order, each
-// line has the call's position in that order.
+// If there is an order, each line has the call's position in it.
 func formatCalls(calls, order []porcupine.Operation) string {
 	place := map[any]int{}
 	for i, o := range order {

@@ -85,7 +85,6 @@ func TestErrorListsCalls(t *testing.T) {
 	}
 }
 
-// TestCheckTimesOut checks that a search that takes too long fails the check.
 func TestCheckTimesOut(t *testing.T) {
 	h := New()
 	for range 40 {

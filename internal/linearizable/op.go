@@ -2,16 +2,13 @@ package linearizable
 
 import "fmt"
 
-// Op is a call on a register, as far as the caller knows its result. An operation determines on
-// which values it can have acted, and which value it left.
+// Op is a call on a register, as far as the caller knows its result.
 //
-// A value is a name. The name "" means that there is no value. Each write uses a new name, so
-// that no two writes look alike.
+// A value is a name; "" means no value. Each write uses a new name, so that no two writes look alike.
 type Op struct {
 	text string
-	open bool // whether the call has no end
-	// step returns the value that the register has after the operation, if its value was now.
-	// ok is false if the operation cannot have acted on that value.
+	open bool // the call has no end
+	// step applies the operation to the value now. ok is false if it cannot have acted on that value.
 	step func(now string) (next string, ok bool)
 }
 
@@ -30,15 +27,14 @@ func Gone(expect string) Op {
 	return Op{text: swap(expect, "") + ": gone", step: func(now string) (string, bool) { return "", now == expect || now == "" }}
 }
 
-// Refused returns a write that did not replace expect by next, because the register had the
-// value by, which another call wrote.
+// Refused returns a write that failed because the register had the value by of another call.
 func Refused(expect, next, by string) Op {
 	return Op{text: swap(expect, next) + ": refused by " + valueName(by), step: func(now string) (string, bool) {
 		return now, now == by && now != expect && (now != next || now == "")
 	}}
 }
 
-// RefusedBySome returns the same as Refused for a value that is unknown.
+// RefusedBySome is Refused with an unknown value.
 func RefusedBySome(expect, next string) Op {
 	return Op{text: swap(expect, next) + ": refused", step: func(now string) (string, bool) { return now, now != expect }}
 }
@@ -48,9 +44,8 @@ func Removed() Op {
 	return Op{text: "remove", step: func(string) (string, bool) { return "", true }}
 }
 
-// Unknown returns a write that replaced expect by next at any time after the call began, or
-// never. In the order of calls, a write that never takes effect comes after all other calls, so
-// that no call reads its value.
+// Unknown returns a write that replaced expect by next at any time after the call began, or never. If
+// never, it comes after all other calls in the order.
 func Unknown(expect, next string) Op {
 	return Op{
 		text: swap(expect, next) + ": unknown", open: true,
@@ -63,7 +58,6 @@ func Unknown(expect, next string) Op {
 	}
 }
 
-// ended is the value after all calls.
 const ended = "the end"
 
 // endOp comes after all calls that have an end.

@@ -21,8 +21,7 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Repeat returns the command that repeats a test with a seed. The clients then make the same
-// choices, but the timing may differ.
+// Repeat returns the command that repeats a test with a seed. The timing may differ.
 func Repeat(t testing.TB, seed uint64) string {
 	pkg := "."
 	if info, ok := debug.ReadBuildInfo(); ok {

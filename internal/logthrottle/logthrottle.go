@@ -1,5 +1,4 @@
-// Package logthrottle throttles repeated warnings, for example about a full disk or a rejected
-// sender, so that they do not fill the log.
+// Package logthrottle throttles repeated warnings, so that they do not fill the log.
 package logthrottle
 
 import (
@@ -9,17 +8,15 @@ import (
 	"time"
 )
 
-// Bounds of the pause after a logged warning. Each pause is twice as long as the pause before
-// it.
+// Each pause after a logged warning is twice as long as the one before.
 const (
 	minPause = 10 * time.Second
 	maxPause = 2 * time.Minute
 )
 
-// Warning is one kind of warning. It logs the first warning immediately. It logs later warnings
-// after growing pauses, together with the number of suppressed warnings. This makes 8 lines in
-// ten minutes. If no warning occurs for two minutes after a pause, the pauses start again. A
-// Warning is safe for concurrent use.
+// Warning is one kind of warning. It logs the first one immediately, and later ones after growing pauses
+// with the number of suppressed warnings: 8 lines in ten minutes. After two quiet minutes, the pauses start
+// again. It is safe for concurrent use.
 type Warning struct {
 	logger *slog.Logger
 
@@ -44,8 +41,7 @@ func (w *Warning) Log(ctx context.Context, msg string, args ...any) {
 	w.logger.WarnContext(ctx, msg, args...)
 }
 
-// allow reports whether to log now. It also returns the number of warnings that were suppressed
-// since the last logged one.
+// The result suppressed counts since the last logged warning.
 func (w *Warning) allow(now time.Time) (suppressed int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

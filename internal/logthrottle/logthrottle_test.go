@@ -33,7 +33,6 @@ func TestAllowCountsSuppressed(t *testing.T) {
 	}
 }
 
-// TestLinesInTenMinutes logs a warning ten times a second for ten minutes.
 func TestLinesInTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -1,5 +1,4 @@
-// Package process provides a function to wait, nonces, and a name for the process. Simulations
-// replace these functions.
+// Package process has functions that simulations replace: a wait, nonces, and a name for the process.
 package process
 
 import (
@@ -11,7 +10,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d. If ctx ends first, Sleep returns the cancellation cause.
+// Sleep waits for d, or returns the cancellation cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -29,7 +28,7 @@ func Nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Name returns the host and the ID of the process as readable text.
+// Name returns host and process ID as text.
 func Name() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -58,7 +58,6 @@ func TestAbortRunsDeferredFunctions(t *testing.T) {
 	}
 }
 
-// TestRunShrinksTheFirstFailure runs worlds that fail when two events of ten are faults.
 func TestRunShrinksTheFirstFailure(t *testing.T) {
 	s := simkit.Simulation[*simkit.Threads[*worker]]{Threads: newThreads, RunWorld: func(_ *simkit.Threads[*worker], w *simkit.World) {
 		faults := 0

@@ -18,8 +18,7 @@ type Entry struct {
 	Event Event
 }
 
-// Queue is a heap of events with the earliest event first. Events at the same time keep the
-// order in which they were added.
+// Queue is a heap with the earliest event first. Events at the same time keep their order.
 type Queue struct {
 	Entries []Entry
 	added   uint32

@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Each distributes count consecutive seeds, starting with first, to several goroutines. It ends
-// when all seeds are used or ctx ends. The function work runs the worlds of its seeds. The
-// parameter threads is the number of goroutines; 0 means one for each processor.
+// Each distributes count consecutive seeds, starting with first, to goroutines. It ends when all seeds are
+// used or ctx ends. If threads is 0, it uses all processors.
 func Each(ctx context.Context, first, count uint64, threads int, work func(seeds iter.Seq[uint64])) {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
@@ -32,11 +31,10 @@ func Each(ctx context.Context, first, count uint64, threads int, work func(seeds
 	wg.Wait()
 }
 
-// Simulation runs simulated worlds of one kind. The function Threads returns the threads that
-// the worlds of a goroutine share.
+// Simulation runs worlds of one kind. Threads returns the threads that the worlds of a goroutine share.
 type Simulation[P interface{ Close() }] struct {
 	Threads func() P
-	// RunWorld runs one world to its end. The threads may have been used by earlier worlds.
+	// RunWorld runs one world to its end.
 	RunWorld func(threads P, w *World)
 }
 
@@ -44,12 +42,12 @@ type Simulation[P interface{ Close() }] struct {
 type Failure struct {
 	Seed       uint64
 	Violations []Violation
-	Shrunk     []uint32 // shortest tape that was found and shows the same violation
-	Trace      []string // trace of the shrunk world
+	Shrunk     []uint32 // shortest tape with the same violation
+	Trace      []string // of the shrunk world
 }
 
-// Run runs the worlds of count consecutive seeds, starting with first, until a world fails. It
-// returns the failure with the smallest seed, or nil, and the number of steps.
+// Run runs worlds of consecutive seeds until one fails. It returns the failure with the smallest seed, or
+// nil, and the number of steps.
 func (s Simulation[P]) Run(ctx context.Context, first, count uint64) (*Failure, uint64) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -80,10 +78,8 @@ func (s Simulation[P]) Run(ctx context.Context, first, count uint64) (*Failure, 
 	return failed, steps.Load()
 }
 
-// maxShrinkSteps bounds the search for a shorter tape. It matters if worlds are long.
 const maxShrinkSteps = 2_000_000
 
-// explain shrinks the tape of a failure, and records its trace.
 func (s Simulation[P]) explain(f *Failure) {
 	p := s.Threads()
 	defer p.Close()
@@ -102,7 +98,7 @@ func (s Simulation[P]) explain(f *Failure) {
 	f.Trace = *s.Replay(ReplayTape(f.Shrunk)).Trace
 }
 
-// Replay runs the world of a tape, and records its trace.
+// Replay runs the world of a tape with a trace.
 func (s Simulation[P]) Replay(t *Tape) *World {
 	p := s.Threads()
 	defer p.Close()

@@ -1,11 +1,9 @@
 package simkit
 
-// maxTries bounds the search for a shorter tape.
 const maxTries = 4000
 
-// Shrink searches for a tape that still fails and is shorter or has more zeros. It cuts out
-// parts or replaces them by zeros, and then tries smaller parts. The function fails runs the
-// world of a tape. It returns the choices that the world drew, and whether the world failed.
+// Shrink searches for a tape that still fails and is shorter or has more zeros. fails runs the world of a
+// tape, and returns the drawn choices and whether it failed.
 func Shrink(tape []uint32, fails func([]uint32) ([]uint32, bool)) []uint32 {
 	tries := 0
 	attempt := func(try []uint32) bool {
@@ -32,7 +30,6 @@ func Shrink(tape []uint32, fails func([]uint32) ([]uint32, bool)) []uint32 {
 	return tape
 }
 
-// better reports whether a is shorter than b, or has the same length and more zeros.
 func better(a, b []uint32) bool {
 	a, b = trimmed(a), trimmed(b)
 	if len(a) != len(b) {
@@ -41,8 +38,7 @@ func better(a, b []uint32) bool {
 	return nonZeros(a) < nonZeros(b)
 }
 
-// trimmed removes trailing zeros. They are redundant, because a tape returns zeros after its
-// end.
+// Trailing zeros are redundant, because a tape returns zeros after its end.
 func trimmed(t []uint32) []uint32 {
 	for len(t) > 0 && t[len(t)-1] == 0 {
 		t = t[:len(t)-1]

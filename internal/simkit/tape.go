@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Tape is the source of all choices of a world. It draws the choices from a seed, or replays a
-// recording. After the end of a recording it returns zeros. Zero always means the normal case:
-// no fault, no delay, or the first of several alternatives.
+// Tape is the source of all choices of a world: a seed, or a recording followed by zeros. Zero always means
+// the normal case: no fault, no delay, or the first of several alternatives.
 type Tape struct {
 	state    uint64
 	replay   []uint32
@@ -51,25 +50,25 @@ func (t *Tape) Choose(n int) int {
 	return int(v)
 }
 
-// Recorded returns the choices so far. The caller must not modify the slice.
+// Recorded returns the choices so far, which must not be modified.
 func (t *Tape) Recorded() []uint32 { return t.recorded }
 
-// Rewind resets the tape so that it replays these choices.
+// Rewind makes the tape replay these choices.
 func (t *Tape) Rewind(choices ...uint32) {
 	t.recorded, t.replay, t.replays = t.recorded[:0], append(t.replay[:0], choices...), true
 }
 
-// Chance returns true with a probability of perMille. If perMille is 0, it draws nothing.
+// Chance returns true with a probability of perMille. If it is 0, Chance draws nothing.
 func (t *Tape) Chance(perMille int) bool {
 	return perMille > 0 && t.Choose(1000) >= 1000-perMille
 }
 
-// UpTo returns a duration in [0, d) that is a multiple of a millisecond.
+// UpTo returns a duration in [0, d), in whole milliseconds.
 func (t *Tape) UpTo(d time.Duration) time.Duration {
 	return time.Duration(t.Choose(int(d/time.Millisecond))) * time.Millisecond
 }
 
-// EncodeTape returns a recording as text for a command line.
+// EncodeTape returns a recording as text.
 func EncodeTape(recorded []uint32) string {
 	b := make([]byte, 0, 2*len(recorded))
 	for _, v := range recorded {

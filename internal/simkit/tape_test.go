@@ -8,7 +8,6 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// TestReplay checks that a recording is replayed, followed by zeros.
 func TestReplay(t *testing.T) {
 	draw := func(from *simkit.Tape) []int {
 		return []int{from.Choose(10), from.Choose(1 << 30), simkit.Pick(from, 7, 8, 9), int(from.UpTo(time.Hour)), from.Choose(1)}
@@ -31,7 +30,6 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestShrink checks that a failure which needs two choices shrinks to them.
 func TestShrink(t *testing.T) {
 	long := make([]uint32, 300)
 	for i := range long {

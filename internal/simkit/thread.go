@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Thread is a coroutine: code that waits for events. It runs only while it is resumed, and no other
-// code runs meanwhile. A world embeds it in its own thread type.
+// Thread is a coroutine that waits for events. No other code runs while it is resumed. A world embeds it in
+// its own thread type.
 type Thread struct {
 	job     func()
 	next    func() (struct{}, bool)
@@ -15,7 +15,7 @@ type Thread struct {
 	aborted bool
 }
 
-// aborted is the panic that ends an aborted job.
+// The panic with aborted ends an aborted job.
 type aborted struct{}
 
 func (t *Thread) thread() *Thread { return t }
@@ -41,12 +41,12 @@ func (t *Thread) run() {
 	t.job()
 }
 
-// Threads are the threads of a world. The next job and the next world reuse idle threads,
-// because creating a thread takes longer than a step.
+// Threads are the threads of a world. Idle ones are reused, because creating a thread takes longer than a
+// step.
 type Threads[T interface{ thread() *Thread }] struct {
 	New     func() T
 	Running []T
-	Current T // thread that is running
+	Current T // running
 	idle    []T
 }
 
@@ -71,14 +71,14 @@ func (p *Threads[T]) Get() T {
 	return owner
 }
 
-// Start starts a job on a thread from [Threads.Get]. It returns when the job first waits or ends.
+// Start starts a job on a thread from [Threads.Get], and returns when the job first waits or ends.
 func (p *Threads[T]) Start(t T, job func()) {
 	t.thread().job = job
 	p.Running = append(p.Running, t)
 	p.Resume(t)
 }
 
-// Resume runs a thread until it waits again, or until its job ends.
+// Resume runs a thread until it waits again or its job ends.
 func (p *Threads[T]) Resume(t T) {
 	before := p.Current
 	p.Current = t
@@ -94,7 +94,7 @@ func (p *Threads[T]) Resume(t T) {
 	p.idle = append(p.idle, t)
 }
 
-// Abort ends all jobs. The deferred functions of the jobs run.
+// Abort ends all jobs, with their deferred functions.
 func (p *Threads[T]) Abort() {
 	for len(p.Running) > 0 {
 		t := p.Running[len(p.Running)-1]

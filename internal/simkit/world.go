@@ -8,21 +8,21 @@ import (
 // World is the kernel of one simulated world.
 type World struct {
 	Tape       *Tape
-	Now        time.Duration // true time since the start of the world
+	Now        time.Duration // since the start of the world
 	Queue      Queue
-	Steps      int // number of events so far
+	Steps      int // events so far
 	Violations []Violation
-	Trace      *[]string // one line per entry; nil disables the trace
+	Trace      *[]string // one line per entry; nil for none
 }
 
 // Violation is a violated invariant.
 type Violation struct {
-	Invariant string // name of the invariant; empty if it has no name
+	Invariant string // may be empty
 	What      string
 	format    string
 }
 
-// String returns a line for a report.
+// String returns one line.
 func (v Violation) String() string {
 	if v.Invariant == "" {
 		return v.What
@@ -36,7 +36,7 @@ func (w *World) At(at time.Duration, e Event) { w.Queue.Push(max(at, w.Now), e) 
 // After schedules a call.
 func (w *World) After(d time.Duration, do func()) { w.At(w.Now+d, Func(do)) }
 
-// Step runs the next event. It returns false if there is none.
+// Step runs the next event, and returns false if there is none.
 func (w *World) Step() bool {
 	if len(w.Queue.Entries) == 0 {
 		return false
@@ -48,7 +48,7 @@ func (w *World) Step() bool {
 	return true
 }
 
-// Tracef adds a line to the trace if the trace is enabled.
+// Tracef adds a line to the trace.
 func (w *World) Tracef(format string, args ...any) {
 	if w.Trace != nil {
 		*w.Trace = append(*w.Trace, fmt.Sprintf("%-14s ", w.Now.Round(time.Millisecond))+fmt.Sprintf(format, args...))

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Build builds the tool if it does not exist. It writes its progress to log. Concurrent builds
-// are safe, because the binary appears atomically.
+// Build builds the tool if it does not exist. Concurrent builds are safe, because the binary appears
+// atomically.
 func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, error) {
 	path, err := t.Path(root)
 	if err == nil {
@@ -47,10 +47,8 @@ func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, er
 	return path, nil
 }
 
-// copyJarsGoal is the Maven goal that copies the jars of a project.
 const copyJarsGoal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
-// fetchJars fetches the jars with Maven into the folder out.
 func (t Tool) fetchJars(ctx context.Context, root, out string) error {
 	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", copyJarsGoal, "-DincludeScope=runtime", "-DoutputDirectory="+out)
 	cmd.Dir = t.dir(root)
@@ -60,8 +58,7 @@ func (t Tool) fetchJars(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// installNode installs the pinned packages with npm into the folder out. It does not run the
-// scripts of the packages, but it runs the tool's unpack script if there is one.
+// The scripts of the packages do not run; only the tool's unpack script does.
 func (t Tool) installNode(ctx context.Context, root, out string) error {
 	if err := os.Mkdir(out, 0o755); err != nil {
 		return fmt.Errorf("create a folder for %s: %w", t.Name, err)
@@ -91,7 +88,6 @@ func (t Tool) installNode(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// createVenv creates a virtual environment with the pinned packages in the folder out.
 func (t Tool) createVenv(ctx context.Context, root, out string) error {
 	for _, args := range [][]string{
 		{"python3", "-m", "venv", out},
@@ -104,8 +100,7 @@ func (t Tool) createVenv(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// compile runs the go command. It shows the number of compiled packages instead of their names.
-// If the build fails, it shows all other output.
+// compile shows the number of compiled packages. If the build fails, it shows all other output.
 func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) error {
 	switch {
 	case t.Java:
@@ -117,7 +112,7 @@ func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) erro
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-ldflags=-s -w", "-o", out, t.Package)
 	cmd.Dir = t.dir(root)
-	// Ignore the caller's workspace and -mod flag, because they concern another module.
+	// The caller's workspace and -mod flag concern another module.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -137,7 +132,6 @@ func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) erro
 	return nil
 }
 
-// progress counts the packages that a build has compiled.
 type progress struct {
 	name  string
 	log   io.Writer
@@ -147,7 +141,6 @@ type progress struct {
 	packages int
 }
 
-// read reads the build's output and returns all lines except package names.
 func (p *progress) read(r io.Reader) string {
 	var said strings.Builder
 	lines := bufio.NewScanner(r)
@@ -165,7 +158,6 @@ func (p *progress) read(r io.Reader) string {
 	return said.String()
 }
 
-// report writes the count every ten seconds until stop is called.
 func (p *progress) report() (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup

@@ -11,13 +11,12 @@ import (
 	"slices"
 )
 
-// postgresVersion is the name of the folder into which tools/postgres unpacks the programs.
+// tools/postgres unpacks into a folder of this name.
 const postgresVersion = "postgres-18.3.0"
 
-// FindPostgres returns the folder of PostgreSQL's programs. It finds installed programs and
-// those that [BuildPostgres] unpacked.
+// FindPostgres returns the folder of PostgreSQL's programs, installed or unpacked by [BuildPostgres].
 func FindPostgres() (string, error) {
-	places, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // location on Debian; the error is impossible because the pattern is valid
+	places, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // on Debian; the pattern is valid
 	slices.Sort(places)
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -42,8 +41,7 @@ func hasPostgres(dir string) bool {
 	return true
 }
 
-// postgresDir returns the folder of the unpacked programs. It is not in the cache of root,
-// because the server runs as another user, who could not access that cache.
+// The server runs as another user, who could not access the cache of root.
 func postgresDir() string {
 	if os.Getuid() == 0 {
 		return filepath.Join("/var/tmp", "pawl-"+postgresVersion)

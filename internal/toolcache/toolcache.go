@@ -1,10 +1,8 @@
 // Package toolcache builds and finds the programs that tests need.
 //
-// Each program is a separate Go module under tools/, so that its hundreds of dependencies stay
-// out of a library user's go.sum. Binaries are outside the repository. Their names contain a
-// hash of the files that fix the versions, so a changed go.mod leads to a new binary. For a
-// Java program, the tool is a folder of jars that a Maven project lists. For a Node program, it
-// is a folder of packages. For a Python program, it is a virtual environment.
+// Each program is a separate Go module under tools/, so that its dependencies stay out of a library user's
+// go.sum. Binaries are outside the repository. Their names contain a hash of the files that pin the
+// versions.
 package toolcache
 
 import (
@@ -22,14 +20,14 @@ import (
 
 // Tool is a program and the module that pins its version.
 type Tool struct {
-	Name      string // name of the binary
-	Module    string // folder under tools/
+	Name      string // of the binary
+	Module    string
 	Package   string // main package; main class for Java; package and version for Node and Python
-	Java      bool   // whether Maven fetches the program's jars
-	Node      bool   // whether npm fetches the program's packages
-	Python    bool   // whether pip fetches the program's packages
-	Unpack    string // script that Node runs in the folder after the installation
-	BuildTime string // usual time of the first build, as text
+	Java      bool   // Maven fetches the jars
+	Node      bool   // npm fetches the packages
+	Python    bool   // pip fetches the packages
+	Unpack    string // script for Node, run in the folder after the installation
+	BuildTime string // of the first build, as text
 }
 
 // Servers for tests.
@@ -42,7 +40,7 @@ var (
 		Name: "versitygw", Module: "versitygw", Package: "github.com/versity/versitygw/cmd/versitygw",
 		BuildTime: "1 to 3 minutes",
 	}
-	// ElasticMQ is a server with the protocol of SQS.
+	// ElasticMQ has the protocol of SQS.
 	ElasticMQ = Tool{
 		Name: "elasticmq", Module: "elasticmq", Package: "org.elasticmq.server.Main", Java: true,
 		BuildTime: "half a minute",
@@ -52,36 +50,36 @@ var (
 		Name: "dynamodblocal", Module: "dynamodblocal", Package: "software.amazon.dynamodb.services.local.main.ServerRunner", Java: true,
 		BuildTime: "half a minute",
 	}
-	// Kinesalite is a fast server with the protocol of Kinesis.
+	// Kinesalite has the protocol of Kinesis.
 	Kinesalite = Tool{
 		Name: "kinesalite", Module: "kinesalite", Package: "kinesalite@3.3.3", Node: true,
 		BuildTime: "a few seconds",
 	}
-	// KinesisLocal is a slower server with more of the protocol.
+	// KinesisLocal is slower, with more of the protocol.
 	KinesisLocal = Tool{
 		Name: "kinesislocal", Module: "kinesislocal", Package: "kinesis-local@0.6.2", Node: true,
 		BuildTime: "a few seconds",
 	}
 )
 
-// AWSTools contains moto, which emulates many services of AWS, and checkers for IAM policies,
-// CloudFormation templates and Dockerfiles.
+// AWSTools contains moto, which emulates AWS, and checkers for IAM policies, CloudFormation templates and
+// Dockerfiles.
 var AWSTools = Tool{
 	Name: "awstools", Module: "awstools", Package: "moto==5.2.5", Python: true,
 	BuildTime: "half a minute",
 }
 
-// Schemathesis generates requests from the description of an API, and checks the responses.
+// Schemathesis tests an API with generated requests.
 var Schemathesis = Tool{
 	Name: "schemathesis", Module: "schemathesis", Package: "schemathesis==4.32.5", Python: true,
 	BuildTime: "half a minute",
 }
 
-// Chromium is the browser for tests of pages. It is available for Linux on x86-64 only.
+// Chromium is available for Linux on x86-64 only.
 var Chromium = Tool{
 	Name: "chromium", Module: "chromium", Package: "@sparticuz/chromium@153.0.0", Node: true,
-	// The package unpacks its files into the temporary folder. It includes system libraries
-	// only if it believes that it runs in AWS Lambda.
+	// The package unpacks into the temporary folder. It includes system libraries only if it believes that
+	// it runs in AWS Lambda.
 	Unpack: `import fs from "node:fs";
 process.env.TMPDIR = process.cwd();
 process.env.AWS_EXECUTION_ENV = "AWS_Lambda_nodejs22.x";
@@ -103,23 +101,22 @@ var Restate = Tool{
 	BuildTime: "half a minute",
 }
 
-// ErrNoJava is returned when java or mvn is not installed.
+// ErrNoJava: java or mvn is missing.
 var ErrNoJava = errors.New("java or mvn is not installed (Debian: apt-get install default-jre-headless maven)")
 
-// ErrNoNode is returned when node or npm is not installed.
+// ErrNoNode: node or npm is missing.
 var ErrNoNode = errors.New("node or npm is not installed (Debian: apt-get install nodejs npm)")
 
-// ErrNoChromium is returned on systems without a pinned browser.
+// ErrNoChromium: this system has no pinned browser.
 var ErrNoChromium = errors.New("the pinned browser is available for Linux on x86-64 only")
 
-// ErrNoPython is returned when Python, or its module venv, is not installed.
+// ErrNoPython: Python, or its module venv, is missing.
 var ErrNoPython = errors.New("python3 with venv is not installed (Debian: apt-get install python3-venv)")
 
-// ErrNoTerraform is returned when Terraform is not installed.
+// ErrNoTerraform: Terraform is missing.
 var ErrNoTerraform = errors.New("terraform is not installed")
 
-// IsMissingRuntime reports whether err means that a program is missing which the tests do not
-// install themselves. Tests that need the program may be skipped.
+// IsMissingRuntime reports whether a program is missing which the tests do not install themselves.
 func IsMissingRuntime(err error) bool {
 	return slices.ContainsFunc([]error{ErrNoJava, ErrNoNode, ErrNoChromium, ErrNoPython, ErrNoTerraform}, func(lacking error) bool { return errors.Is(err, lacking) })
 }
@@ -138,8 +135,7 @@ var Gremlins = Tool{
 
 const rootModule = "module github.com/pawlhq/pawl"
 
-// Root returns the repository's folder: the working directory or the nearest parent with this
-// module's go.mod.
+// Root returns the working directory or its nearest parent with this module's go.mod.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -158,8 +154,8 @@ func Root() (string, error) {
 	}
 }
 
-// Dir returns the folder of the built programs. It is pawl/bin in the user's cache folder, or
-// in the temporary folder if the user has no home folder.
+// Dir returns pawl/bin in the user's cache folder, or in the temporary folder if the user has no home
+// folder.
 func Dir() string {
 	if cache, err := os.UserCacheDir(); err == nil && os.MkdirAll(cache, 0o700) == nil {
 		return filepath.Join(cache, "pawl", "bin")
@@ -170,7 +166,7 @@ func Dir() string {
 // NeedsRuntime reports whether the tool needs Java, Node or Python.
 func (t Tool) NeedsRuntime() bool { return t.Java || t.Node || t.Python }
 
-// Path returns the path of the tool's binary, whether or not it is built.
+// Path returns the path of the tool's binary, which may not exist.
 func (t Tool) Path(root string) (string, error) {
 	pins := []string{"go.mod", "go.sum"}
 	switch {
@@ -201,14 +197,11 @@ func (t Tool) Path(root string) (string, error) {
 	return filepath.Join(Dir(), name), nil
 }
 
-// nodePins are the files that pin a program for Node.
 var nodePins = []string{"package.json", "package-lock.json"}
 
-// pythonPins is the file that pins a program for Python.
 const pythonPins = "requirements.txt"
 
-// Missing returns [ErrNoJava], [ErrNoNode], [ErrNoPython] or [ErrNoChromium] if the tool cannot be
-// built or run here.
+// Missing returns an error if the tool cannot be built or run here.
 func (t Tool) Missing() error {
 	if t == Chromium && runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		return ErrNoChromium
@@ -233,8 +226,7 @@ func (t Tool) Missing() error {
 	return nil
 }
 
-// Find returns the path of the built binary. If it is not built, the error explains how to build
-// it.
+// Find returns the path of the built binary, or an error that explains how to build it.
 func (t Tool) Find() (string, error) {
 	if err := t.Missing(); err != nil {
 		return "", err

@@ -27,7 +27,6 @@ func TestRootOutside(t *testing.T) {
 	}
 }
 
-// TestEveryToolIsPinned checks that each tool's module exists and pins the right package.
 func TestEveryToolIsPinned(t *testing.T) {
 	root, err := Root()
 	if err != nil {
@@ -64,7 +63,6 @@ func TestDirWithoutHome(t *testing.T) {
 	}
 }
 
-// hello returns a repository with one small tool.
 func hello(t *testing.T, source string) (string, Tool) {
 	t.Helper()
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -125,7 +123,6 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
-// TestPathFollowsThePin checks that a changed pin changes the path.
 func TestPathFollowsThePin(t *testing.T) {
 	root, tool := hello(t, "")
 	before, err := tool.Path(root)
@@ -141,7 +138,6 @@ func TestPathFollowsThePin(t *testing.T) {
 	}
 }
 
-// TestNodeIsMissing checks that a missing Node is distinguished from a broken one.
 func TestNodeIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if _, err := Kinesalite.Find(); !errors.Is(err, ErrNoNode) {
@@ -149,7 +145,6 @@ func TestNodeIsMissing(t *testing.T) {
 	}
 }
 
-// TestJavaIsMissing checks that a missing Java is distinguished from a broken one.
 func TestJavaIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var log bytes.Buffer

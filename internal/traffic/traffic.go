@@ -1,12 +1,9 @@
-// Package traffic generates, for tests and benchmarks, the notifications that a bucket in AWS
-// sends within several days. A seed determines them. The package yields them in order of
-// arrival. Its memory use depends only on the number of notifications in transit.
+// Package traffic generates the notifications that a bucket in AWS sends within several days. A seed
+// determines them. Memory use depends only on the number of notifications in transit.
 //
-// [Published] has figures that were measured in a production account for 104 hours: "AWS S3
-// Event Notifications have 'probably once' delivery" (Eric Urban, 2019). They are the number of
-// notifications and keys, the number of keys with two or three notifications, and the intervals
-// between these. All copies of a notification have the same x-amz-id-2. The article has no
-// figures for lost notifications and delays: this package adds both.
+// [Published] has figures that were measured in a production account: "AWS S3 Event Notifications have
+// 'probably once' delivery" (Eric Urban, 2019). The article has no figures for lost notifications and
+// delays: this package adds both.
 package traffic
 
 import (
@@ -24,21 +21,21 @@ import (
 
 // Shape describes the amount of traffic and the faults of the notifications.
 type Shape struct {
-	Span        time.Duration // time within which all notifications arrive
-	Keys        int           // number of keys with notifications
-	Twice       int           // number of keys with two notifications
-	Thrice      int           // number of keys with three notifications
-	MinInterval time.Duration // shortest interval between a notification and its repetition
-	MaxInterval time.Duration // longest such interval, and longest delay of a notification
-	Lost        int           // number of objects without a notification, in addition to Keys
+	Span        time.Duration // all notifications arrive within it
+	Keys        int           // with notifications
+	Twice       int           // keys with two notifications
+	Thrice      int           // keys with three
+	MinInterval time.Duration // between a notification and its repetition
+	MaxInterval time.Duration // likewise, and longest delay
+	Lost        int           // objects without a notification, in addition to Keys
 }
 
-// Published is the shape of the published account. One notification in a thousand is lost.
+// Published is the measured shape. One notification in a thousand is lost.
 var Published = Shape{
 	Span: 104 * time.Hour, Keys: 507_549, Twice: 151, Thrice: 3, MinInterval: 62 * time.Millisecond, MaxInterval: 22_162 * time.Second, Lost: 507,
 }
 
-// Divided returns the shape with 1/n of the keys in the same time.
+// Divided returns 1/n of the keys in the same time.
 func (s Shape) Divided(n int) Shape {
 	s.Keys /= n
 	s.Twice, s.Thrice, s.Lost = max(1, s.Twice/n), max(1, s.Thrice/n), max(1, s.Lost/n)
@@ -51,15 +48,14 @@ func (s Shape) Notifications() int { return s.Keys + s.Twice + 2*s.Thrice }
 // Objects returns the number of objects in the bucket.
 func (s Shape) Objects() int { return s.Keys + s.Lost }
 
-// Traffic is the traffic of a bucket. Each call of a method that yields a sequence starts it
-// from the beginning.
+// Traffic is the traffic of a bucket.
 type Traffic struct {
 	Shape
 	Bucket string
 	Start  time.Time
 	Seed   uint64
 
-	copies map[int]int // number of copies by object, if it is not 1
+	copies map[int]int // by object, if it is not 1
 }
 
 // New returns the traffic of a seed.
@@ -77,7 +73,6 @@ func New(s Shape, bucket string, start time.Time, seed uint64) *Traffic {
 	return t
 }
 
-// random returns the random generator of an object.
 func (t *Traffic) random(i uint64) *rand.Rand { return rand.New(rand.NewPCG(t.Seed, i)) }
 
 func (t *Traffic) copyCount(i int) int {
@@ -87,11 +82,11 @@ func (t *Traffic) copyCount(i int) int {
 	return 1
 }
 
-// Object is an object that was created once and never changed.
+// Object is created once and never changes.
 type Object struct {
-	Number  int // number in order of creation, from 0
+	Number  int // in order of creation, from 0
 	Created time.Time
-	Copies  int // number of copies of its notification; 0 if the notification is lost
+	Copies  int // of its notification; 0 if it is lost
 }
 
 // Objects yields all objects of the bucket, in order of creation.
@@ -111,13 +106,12 @@ func (t *Traffic) object(i int) Object {
 	return Object{Number: i, Created: at, Copies: t.copyCount(i)}
 }
 
-// Key returns the key of the object. Within an hour, the order of keys differs from the order
-// of creation.
+// Key returns the object's key. Within an hour, keys are not in order of creation.
 func (o Object) Key() string {
 	return fmt.Sprintf("data/%s/%08x part %d.json", o.Created.Format("2006/01/02/15"), uint32(o.Number)*2654435761, o.Number)
 }
 
-// Content returns the content of the object. It differs between objects.
+// Content returns the object's content, which is unique.
 func (o Object) Content() string { return fmt.Sprintf(`{"object":%d}`, o.Number) }
 
 // ETag returns the ETag of the content.
@@ -126,16 +120,15 @@ func (o Object) ETag() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Notification is a notification that arrives.
+// Notification is one that arrives.
 type Notification struct {
 	Object
 	Arrives time.Time
-	Copy    int // number of the copy, from 0
+	Copy    int // from 0
 	traffic *Traffic
 }
 
-// Notifications yields all notifications in order of arrival. This order is only roughly the
-// order of creation.
+// Notifications yields all notifications in order of arrival.
 func (t *Traffic) Notifications() iter.Seq[*Notification] {
 	return func(yield func(*Notification) bool) {
 		var under arrivalQueue
@@ -159,7 +152,7 @@ func (t *Traffic) Notifications() iter.Seq[*Notification] {
 
 func (t *Traffic) arrivals(o Object) (all []*Notification) {
 	rng := t.random(uint64(o.Number) | 1<<63)
-	late := o.Created.Add(2 * t.MaxInterval).Before(t.Start.Add(t.Span)) // whether enough time is left for long delays
+	late := o.Created.Add(2 * t.MaxInterval).Before(t.Start.Add(t.Span)) // long delays must end in time
 	first := o.Created.Add(t.delay(rng, late))
 	for c := range o.Copies {
 		n := &Notification{Object: o, Arrives: first, Copy: c, traffic: t}
@@ -171,8 +164,7 @@ func (t *Traffic) arrivals(o Object) (all []*Notification) {
 	return all
 }
 
-// delay draws the delay of a notification. Most delays are seconds. One in a hundred is
-// minutes, and one in a thousand is hours.
+// Most delays are seconds. One in a hundred is minutes, and one in a thousand is hours.
 func (t *Traffic) delay(rng *rand.Rand, late bool) time.Duration {
 	switch p := rng.IntN(1000); {
 	case late && p == 0:
@@ -183,8 +175,7 @@ func (t *Traffic) delay(rng *rand.Rand, late bool) time.Duration {
 	return logUniform(rng, 300*time.Millisecond, 10*time.Second)
 }
 
-// interval draws the time between the first notification and a copy. It is often below 15
-// seconds. The shortest and the longest interval both occur.
+// The shortest and the longest interval both occur.
 func (t *Traffic) interval(object int, rng *rand.Rand, late bool) time.Duration {
 	switch object {
 	case t.outermostTwice(1):
@@ -198,7 +189,6 @@ func (t *Traffic) interval(object int, rng *rand.Rand, late bool) time.Duration 
 	return logUniform(rng, 15*time.Second, t.MaxInterval)
 }
 
-// outermostTwice returns the first or the last object that is notified twice.
 func (t *Traffic) outermostTwice(sign int) int {
 	found := -1
 	for i, copies := range t.copies {
@@ -209,14 +199,12 @@ func (t *Traffic) outermostTwice(sign int) int {
 	return found
 }
 
-// logUniform returns a random duration between least and most. All orders of magnitude are
-// equally likely.
+// All orders of magnitude are equally likely.
 func logUniform(rng *rand.Rand, least, most time.Duration) time.Duration {
 	return time.Duration(float64(least) * math.Pow(float64(most)/float64(least), rng.Float64()))
 }
 
-// Text returns the notification in the format of AWS. All copies of a notification have the
-// same x-amz-id-2.
+// Text returns the notification in the format of AWS. All copies have the same x-amz-id-2.
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 func (n *Notification) Text() string {
 	t := n.traffic
@@ -234,7 +222,6 @@ func (n *Notification) Text() string {
 		url.QueryEscape(n.Key()), len(n.Content()), n.ETag(), n.Created.UnixMicro())
 }
 
-// arrivalQueue is a heap of notifications. The next notification to arrive is on top.
 type arrivalQueue []*Notification
 
 func (w arrivalQueue) Len() int           { return len(w) }

@@ -15,7 +15,6 @@ import (
 
 var start = time.Date(2019, time.May, 1, 0, 0, 0, 0, time.UTC)
 
-// statistics are the measured figures.
 type statistics struct {
 	first, last         time.Time // arrivals
 	notifications, keys int
@@ -25,7 +24,6 @@ type statistics struct {
 	lost, overtaken     int
 }
 
-// measure returns the statistics of the notifications.
 func measure(t *testing.T, traffic *Traffic) (f statistics) {
 	t.Helper()
 	seen, firsts := make([]uint8, traffic.Shape.Objects()), map[int]time.Time{}
@@ -74,7 +72,6 @@ func measure(t *testing.T, traffic *Traffic) (f statistics) {
 	return f
 }
 
-// TestPublishedStatistics compares the statistics of the traffic with the published ones.
 func TestPublishedStatistics(t *testing.T) {
 	f := measure(t, New(Published, "inputs", start, 1))
 	var b bytes.Buffer
@@ -112,7 +109,6 @@ func TestPublishedStatistics(t *testing.T) {
 	}
 }
 
-// TestSeeds checks that a seed determines the traffic.
 func TestSeeds(t *testing.T) {
 	small := Published.Divided(1000)
 	texts := func(seed uint64) (all []string) {
@@ -130,7 +126,6 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestText parses the notifications as Pawl does, and checks the values that copies share.
 func TestText(t *testing.T) {
 	traffic := New(Published.Divided(500), "inputs", start, 4)
 	ids := map[int]string{}

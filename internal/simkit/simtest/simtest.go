@@ -1,5 +1,4 @@
-// Package simtest runs the simulated worlds of a package as its tests. It has the flags that repeat
-// a world.
+// Package simtest runs simulated worlds as tests, with flags that repeat a world.
 package simtest
 
 import (
@@ -17,9 +16,8 @@ var (
 	tape      = flag.String("tape", "", "`tape` that TestReplay runs")
 )
 
-// Worlds runs simulated worlds. The flag -histories sets their number; the default is count.
-// Worlds shrinks the first world that fails, and prints the commands that repeat it. The
-// parameter dir is the directory of the package.
+// Worlds runs count simulated worlds, or -histories. It shrinks the first world that fails, and prints
+// commands that repeat it in the package's directory dir.
 func Worlds[P interface{ Close() }](t *testing.T, dir string, count uint64, s simkit.Simulation[P]) {
 	t.Helper()
 	if *histories > 0 {
@@ -33,7 +31,7 @@ func Worlds[P interface{ Close() }](t *testing.T, dir string, count uint64, s si
 	t.Logf("%d worlds of %d steps on average", count, steps/count)
 }
 
-// Replay runs the world of the tape in the flag -tape, and logs its trace.
+// Replay runs the tape in the flag -tape, and logs its trace.
 func Replay[P interface{ Close() }](t *testing.T, s simkit.Simulation[P]) {
 	t.Helper()
 	recorded, err := simkit.DecodeTape(*tape)
