@@ -1,13 +1,11 @@
-// Command mutants lists the mutants of proof/mutants, and updates their patches after the
-// sources have changed:
+// Command mutants lists the mutants of proof/mutants, or updates their patches after the sources have
+// changed:
 //
 //	go run ./tools/mutants list
 //	go run ./tools/mutants reanchor
 //
-// Reanchor rewrites each patch that no longer applies. A patch still applies if its lines have
-// only moved. Reanchor merges as git rebase does. Its merge base is the source file at the
-// commit that last changed the patch. If a patch conflicts with the sources, reanchor prints
-// the conflict, keeps the patch and exits with 3.
+// Reanchor rewrites each patch that no longer applies. It merges as git rebase does, from the source file
+// at the commit that last changed the patch. It prints conflicts, keeps their patches and exits with 3.
 package main
 
 import (
@@ -62,7 +60,6 @@ func run(ctx context.Context, args []string) int {
 	return 2
 }
 
-// list prints each mutant with the rule that it breaks and the test that must detect it.
 func list(w io.Writer, all []mutants.Mutant) {
 	for _, m := range all {
 		check := fmt.Sprintf("%d worlds", m.Budget)

@@ -16,10 +16,9 @@ import (
 	"github.com/pawlhq/pawl/proof/mutants"
 )
 
-// conflict is an error that a developer must fix by editing the patch.
+// A developer must fix a conflict by editing the patch.
 type conflict struct{ error }
 
-// reanchor updates the patches below root, and returns the number of conflicts.
 func reanchor(ctx context.Context, w io.Writer, root string) (conflicts int, err error) {
 	all, err := mutants.Read(os.DirFS(root))
 	if err != nil {
@@ -42,10 +41,8 @@ func reanchor(ctx context.Context, w io.Writer, root string) (conflicts int, err
 	return conflicts, nil
 }
 
-// patch is the patch file of one mutant.
 type patch struct{ root, name string }
 
-// update rewrites the patch if it does not apply.
 func (p *patch) update(ctx context.Context, diffs []*gitdiff.File) (rewritten bool, err error) {
 	var out bytes.Buffer
 	for _, d := range diffs {
@@ -86,8 +83,7 @@ func (p *patch) update(ctx context.Context, diffs []*gitdiff.File) (rewritten bo
 	return true, nil
 }
 
-// merge applies the change of d to current. The merge base is the file at the commit that last
-// changed the patch.
+// The merge base is the file at the commit that last changed the patch.
 func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (string, error) {
 	commit, err := git(ctx, p.root, "log", "-1", "--format=%H", "--", p.name)
 	if err != nil {
@@ -123,7 +119,6 @@ func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (str
 	return string(merged), nil
 }
 
-// conflictParts returns the parts of a merged file that conflict.
 func conflictParts(merged string) string {
 	var b strings.Builder
 	inside := false
@@ -137,7 +132,6 @@ func conflictParts(merged string) string {
 	return b.String()
 }
 
-// gitDiff returns the diff of a file as git prints it.
 func gitDiff(ctx context.Context, name, old, changed string) ([]byte, error) {
 	temp, files, err := writeTemp("a/"+name, old, "b/"+name, changed)
 	if err != nil {
@@ -147,12 +141,12 @@ func gitDiff(ctx context.Context, name, old, changed string) ([]byte, error) {
 	out, err := git(ctx, temp, append([]string{"diff", "--no-index", "--no-prefix", "--no-color", "--no-ext-diff"}, files...)...)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		err = nil // exit code 1 means that the files differ
+		err = nil // the files differ
 	}
 	return out, err
 }
 
-// writeTemp writes texts to files in a new directory. Its arguments are pairs of name and text.
+// The arguments of writeTemp are pairs of name and text.
 func writeTemp(pairs ...string) (temp string, names []string, err error) {
 	temp, err = os.MkdirTemp("", "mutants-")
 	for i := 0; err == nil && i < len(pairs); i += 2 {
@@ -169,7 +163,6 @@ func writeTemp(pairs ...string) (temp string, names []string, err error) {
 	return temp, names, nil
 }
 
-// git returns git's output.
 func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// repo is a git repository with two mutants of x.go.
 type repo struct {
 	*testing.T
 	root string
@@ -56,7 +55,6 @@ func (r *repo) write(name, text string) {
 	}
 }
 
-// run runs reanchor and returns its output, and both patches.
 func (r *repo) run(wantConflicts int) (out, first, second string) {
 	r.Helper()
 	var b strings.Builder
@@ -79,7 +77,7 @@ func TestPatchesThatApplyAreKept(t *testing.T) {
 	}
 }
 
-// TestPatchesAreMerged changes the context of late and moves its lines. Early still applies.
+// The patch "early" still applies.
 func TestPatchesAreMerged(t *testing.T) {
 	r := newRepo(t)
 	r.write("x.go", "a\nb\nc\nd!\ne\nf\n1\ng\nh\ni\nj!\nk!\nl\nm\nn\n")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// block is a line of a coverage profile. It describes statements that run in sequence.
+// block is a line of a coverage profile, about statements that run in sequence.
 type block struct {
 	file       string
 	start, end position
@@ -23,9 +23,8 @@ func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.line, q.line), cmp.Compare(p.column, q.column))
 }
 
-// widen extends each covered block of a profile back to the end of the previous block. Without
-// this, gremlins skips switch conditions and constants between functions, because Go's blocks
-// do not include them.
+// widen extends each covered block back to the end of the previous one. Otherwise gremlins skips switch
+// conditions and constants between functions, which Go's blocks do not include.
 func widen(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {

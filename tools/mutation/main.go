@@ -1,16 +1,13 @@
-// Command mutation changes the code of the packages that make decisions, one operator at a
-// time. After each change it runs the package's tests. If no test notices a change, the tests
-// do not cover a rule:
+// Command mutation changes the code of the packages that make decisions, one operator at a time, and runs
+// the package's tests:
 //
 //	go run ./tools/mutation [gremlins flags] [packages]
 //
-// It fails if tests notice less than 85 % of the changes. docs/MUTATION.md explains the changes
-// that no test notices. The command uses -short, so that tests of random histories run few of
-// them and the result does not depend on chance. It disables vet, because vet is not a test,
-// and cached results, because they have no durations.
+// It fails if tests notice less than 85 % of the changes. docs/MUTATION.md explains the others. -short
+// reduces tests of random histories, so that the result does not depend on chance. Vet is disabled because
+// it is not a test, and cached results because they have no durations.
 //
-// Gremlins makes the changes in copies of the module. tools/gremlins pins its version, and
-// gremlins.yaml in that folder selects the changes.
+// Gremlins makes the changes in copies of the module. Its configuration is tools/gremlins/gremlins.yaml.
 package main
 
 import (
@@ -31,8 +28,7 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// realGo is the environment variable with the path of the real go command. This program reads
-// it when it is called as go.
+// realGo is the path of the real go command. If it is set, this program acts as go.
 const realGo = "PAWL_MUTATION_GO"
 
 func main() {
@@ -48,8 +44,7 @@ func main() {
 	}
 }
 
-// run mutates each package. It continues with the next package even if changes of a package
-// survived.
+// run continues after a package with surviving changes.
 func run(ctx context.Context, args []string) error {
 	flags, packages := parse(args)
 	root, err := toolcache.Root()
@@ -75,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 		args := append([]string{"unleash", "--config", filepath.Join(root, "tools", "gremlins", "gremlins.yaml")}, flags...)
 		cmd := exec.CommandContext(ctx, gremlins, append(args, p)...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = root, env, os.Stdout, os.Stderr
-		// Interrupt gremlins instead of killing it, so that it removes its copies.
+		// Interrupted gremlins removes its copies.
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = time.Minute
 		if err := cmd.Run(); err != nil {
@@ -88,7 +83,6 @@ func run(ctx context.Context, args []string) error {
 	return failed
 }
 
-// parse separates packages from gremlins flags.
 func parse(args []string) (flags, packages []string) {
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "./") {
@@ -103,8 +97,7 @@ func parse(args []string) (flags, packages []string) {
 	return flags, packages
 }
 
-// environment returns an environment in which the go command is a link to this program. The
-// link is in dir.
+// In this environment, the go command is a link to this program, in dir.
 func environment(dir string) ([]string, error) {
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
@@ -122,11 +115,9 @@ func environment(dir string) ([]string, error) {
 		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -short -vet=off -count=1")), nil
 }
 
-// runGo runs the go command for gremlins with three corrections. If a test does not compile,
-// runGo returns the exit code 2, which gremlins expects. The code of go test is 1, so that
-// gremlins would count the change as noticed. When gremlins measures the coverage, runGo omits
-// packages in subfolders; gremlins derives the test timeout from that run. runGo also widens
-// the coverage.
+// runGo runs go with three corrections. If a test does not compile, it returns 2, as gremlins expects: the
+// code 1 of go test would count as noticed. For the coverage, it omits packages in subfolders, because
+// gremlins derives the test timeout from that run. It also widens the coverage.
 func runGo(goCommand string, args []string) int {
 	profile := slices.Index(args, "-coverprofile") + 1
 	if profile > 0 {

@@ -16,8 +16,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestCoverageBlocksAreWidened widens a profile whose second block was not run, and which contains
-// another file.
 func TestCoverageBlocksAreWidened(t *testing.T) {
 	const (
 		profile = "mode: set\n" +

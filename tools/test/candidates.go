@@ -16,23 +16,21 @@ type candidate struct {
 	why  string // reason for its selection
 }
 
-// rank describes how a change relates to a candidate.
+// rank relates a change to a candidate.
 type rank int
 
 const (
-	changedTarget   rank = iota // the change is in the code that the mutant breaks
-	changedDetector             // the change is in the code that detects the mutant
-	unrelated                   // the change is elsewhere
+	changedTarget   rank = iota // in the code that the mutant breaks
+	changedDetector             // in the code that detects the mutant
+	unrelated
 )
 
-// ranked sorts candidates by rank, then by name.
 func ranked(all []candidate) []candidate {
 	return slices.SortedFunc(slices.Values(all), func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.name, b.name))
 	})
 }
 
-// choose selects the candidates that a change concerns, but no more than most.
 func choose(all []candidate, most int) (chosen, left []candidate) {
 	order := ranked(all)
 	n := slices.IndexFunc(order, func(c candidate) bool { return c.rank == unrelated })
@@ -43,7 +41,6 @@ func choose(all []candidate, most int) (chosen, left []candidate) {
 	return order[:n:n], order[n:]
 }
 
-// printChosen prints the selected candidates by reason, and the skipped ones.
 func printChosen(w io.Writer, what string, chosen, left []candidate) {
 	fmt.Fprintf(w, "%d of %d %s:\n", len(chosen), len(chosen)+len(left), what)
 	reasons := map[string][]string{}

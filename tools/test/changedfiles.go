@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// changes are the files that differ from an earlier commit, including uncommitted ones.
+// changes are the files that differ from an earlier commit, also without a commit.
 type changes struct {
 	root  string
-	head  string   // tested commit; "" if there is no history
-	base  string   // earlier commit; if it is "", every file counts as changed
-	why   string   // description of base, or the reason why there is none
-	files []string // file names relative to root, sorted
+	head  string   // "" without a history
+	base  string   // if it is "", every file counts as changed
+	why   string   // description of base, or why there is none
+	files []string // relative to root, sorted
 }
 
-// findChanges finds the changed files. The result depends only on the commit and the files. It
-// never fails: without git or a history, every file counts as changed.
+// findChanges depends only on the commit and the files. Without git or a history, every file counts as
+// changed.
 func findChanges(ctx context.Context, root string) *changes {
 	c := &changes{root: root}
 	c.head, _ = c.git(ctx, "rev-parse", "HEAD")
@@ -38,13 +38,12 @@ func findChanges(ctx context.Context, root string) *changes {
 	return c
 }
 
-// lookBackSeconds is the age of the base commit on main if there is no tag. Several commits may
-// arrive between two runs, so the parent of the tested commit is not enough.
+// Without a tag, the base on main is a commit of this age. Several commits may arrive between two runs, so
+// the parent is not enough.
 const lookBackSeconds = 24 * 60 * 60
 
-// findBase returns the base commit and its description.
 func (c *changes) findBase(ctx context.Context) (commit, why string) {
-	for _, from := range []string{"HEAD", "HEAD^"} { // compare a release with the previous release
+	for _, from := range []string{"HEAD", "HEAD^"} { // compares a release with the previous one
 		tag, err := c.git(ctx, "describe", "--tags", "--abbrev=0", from)
 		if err != nil {
 			continue
@@ -70,7 +69,7 @@ func (c *changes) findBase(ctx context.Context) (commit, why string) {
 	return commit, "a day older on the same branch, because there is no tag"
 }
 
-// git returns git's output. It also works in a folder of another user.
+// git also works in a folder of another user.
 func (c *changes) git(ctx context.Context, args ...string) (string, error) {
 	all := append([]string{"-c", "safe.directory=" + c.root, "-c", "core.quotePath=off"}, args...)
 	cmd := exec.CommandContext(ctx, "git", all...)
@@ -79,8 +78,7 @@ func (c *changes) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// find returns the reason why a matching file counts as changed. It returns "" if no file
-// matches.
+// find returns "" if no matching file counts as changed.
 func (c *changes) find(match func(file string) bool) string {
 	if c.base == "" {
 		return "everything counts as changed"

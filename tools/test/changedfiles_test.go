@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/proof/mutants"
 )
 
-// repo is a test repository.
 type repo struct {
 	*testing.T
 	dir string
@@ -24,7 +23,7 @@ func newRepo(t *testing.T) *repo {
 	return r
 }
 
-// git runs git with its clock at noon of a day.
+// The clock of git is at noon of day.
 func (r *repo) git(day string, args ...string) string {
 	r.Helper()
 	cmd := exec.CommandContext(r.Context(), "git", args...)
@@ -42,7 +41,6 @@ func (r *repo) git(day string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commit writes a file and commits it.
 func (r *repo) commit(day, file, text string) string {
 	r.Helper()
 	r.write(file, text)
@@ -62,7 +60,6 @@ func (r *repo) write(file, text string) {
 	}
 }
 
-// want checks the changed files and the base commit.
 func (r *repo) want(base string, files ...string) {
 	r.Helper()
 	c := findChanges(r.Context(), r.dir)
@@ -101,7 +98,7 @@ func TestFindChanges(t *testing.T) {
 	r.want(second, "c", "d")
 }
 
-// TestFindChangesInShallowClone uses a clone with a single commit, as some runners create.
+// Some runners create such a clone.
 func TestFindChangesInShallowClone(t *testing.T) {
 	r := newRepo(t)
 	r.commit("2020-01-01", "a", "1")

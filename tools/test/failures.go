@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// failure is a failed test, or a panic, data race, or build failure of a package.
+// failure is a failed test, or a panic, data race, or build failure.
 type failure struct {
 	pkg, test string
-	indent    int      // indentation of the header; the failure's lines are indented further
-	lines     []string // the first lines
+	indent    int      // of the header; the failure's lines have more
+	lines     []string // the first ones
 }
 
 const (
 	failureLines = 20
-	failureWidth = 240 // maximum number of characters per line
+	failureWidth = 240 // characters per line
 )
 
 var (
@@ -25,11 +25,10 @@ var (
 	failedPackage = regexp.MustCompile(`^FAIL\t(\S+)\s*(.*)`)
 )
 
-// failuresIn parses the failures in the output of go test without -v. In that output, the line
-// of a package follows the lines of its tests.
+// Without -v, go test prints the line of a package after those of its tests.
 func failuresIn(said string) []failure {
 	var all []failure
-	first, at := 0, 0 // index of the package's first failure, and of the current failure
+	first, at := 0, 0 // indices in all: of the package's first failure, and the current one
 	for line := range strings.Lines(said) {
 		text := strings.TrimSpace(line)
 		indent := strings.Index(line, text)
@@ -47,11 +46,11 @@ func failuresIn(said string) []failure {
 			continue
 		}
 		if crash.MatchString(line) {
-			at, all = len(all), append(all, failure{test: text, indent: -1}) // its lines are not indented
+			at, all = len(all), append(all, failure{test: text, indent: -1}) // not indented
 			continue
 		}
 		for at > first && indent > 0 && all[at].indent >= indent {
-			at-- // continue with the parent
+			at-- // the parent
 		}
 		if text != "" && text != "FAIL" && first < len(all) && all[at].indent < indent && len(all[at].lines) < failureLines {
 			all[at].lines = append(all[at].lines, fmt.Sprintf("%.*s", failureWidth, text))
@@ -60,13 +59,12 @@ func failuresIn(said string) []failure {
 	return all
 }
 
-// printFailures prints the failures. Then it prints one line for each failure, because a log
-// may be cut to its last lines.
+// The last lines are one per failure, because a log may be cut to its end.
 func printFailures(w io.Writer, all []failure) {
 	var whole, list strings.Builder
 	for i, f := range all {
 		if len(f.lines) == 0 && i+1 < len(all) && strings.HasPrefix(all[i+1].test, f.test+"/") {
-			continue // the output of its subtest has the reason
+			continue // its subtest has the reason
 		}
 		lines := append([]string{f.pkg + " " + f.test}, f.lines...)
 		fmt.Fprintln(&whole, strings.Join(lines, "\n    "))

@@ -15,21 +15,18 @@ import (
 
 // target is a fuzz target or another test.
 type target struct {
-	pkg  string // import path of the package
+	pkg  string // import path
 	name string
 }
 
-// dir returns the folder of the target's package, relative to the root.
 func (t target) dir() string { return strings.TrimPrefix(t.pkg, "github.com/pawlhq/pawl/") }
 
 func (t target) String() string { return t.name + " in " + t.dir() }
 
-// minimizeLimit is the number of runs in which go test minimizes one input. The default is a
-// minute, which would use up the fuzz time.
+// The default is a minute, which would use up the fuzz time.
 const minimizeLimit = "100x"
 
-// fuzz fuzzes the targets one at a time, because each target uses all cores. Go caches new
-// inputs and uses them in the next run.
+// Each target uses all cores, so they run one at a time.
 func fuzz(ctx context.Context, root string, targets []target, each time.Duration) error {
 	var failed []error
 	for i, t := range targets {
@@ -44,12 +41,11 @@ func fuzz(ctx context.Context, root string, targets []target, each time.Duration
 	return errors.Join(failed...)
 }
 
-// args returns the go arguments that fuzz the target.
 func (t target) args(each time.Duration) []string {
 	return []string{"test", "-run", "^$", "-fuzz", "^" + t.name + "$", "-fuzztime", each.String(), "-fuzzminimizetime", minimizeLimit, t.pkg}
 }
 
-// fuzz fuzzes one target. Its error contains the command that repeats a finding.
+// The error contains the command that repeats a finding.
 func (t target) fuzz(ctx context.Context, root string, each time.Duration) error {
 	var said bytes.Buffer
 	err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), root, "go", t.args(each)...)
@@ -59,10 +55,8 @@ func (t target) fuzz(ctx context.Context, root string, each time.Duration) error
 	return fmt.Errorf("%s: repeat with: %s", t.name, t.repeat(said.String()))
 }
 
-// failingInput matches the file of a failing input.
 var failingInput = regexp.MustCompile(`Failing input written to testdata/fuzz/(Fuzz\w+/\w+)`)
 
-// repeat returns the command that repeats the finding.
 func (t target) repeat(said string) string {
 	run := "^" + t.name + "$"
 	if m := failingInput.FindStringSubmatch(said); m != nil {
@@ -71,24 +65,21 @@ func (t target) repeat(said string) string {
 	return fmt.Sprintf("go test -run '%s' %s", run, t.pkg)
 }
 
-// deadline matches the output of a target that failed only because the fuzz time ended.
+// deadline matches a failure that only reports the end of the fuzz time.
 var deadline = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \([0-9.]+s\)\n    context deadline exceeded$`)
 
-// isDeadlineRace reports whether the target failed without a finding. Go 1.26 may report a
-// failure when -fuzztime ends. https://go.dev/issue/75804
+// Go 1.26 may report a failure when -fuzztime ends. https://go.dev/issue/75804
 func isDeadlineRace(said string) bool {
 	return deadline.MatchString(said) && !failingInput.MatchString(said)
 }
 
-// testFiles is a template that prints the test files of a package, one on each line.
+// testFiles prints a package's test files, one per line.
 const testFiles = `{{range .TestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}` +
 	`{{range .XTestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`
 
-// fuzzTest matches a fuzz target.
 var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
 
-// fuzzTargets returns the fuzz targets of the packages. It returns an error if there are none,
-// because the packages are then probably misspelled.
+// Packages without a fuzz target are probably misspelled.
 func fuzzTargets(ctx context.Context, root string, packages []string) ([]target, error) {
 	targets, err := findTests(ctx, root, packages, fuzzTest)
 	if err == nil && len(targets) == 0 {
@@ -97,8 +88,7 @@ func fuzzTargets(ctx context.Context, root string, packages []string) ([]target,
 	return targets, err
 }
 
-// findTests finds the tests whose source matches the expression. It parses the source, because `go
-// test -list` would link the tests of every package.
+// `go test -list` would link the tests of every package, so findTests parses the source.
 func findTests(ctx context.Context, root string, packages []string, declared *regexp.Regexp) ([]target, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", testFiles}, packages...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr

@@ -1,29 +1,18 @@
-// Command test runs Pawl's tests against real servers. It first builds the servers that are
-// missing:
+// Command test runs Pawl's tests against real servers. It first builds missing servers into pawl/bin in the
+// user's cache folder, where `go test ./...` finds them:
 //
 //	go run ./tools/test [-ci] [-fuzz 10s] [go test flags] [packages]
 //	go run ./tools/test -lint | -build | -nightly [-scale 0.01]
 //
-// By default it vets and tests ./... with go test -short, which skips long tests and tests that
-// need Java, Node, Python, Terraform or a browser. It lists the skipped tests at the end. If
-// the command line has packages or -run, it skips nothing. -fuzz also fuzzes every target of
-// the packages for the given duration. -lint only checks formatting and runs golangci-lint.
-// -build only builds servers and tools. All other arguments are passed to go test:
+// By default it skips long tests and tests that need Java, Node, Python, Terraform or a browser, and lists
+// them. If the command line has packages or -run, it skips nothing. -fuzz also fuzzes every target of the
+// packages. -lint only checks formatting and runs golangci-lint. Other arguments are passed to go test.
 //
-//	go run ./tools/test -race -count=1 ./engine/...
+// -ci runs all checks for a merge. The race detector omits simulated worlds and most repetitions of other
+// single-threaded tests. The mutants are those that recent changes affect: since the last tag, since the
+// branch left main, or else within the last day. A missing program is an error.
 //
-// With -ci it runs all checks for a merge. It lints, and uses the race detector except for
-// simulated worlds and most repetitions of other single-threaded tests. It fuzzes four targets.
-// It tests the mutants that recent changes affect: the changes since the last tag, or since the
-// branch left main, or, on main without a tag, within the last day. It prints the selected and
-// the skipped mutants with reasons. It fails if a required program is missing.
-//
-// At the end it repeats the first lines of each failed test, unless go test has -v.
-//
-// With -nightly it runs everything with larger budgets: see [nightly.steps].
-//
-// It builds the servers once, from the modules under tools/, into pawl/bin in the user's cache
-// folder. `go test ./...` alone finds them there.
+// -nightly runs everything with larger budgets: see [nightly.steps].
 package main
 
 import (
@@ -59,7 +48,6 @@ func run(ctx context.Context, args []string) int {
 	return code
 }
 
-// run executes the options, and returns the exit code.
 func (o options) run(ctx context.Context) (int, error) {
 	root, err := toolcache.Root()
 	if err == nil {
@@ -97,8 +85,7 @@ func exitCode(err error) int {
 	return 0
 }
 
-// build builds the servers and tools for the run. If Java, Node or Python is missing, build
-// skips the servers that need it, except in CI.
+// If Java, Node or Python is missing, build skips the servers that need it, except in CI.
 func build(ctx context.Context, root string, o options) error {
 	var need []toolcache.Tool
 	if !o.lint {
@@ -125,7 +112,6 @@ func build(ctx context.Context, root string, o options) error {
 	return toolcache.BuildPostgres(ctx, root, os.Stdout)
 }
 
-// runSteps runs every step, even after a failure, and returns the exit code.
 func runSteps(ctx context.Context, steps []step) int {
 	code := 0
 	var summary strings.Builder

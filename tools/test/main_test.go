@@ -49,7 +49,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestQuick checks that a run is quick without packages, -run and -ci.
 func TestQuick(t *testing.T) {
 	for _, tc := range []struct {
 		args string
@@ -64,7 +63,6 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// TestLeftOutTestsAreListed checks that the summary lists the long tests that -short skips.
 func TestLeftOutTestsAreListed(t *testing.T) {
 	long, err := findTests(t.Context(), "../..", []string{"./proof/mutants", "./proof/e2e"}, longTest)
 	if err != nil {
@@ -78,8 +76,6 @@ func TestLeftOutTestsAreListed(t *testing.T) {
 	}
 }
 
-// TestGoTestSteps checks that each package is tested once, and reduced packages again without the
-// race detector.
 func TestGoTestSteps(t *testing.T) {
 	s := &scope{packages: []string{lockPackage, archivePackage, "github.com/pawlhq/pawl/proof/sim", mutantsPackage, "github.com/pawlhq/pawl/cmd/pawl/demo"}}
 	some := &scope{packages: s.packages, mutants: []string{"a", "b"}}
@@ -122,8 +118,6 @@ func TestFuzzTargetsAreFound(t *testing.T) {
 	}
 }
 
-// TestReducedPackagesRunAgainWithoutRace checks that each package with reduced tests under the race
-// detector runs again without it.
 func TestReducedPackagesRunAgainWithoutRace(t *testing.T) {
 	files, err := filepath.Glob("../../*/played_race_test.go")
 	if err != nil {
@@ -139,7 +133,6 @@ func TestReducedPackagesRunAgainWithoutRace(t *testing.T) {
 	}
 }
 
-// TestFuzzOutput parses the output of go test for a finding, and for the end of the fuzz time.
 func TestFuzzOutput(t *testing.T) {
 	detect := target{"github.com/pawlhq/pawl/event", "FuzzDetect"}
 	for _, tc := range []struct {
@@ -175,8 +168,6 @@ func TestFuzzOutput(t *testing.T) {
 	}
 }
 
-// TestNightlySteps checks that a nightly run has every step at any scale, and that its commands can
-// be typed.
 func TestNightlySteps(t *testing.T) {
 	known, err := mutants.Read(os.DirFS("../.."))
 	if err != nil {
@@ -207,7 +198,6 @@ func TestNightlySteps(t *testing.T) {
 	}
 }
 
-// TestFailedStepDoesNotStopOthers checks that runSteps continues after a failure.
 func TestFailedStepDoesNotStopOthers(t *testing.T) {
 	ran := 0
 	fails := step{"fails", "", func(context.Context) error { ran++; return errors.New("no") }}

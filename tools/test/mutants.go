@@ -15,7 +15,6 @@ const (
 	mutantsPackage = "github.com/pawlhq/pawl/" + mutantsDir
 )
 
-// mutantCandidates ranks the mutants by their relation to the changes.
 func mutantCandidates(list []mutants.Mutant, c *changes) []candidate {
 	var all []candidate
 	for _, m := range list {
@@ -34,13 +33,12 @@ func mutantCandidates(list []mutants.Mutant, c *changes) []candidate {
 	return all
 }
 
-// detectors returns a function that matches the files that determine whether a test detects the
-// mutant. These are the files of the simulator, or those of the package whose test must fail.
+// The tests of a mutant are in the simulator, or in the package whose test must fail.
 func detectors(m *mutants.Mutant) func(file string) bool {
 	return func(file string) bool {
 		dir := path.Dir(file)
 		switch {
-		case path.Ext(file) == ".patch": // mutantCandidates considers the patch of each mutant separately
+		case path.Ext(file) == ".patch": // mutantCandidates considers patches
 			return false
 		case dir == mutantsDir:
 			return path.Ext(file) == ".go"
@@ -52,13 +50,12 @@ func detectors(m *mutants.Mutant) func(file string) bool {
 		}
 		pkg := path.Clean(m.Test.Args[0])
 		if pkg == "files/internal/world" && inPackage(file, pkg) {
-			return true // every file of the package belongs to the simulator
+			return true // a simulator
 		}
 		return inPackage(file, pkg) && (dir != pkg || strings.HasSuffix(file, "_test.go"))
 	}
 }
 
-// inPackage reports whether the file belongs to the package in dir, or to its testdata.
 func inPackage(file, dir string) bool {
 	return path.Dir(file) == dir || strings.HasPrefix(file, dir+"/testdata/")
 }

@@ -8,15 +8,13 @@ import (
 	"time"
 )
 
-// nightly is a run of all checks that do not block a merge.
 type nightly struct {
 	*scope
-	scale float64 // scale of the budgets; 1 is the full run
-	seed  uint64  // seed of the first world
+	scale float64 // of the budgets; 1 is the full run
+	seed  uint64  // of the first world
 }
 
-// goStep returns a step that runs the go command. A developer can also run that command
-// manually.
+// A developer can also run the printed command.
 func (n *nightly) goStep(name, budget string, args ...string) step {
 	return step{name, budget, func(ctx context.Context) error {
 		fmt.Println("$ go " + shell(args))
@@ -24,7 +22,6 @@ func (n *nightly) goStep(name, budget string, args ...string) step {
 	}}
 }
 
-// simulations returns the steps that need no servers.
 func (n *nightly) simulations(ctx context.Context) (all []step) {
 	add := func(name, budget string, args ...string) { all = append(all, n.goStep(name, budget, args...)) }
 	seed := strconv.FormatUint(n.seed, 10)
@@ -44,7 +41,6 @@ func (n *nightly) simulations(ctx context.Context) (all []step) {
 	return all
 }
 
-// steps returns the steps in order.
 func (n *nightly) steps(ctx context.Context) []step {
 	all := n.simulations(ctx)
 	add := func(name, budget string, args ...string) { all = append(all, n.goStep(name, budget, args...)) }
@@ -92,12 +88,10 @@ func (n *nightly) steps(ctx context.Context) []step {
 	return all
 }
 
-// count scales the number whole, but returns at least least.
 func (n *nightly) count(least, whole int) string {
 	return strconv.Itoa(max(least, int(n.scale*float64(whole))))
 }
 
-// mutantArgs returns the go arguments that run all mutants, or a part of them.
 func (n *nightly) mutantArgs(ctx context.Context) (args []string, budget string) {
 	args = []string{"test", "./" + mutantsDir, "-count=1", "-timeout", "6h"}
 	if n.scale >= 1 {
@@ -108,7 +102,6 @@ func (n *nightly) mutantArgs(ctx context.Context) (args []string, budget string)
 	return append(args, "-only", strings.Join(names(all[:few]), ",")), fmt.Sprintf("%d of %d", few, len(all))
 }
 
-// shell quotes arguments for a shell.
 func shell(args []string) string {
 	var words []string
 	for _, a := range args {

@@ -24,15 +24,14 @@ if packages or -run are given.
 Everything else is passed to go test.
 `
 
-// options are the parsed command line.
 type options struct {
 	ci, lint, build bool
-	fuzz            time.Duration // duration per target; 0 disables fuzzing
+	fuzz            time.Duration // per target; 0 for none
 	nightly         bool
-	scale           float64  // scale of the nightly budgets
+	scale           float64  // of the nightly budgets
 	packages        []string // at least one
-	named           bool     // whether the command line has packages
-	args            []string // arguments for go test
+	named           bool     // on the command line
+	args            []string // for go test
 }
 
 func parse(args []string) options {
@@ -40,7 +39,7 @@ func parse(args []string) options {
 	switches := map[string]*bool{"ci": &o.ci, "lint": &o.lint, "build": &o.build, "nightly": &o.nightly}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
-		if arg == "-args" || arg == "--args" { // the remaining arguments belong to the tests
+		if arg == "-args" || arg == "--args" { // the rest belongs to the tests
 			o.args = append(o.args, args[i:]...)
 			break
 		}
@@ -66,8 +65,7 @@ func parse(args []string) options {
 	return o
 }
 
-// value parses a flag and its positive value. If the value is invalid, the flag is passed to go
-// test.
+// A flag with an invalid value is passed to go test.
 func value[T time.Duration | float64](args []string, name string, read func(string) (T, error), to *T) bool {
 	if len(args) < 2 || flagName(args[0]) != name || strings.Contains(args[0], "=") {
 		return false
@@ -82,7 +80,6 @@ func value[T time.Duration | float64](args []string, name string, read func(stri
 
 func parseScale(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
 
-// flagName returns the name of a flag, or "".
 func flagName(arg string) string {
 	name, ok := strings.CutPrefix(arg, "-")
 	if !ok {
@@ -92,12 +89,11 @@ func flagName(arg string) string {
 	return name
 }
 
-// isQuick reports whether the run skips long tests, and tests that need Java, Node or Python.
+// A quick run skips long tests, and tests that need Java, Node or Python.
 func (o options) isQuick() bool {
 	return !o.ci && !o.lint && !o.build && !o.nightly && !o.named && !o.selectsTests()
 }
 
-// selectsTests reports whether the arguments select tests.
 func (o options) selectsTests() bool {
 	return slices.ContainsFunc(o.args, func(a string) bool { return flagName(a) == "run" })
 }

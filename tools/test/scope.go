@@ -12,28 +12,24 @@ import (
 	"github.com/pawlhq/pawl/proof/mutants"
 )
 
-// scope is the set of packages, targets and mutants of a run.
 type scope struct {
 	root     string
-	packages []string // import paths of the packages
-	targets  []target // targets to fuzz
+	packages []string // import paths
+	targets  []target // to fuzz
 	known    []mutants.Mutant
-	mutants  []string // names of the selected mutants; nil means all
-	long     []target // tests that a quick run skips because they are long
+	mutants  []string // names; nil means all
+	long     []target // skipped by a quick run
 	failures []failure
 }
 
-// mergeTargets are the fuzz targets of a run with -ci. They parse external input or decode
-// rows. Each takes 15 seconds including its build.
+// mergeTargets parse external input or decode rows. Each takes 15 seconds with its build.
 var mergeTargets = []string{
 	"FuzzConvert in action/imageaction", "FuzzDecode in ledger", "FuzzDialect in event", "FuzzPost in source/webhooksource",
 }
 
-// maxMutants bounds the number of mutants that a run with -ci tests. Each mutant takes three
-// seconds on two cores.
+// Each mutant takes three seconds on two cores.
 const maxMutants = 36
 
-// findScope determines the scope. With -ci it prints its selection with reasons.
 func (o options) findScope(ctx context.Context, root string) (*scope, error) {
 	s := &scope{root: root}
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, o.packages...)...)
@@ -60,10 +56,8 @@ func (o options) findScope(ctx context.Context, root string) (*scope, error) {
 	return s, err
 }
 
-// longTest matches tests that -short skips because they are long.
 var longTest = regexp.MustCompile(`(?m)^func (Test\w*)\(t \*testing\.T\) \{\n\tservertest\.Long\(t\)$`)
 
-// leftOut describes the tests that a quick run skips.
 func (s *scope) leftOut() string {
 	list := []string{"tests that need Java, Node, Python, Terraform or a browser", "most of TestExplore and TestKills"}
 	for _, t := range s.long {
@@ -72,7 +66,7 @@ func (s *scope) leftOut() string {
 	return "skipped tests, which `go run ./tools/test -ci` runs: " + strings.Join(list, ", ") + "; -ci runs some mutants, make nightly runs all"
 }
 
-// reduce removes fuzz targets and mutants that other runs cover.
+// reduce keeps what a run with -ci should cover.
 func (s *scope) reduce(c *changes) {
 	fmt.Printf("== selection\n%s\n", c)
 	s.targets = slices.DeleteFunc(s.targets, func(t target) bool { return !slices.Contains(mergeTargets, t.String()) })

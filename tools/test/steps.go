@@ -18,10 +18,9 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// step is one check.
 type step struct {
 	name   string
-	budget string // amount of work, if it varies
+	budget string // of work, if it varies
 	run    func(ctx context.Context) error
 }
 
@@ -45,7 +44,6 @@ func (s *scope) steps(o options) []step {
 	return all
 }
 
-// browserDir is the module with the browser tests of the demo.
 const browserDir = "cmd/pawl/demo/browser"
 
 const (
@@ -54,15 +52,14 @@ const (
 	auditPackage   = "github.com/pawlhq/pawl/audit"
 )
 
-// reducedPackages run fewer repetitions under the race detector. reducedTests matches the tests
-// that do so. Their constants are in the packages' played_race_test.go.
+// reducedPackages run fewer repetitions of reducedTests under the race detector. See their
+// played_race_test.go.
 var reducedPackages = []string{lockPackage, archivePackage, auditPackage}
 
 const reducedTests = "^Test(Worlds|BrakeInSimulations|KilledAuditResumes|SoleUserWaitsLittle|SickWorker|AllSick)$"
 
-// testSteps returns the calls of go test. Simulated worlds run in a single thread, and they are
-// ten times as slow under the race detector. Therefore they run without it. The simulated
-// worlds of lock, archive and audit run in a separate call.
+// Simulated worlds run without the race detector: they have a single thread, and would be ten times as
+// slow.
 func (s *scope) testSteps(o options) []step {
 	var watched, worlds, mutants []string
 	for _, p := range slowestFirst(s.packages) {
@@ -104,17 +101,15 @@ func (s *scope) testSteps(o options) []step {
 	return all
 }
 
-// parallelism returns flags that run twice as many tests at a time as there are cores. The
-// slowest tests mostly wait for leases, processes and servers.
+// The slowest tests mostly wait for leases, processes and servers.
 func parallelism() []string {
 	n := strconv.Itoa(2 * runtime.NumCPU())
 	return []string{"-p", n, "-parallel", n}
 }
 
-// slowest lists the packages that start first, so that they do not run alone at the end.
+// The slowest packages start first, so that they do not run alone at the end.
 var slowest = []string{"cmd/pawl/root", "proof/e2e", "deploy", "cmd/pawl/demo", "lock", "store/sqlite", "store/postgres"}
 
-// slowestFirst returns the packages in the order in which their tests should start.
 func slowestFirst(packages []string) []string {
 	var first, others []string
 	for _, p := range packages {
@@ -127,16 +122,14 @@ func slowestFirst(packages []string) []string {
 	return append(first, others...)
 }
 
-// packageTimeout is the default timeout per package. On a slow machine, the tests of the
-// mutants may exceed the ten minutes that go test allows by default.
+// On a slow machine, the tests of the mutants exceed the default of ten minutes.
 const packageTimeout = "40m"
 
-// command returns a step that runs the go command.
 func (s *scope) command(name string, args []string) step {
 	return step{name, "", func(ctx context.Context) error { return command(ctx, s.root, "go", args...) }}
 }
 
-// test returns a step that runs go test in dir without vet, and records the failures.
+// The step also records the failures.
 func (s *scope) test(name, dir string, args []string) step {
 	return step{name, "", func(ctx context.Context) error {
 		var said bytes.Buffer
@@ -151,7 +144,7 @@ func lintSteps(root string) []step {
 	for _, module := range []string{".", "bench", browserDir} {
 		dir := filepath.Join(root, module)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-			continue // this optional module does not exist
+			continue // an optional module
 		}
 		all = append(all, lint("golangci-lint "+module, dir, root, toolcache.GolangCI, "run", "--config", filepath.Join(root, ".golangci.yml"), "./..."))
 	}
@@ -168,16 +161,14 @@ func lint(name, dir, root string, tool toolcache.Tool, args ...string) step {
 	}}
 }
 
-// command runs a program in dir and shows its output.
 func command(ctx context.Context, dir, name string, args ...string) error {
 	return commandTo(ctx, os.Stdout, dir, name, args...)
 }
 
-// commandTo runs a program in dir and writes its output to out.
 func commandTo(ctx context.Context, out io.Writer, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, os.Stderr
-	// Interrupt the tests instead of killing them, so that they stop their servers.
+	// Interrupted tests stop their servers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 15 * time.Second
 	caches := filepath.Dir(toolcache.Dir())
@@ -189,7 +180,6 @@ func commandTo(ctx context.Context, out io.Writer, dir, name string, args ...str
 	return nil
 }
 
-// format returns an error if a file is not formatted by gofmt.
 func format(ctx context.Context, root string) error {
 	goroot, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -197,7 +187,7 @@ func format(ctx context.Context, root string) error {
 	}
 	gofmt := filepath.Join(strings.TrimSpace(string(goroot)), "bin", "gofmt")
 	if _, err := os.Stat(gofmt); err != nil {
-		gofmt = "gofmt" // the system has gofmt in another package
+		gofmt = "gofmt" // the system has it in another package
 	}
 	cmd := exec.CommandContext(ctx, gofmt, "-l", ".")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -211,7 +201,7 @@ func format(ctx context.Context, root string) error {
 	return nil
 }
 
-// needCompiler returns an error if the race detector cannot work on this machine.
+// The race detector needs a C compiler.
 func needCompiler(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED", "CC").Output()
 	if err != nil {
