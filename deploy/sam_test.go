@@ -10,9 +10,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestSAMTemplate translates the template, as CloudFormation does, because cfn-lint does
-// not look into the resources of SAM, and deploys it. The server ignores the queue's
-// policy, the metric filter, and alarms.
+// cfn-lint does not look into the resources of SAM, so the test translates the template, as CloudFormation
+// does. The server ignores the queue's policy, the metric filter, and alarms.
 func TestSAMTemplate(t *testing.T) {
 	t.Parallel()
 	aws := servertest.Moto(t)

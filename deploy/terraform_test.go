@@ -1,5 +1,4 @@
-// Package deploy_test deploys Pawl to a server that imitates AWS, and checks what is
-// deployed.
+// Package deploy_test deploys Pawl to an emulation of AWS.
 package deploy_test
 
 import (
@@ -24,8 +23,7 @@ func init() {
 	_ = os.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
 }
 
-// copyModule copies the Terraform module, with a package beside each example, and
-// returns its folder.
+// copyModule also puts a package beside each example.
 func copyModule(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "terraform")
@@ -54,8 +52,7 @@ func TestTerraformFormat(t *testing.T) {
 	tf.Run(t, "terraform", "fmt", "-check", "-recursive", "-diff")
 }
 
-// TestTerraformComplete deploys the complete example and removes it. It takes a minute
-// and a half, in which Terraform mostly waits for queues to become consistent.
+// The test takes a minute and a half: Terraform waits for queues to become consistent.
 func TestTerraformComplete(t *testing.T) {
 	t.Parallel()
 	aws := servertest.Moto(t)
@@ -85,7 +82,6 @@ func TestTerraformMinimal(t *testing.T) {
 	tf.Run(t, dir, "plan", "-input=false")
 }
 
-// state is Terraform's state, as far as it is checked.
 type state struct {
 	Values struct {
 		Outputs struct {
@@ -110,7 +106,6 @@ func stateOf(t *testing.T, tf *servertest.Terraform, dir string) (s state) {
 	return s
 }
 
-// policy returns the policy of the function's role.
 func (s *state) policy(t *testing.T) string {
 	t.Helper()
 	for _, m := range s.Values.RootModule.ChildModules {
@@ -124,8 +119,7 @@ func (s *state) policy(t *testing.T) string {
 	return ""
 }
 
-// checkTable opens the table with the driver, which refuses one with other keys or
-// another index.
+// The driver rejects a table with other keys or another index.
 func checkTable(t *testing.T, aws *servertest.AWS, url string) {
 	t.Helper()
 	s, err := dynamo.Open(t.Context(), url+"&endpoint="+aws.Endpoint)
@@ -137,7 +131,6 @@ func checkTable(t *testing.T, aws *servertest.AWS, url string) {
 	}
 }
 
-// runPython runs a checker that is written in Python, and prints what it finds.
 func runPython(t *testing.T, name string, args ...string) {
 	t.Helper()
 	bin := servertest.AWSTools(t)
@@ -147,14 +140,13 @@ func runPython(t *testing.T, name string, args ...string) {
 	}
 }
 
-// checkPolicy runs parliament over a policy, and looks for wildcards.
 func checkPolicy(t *testing.T, policy string) {
 	t.Helper()
 	runPython(t, "parliament", "--string", policy)
 	checkWildcards(t, policy)
 }
 
-// oneOrMore is a string or a list of strings, as policies have them.
+// Policies have a string or a list of strings.
 type oneOrMore []string
 
 func (o *oneOrMore) UnmarshalJSON(b []byte) error {
@@ -166,7 +158,6 @@ func (o *oneOrMore) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(o))
 }
 
-// policyDocument is an IAM policy.
 type policyDocument struct {
 	Statement []struct {
 		Sid              string
@@ -174,7 +165,7 @@ type policyDocument struct {
 	}
 }
 
-// wildcard matches the resources whose names cannot be known: objects and log streams.
+// The names of objects and log streams cannot be known.
 var wildcard = regexp.MustCompile(`^arn:aws:s3:::[^*]+/[^*]*\*$|^arn:aws:logs:[^*]+:log-group:[^*]+:\*$`)
 
 func checkWildcards(t *testing.T, policy string) {
@@ -195,10 +186,8 @@ func checkWildcards(t *testing.T, policy string) {
 	}
 }
 
-// described finds variables and outputs with their descriptions.
 var described = regexp.MustCompile(`(?m)^(?:variable|output) "(\w+)" \{\n  description = "(.+)"$`)
 
-// TestTerraformReadme looks for each variable and output in the module's README.
 func TestTerraformReadme(t *testing.T) {
 	readme, err := os.ReadFile("terraform/README.md")
 	if err != nil {
@@ -221,7 +210,6 @@ func TestTerraformReadme(t *testing.T) {
 	}
 }
 
-// TestExampleConfigurations reads the configurations of the examples.
 func TestExampleConfigurations(t *testing.T) {
 	environment := map[string]string{"PAWL_LEDGER": "dynamodb://pawl?region=eu-central-1", "PAWL_EXAMPLE_ACCOUNT": "123456789012"}
 	for _, example := range []string{"complete", "minimal"} {
@@ -235,8 +223,7 @@ func TestExampleConfigurations(t *testing.T) {
 	}
 }
 
-// TestDeadObjectsAlarm checks that the alarm about dead objects looks for a text that
-// Pawl logs.
+// The alarm depends on a text that Pawl logs.
 func TestDeadObjectsAlarm(t *testing.T) {
 	logged, err := os.ReadFile("../worker/observe.go")
 	if err != nil {
