@@ -1,8 +1,7 @@
-// Command pawl turns an object store's notifications into effects that happen once, in order,
-// one at a time per object.
+// Command pawl turns an object store's notifications into effects that happen once, in order, one at a time
+// per object.
 //
-// "pawl --help" lists the commands. If AWS Lambda starts pawl as the bootstrap of a function,
-// pawl serves invocations.
+// If AWS Lambda starts pawl as the bootstrap of a function, it serves invocations.
 package main
 
 import (

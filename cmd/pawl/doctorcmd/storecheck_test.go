@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// cacheIn sets the user's cache folder on every operating system.
+// cacheIn works on every operating system.
 func cacheIn(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
@@ -121,8 +121,6 @@ func TestStoreCheckUpdates(t *testing.T) {
 	}
 }
 
-// TestListingRefusalOutlastsLockChecks checks that a rejection of listings remains until
-// doctor finds them correct, also if the result for locks changes.
 func TestListingRefusalOutlastsLockChecks(t *testing.T) {
 	cacheIn(t, t.TempDir())
 	storeCheck := storeCheck{"", "state"}
@@ -130,7 +128,7 @@ func TestListingRefusalOutlastsLockChecks(t *testing.T) {
 	for _, c := range []struct {
 		create, list doctor.Verdict
 		known        bool
-		alone, both  string // why it is refused
+		alone, both  string
 	}{
 		{doctor.OK, doctor.OK, true, "", ""},
 		{doctor.OK, doctor.Failed, true, "", "list-after-write failed"},
@@ -170,7 +168,6 @@ func TestListingRefusalOutlastsLockChecks(t *testing.T) {
 	}
 }
 
-// TestOldProofIsRepeated uses a store with an expired proof and rejected listings.
 func TestOldProofIsRepeated(t *testing.T) {
 	srv := httptest.NewServer(fakes3.New())
 	t.Cleanup(srv.Close)
@@ -212,7 +209,6 @@ func TestOldProofIsRepeated(t *testing.T) {
 	refused()
 }
 
-// examined returns the checks of a store with all properties.
 func examined(t *testing.T) []doctor.Check {
 	t.Helper()
 	r, err := doctor.Examine(t.Context(), membucket.New(time.Now, []string{"state"}), "state", "", doctor.Options{})
@@ -222,7 +218,6 @@ func examined(t *testing.T) []doctor.Check {
 	return r.Checks
 }
 
-// TestUnwritableCacheIsNotAnError makes the cache folder unusable.
 func TestUnwritableCacheIsNotAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

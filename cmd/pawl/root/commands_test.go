@@ -51,7 +51,6 @@ func startS3(ts *testscript.TestScript, _ bool, buckets []string) {
 	startHandler(ts, buckets, fakes3.New().ServeHTTP)
 }
 
-// startHandler starts an object store with these buckets, at $S3.
 func startHandler(ts *testscript.TestScript, buckets []string, h http.HandlerFunc) {
 	srv := httptest.NewUnstartedServer(h)
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake sometimes responds twice
@@ -63,8 +62,8 @@ func startHandler(ts *testscript.TestScript, buckets []string, h http.HandlerFun
 	}
 }
 
-// s3-probing URL BUCKET...: starts an object store with these buckets, at $S3. Like
-// versitygw, it is unavailable until the URL has accepted a test event.
+// s3-probing URL BUCKET...: starts an object store with these buckets, at $S3. It is unavailable until the
+// URL has accepted a test event, like versitygw.
 func startProbing(ts *testscript.TestScript, _ bool, args []string) {
 	below := fakes3.New()
 	startHandler(ts, nil, func(w http.ResponseWriter, r *http.Request) {
@@ -106,8 +105,7 @@ func startPartlyDenied(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// newStore starts an object store with the bucket "state". It returns its URL, and an
-// environment for its clients.
+// The environment is for clients of the store.
 func newStore(t *testing.T, h http.HandlerFunc) (url string, env []string) {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
@@ -194,8 +192,7 @@ func send(method, url, body string) error {
 	return nil
 }
 
-// port NAME: sets $NAME to a free port of loopback. The port is outside the range that
-// systems assign automatically, so that no other process gets it meanwhile.
+// port NAME: sets $NAME to a free port that systems do not assign automatically.
 func port(ts *testscript.TestScript, _ bool, args []string) {
 	for range 100 {
 		p := strconv.Itoa(20_000 + rand.IntN(12_000))
@@ -295,7 +292,7 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// poll calls f until it returns true, for at most 20 seconds.
+// poll gives up after 20 seconds.
 func poll(f func() bool) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -23,9 +23,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// demandConditions starts a proxy that enforces the bucket policies of docs/AWS.md: it
-// denies writes without a condition below a path, and copies, as S3 does under such a
-// policy. It counts the permitted writes.
+// demandConditions enforces the bucket policies of docs/AWS.md: it denies writes without a condition below
+// a path, and copies, as S3 does.
 func demandConditions(t *testing.T, srv *servertest.Server, paths ...string) (endpoint string, written *atomic.Int64) {
 	t.Helper()
 	target, err := url.Parse(srv.Endpoint)
@@ -62,8 +61,6 @@ func demandConditions(t *testing.T, srv *servertest.Server, paths ...string) (en
 	return proxy.URL, written
 }
 
-// TestWritesHaveACondition runs locks, updates and a pipeline against a store that denies
-// writes without a condition.
 func TestWritesHaveACondition(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	in, out, state := srv.NewBucket(t), srv.NewBucket(t), srv.NewBucket(t)

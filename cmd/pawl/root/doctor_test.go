@@ -25,7 +25,6 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestDoctorReceivesNotifications checks the notification configuration of MinIO.
 func TestDoctorReceivesNotifications(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(hook.Close)
@@ -74,7 +73,6 @@ pipelines:
 	}
 }
 
-// doctorFixture is a store for "pawl doctor" and an environment for its clients.
 type doctorFixture struct {
 	t   *testing.T
 	env []string
@@ -86,7 +84,6 @@ func newDoctorFixture(t *testing.T, h http.HandlerFunc) *doctorFixture {
 	return &doctorFixture{t, env}
 }
 
-// pawl runs a command and checks its exit code and output.
 func (e *doctorFixture) pawl(code int, says string, args ...string) {
 	e.t.Helper()
 	cmd := exec.Command("pawl", args...)
@@ -97,8 +94,7 @@ func (e *doctorFixture) pawl(code int, says string, args ...string) {
 	}
 }
 
-// TestDoctorUpdatesSavedResult checks a store that starts to ignore preconditions, and
-// later honours them again.
+// The store starts to ignore preconditions, and later honours them again.
 func TestDoctorUpdatesSavedResult(t *testing.T) {
 	t.Parallel()
 	below := fakes3.New()
@@ -134,8 +130,7 @@ func TestDoctorUpdatesSavedResult(t *testing.T) {
 	}
 }
 
-// TestDoctorRefusesListings checks a store whose listings start to omit recent writes
-// occasionally, and later show them again.
+// Listings start to omit recent writes occasionally, and later show them again.
 func TestDoctorRefusesListings(t *testing.T) {
 	t.Parallel()
 	below := fakes3.New()
@@ -156,7 +151,7 @@ func TestDoctorRefusesListings(t *testing.T) {
 				}
 				return c
 			})
-			_, _ = io.WriteString(w, shown) // the test checks for missing entries
+			_, _ = io.WriteString(w, shown) // the test looks for missing entries
 			return
 		}
 		below.ServeHTTP(w, r)

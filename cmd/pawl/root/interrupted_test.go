@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 )
 
-// TestSimulationInterrupted checks that an interrupted simulation prints its report.
 func TestSimulationInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// newFakeLockFixture returns a fixture with a fake store. It calls before with each request.
+// The fake store calls before with each request.
 func newFakeLockFixture(t *testing.T, before func(*http.Request)) *lockFixture {
 	below := fakes3.New()
 	return newLockFixtureOn(t, func(w http.ResponseWriter, r *http.Request) {
@@ -28,11 +28,8 @@ func plainLockFixture(t *testing.T) *lockFixture {
 	return newFakeLockFixture(t, func(*http.Request) {})
 }
 
-// leavesGroup is a command that moves to another process group.
 const leavesGroup = `exec timeout 600 sh -c 'echo set >&9; while :; do sleep 600 & wait; done'`
 
-// TestSignalReachesCommandOutsideTheGroup checks that Pawl forwards signals to the command
-// itself, wherever it is.
 func TestSignalReachesCommandOutsideTheGroup(t *testing.T) {
 	h := plainLockFixture(t).hold(leavesGroup)
 	h.line()
@@ -43,7 +40,6 @@ func TestSignalReachesCommandOutsideTheGroup(t *testing.T) {
 	h.exits(143, "")
 }
 
-// TestLostLockEndsCommandOutsideTheGroup checks the same for a lock that is lost.
 func TestLostLockEndsCommandOutsideTheGroup(t *testing.T) {
 	f := plainLockFixture(t)
 	h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; `+leavesGroup, "--ttl", "5s") // the next renewal fails
@@ -58,8 +54,7 @@ func TestLostLockEndsCommandOutsideTheGroup(t *testing.T) {
 	h.exits(76, "the command was ended")
 }
 
-// TestProcessOutsideTheGroupOutlivesTheLock checks that Pawl kills the process group only,
-// and releases the lock while a daemon of the command still runs.
+// A daemon of the command still runs when the lock is released.
 func TestProcessOutsideTheGroupOutlivesTheLock(t *testing.T) {
 	f := plainLockFixture(t)
 	goOn := filepath.Join(f.dir, "go-on")
@@ -86,7 +81,6 @@ func TestProcessOutsideTheGroupOutlivesTheLock(t *testing.T) {
 	}
 }
 
-// TestStoppedCommandEnds stops a command, as a terminal stops a background reader.
 func TestStoppedCommandEnds(t *testing.T) {
 	h := plainLockFixture(t).hold(`trap "exit 3" TERM; echo set >&9; kill -STOP $$; while :; do sleep 600 & wait; done`)
 	h.line()
@@ -97,7 +91,6 @@ func TestStoppedCommandEnds(t *testing.T) {
 	h.exits(3, "")
 }
 
-// TestContinuedCommand continues a holder whose command is stopped, as fg does.
 func TestContinuedCommand(t *testing.T) {
 	h := plainLockFixture(t).hold(`echo set >&9; kill -STOP $$; exit 6`)
 	h.line()
@@ -119,8 +112,7 @@ func TestContinuedCommand(t *testing.T) {
 	h.exits(6, "")
 }
 
-// TestUnresponsiveStore acquires locks from a store that never responds, or not for the
-// lock.
+// The store never responds, or not for the lock.
 func TestUnresponsiveStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -158,8 +150,7 @@ func TestUnresponsiveStore(t *testing.T) {
 	}
 }
 
-// TestStoreOutageWhileHeld stops the store while locks are held. The diagnosis must be the
-// same, no matter whether the holder or its guard detects the outage first.
+// The diagnosis must be the same, no matter whether the holder or its guard detects the outage first.
 func TestStoreOutageWhileHeld(t *testing.T) {
 	t.Parallel()
 	var gone atomic.Bool
@@ -186,7 +177,6 @@ func TestStoreOutageWhileHeld(t *testing.T) {
 	}
 }
 
-// TestUpdateInterruptedDuringWrite delays the response to a write.
 func TestUpdateInterruptedDuringWrite(t *testing.T) {
 	below := fakes3.New()
 	written, over := make(chan struct{}, 100), make(chan struct{})
@@ -211,7 +201,6 @@ func TestUpdateInterruptedDuringWrite(t *testing.T) {
 	h.exits(74, "unknown whether the update was applied")
 }
 
-// TestUpdateEndsItsFilter checks that update kills its filter and the filter's processes.
 func TestUpdateEndsItsFilter(t *testing.T) {
 	t.Parallel()
 	f := plainLockFixture(t)
@@ -229,7 +218,6 @@ func TestUpdateEndsItsFilter(t *testing.T) {
 	h.exits(143, "was ended")
 }
 
-// TestInterruptedUpdateWritesNothing interrupts an update whose filter exits with 0.
 func TestInterruptedUpdateWritesNothing(t *testing.T) {
 	f := plainLockFixture(t)
 	fifo := f.fifo()

@@ -24,22 +24,18 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// briefTTL is the TTL of leases that expire in tests.
 const briefTTL = 6 * time.Second
 
-// brief are the flags for such a lease.
 var brief = []string{"--ttl", briefTTL.String()}
 
-// lockFixture is a lock and the processes that contend for it.
 type lockFixture struct {
 	t   *testing.T
-	url string // of the store
+	url string
 	env []string
 	key string
 	dir string
 }
 
-// newLockFixtureOn returns a fixture with a store that h implements.
 func newLockFixtureOn(t *testing.T, h http.HandlerFunc) *lockFixture {
 	t.Helper()
 	url, env := newStore(t, h)
@@ -47,8 +43,8 @@ func newLockFixtureOn(t *testing.T, h http.HandlerFunc) *lockFixture {
 }
 
 func newLockFixture(t *testing.T) *lockFixture {
-	// Child processes inherit ignored signals, for example from nohup. Signals that
-	// are caught have their default action in children.
+	// Child processes inherit ignored signals, for example from nohup. Caught signals have their default
+	// action in them.
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	t.Cleanup(func() { signal.Stop(heard) })
@@ -59,8 +55,6 @@ func newLockFixture(t *testing.T) *lockFixture {
 	)}
 }
 
-// holder is a process that holds the lock and runs a shell. The shell and its children
-// have one end of a pipe open.
 type holder struct {
 	*exec.Cmd
 	t      *testing.T
@@ -70,8 +64,7 @@ type holder struct {
 	shell  int // process id
 }
 
-// hold starts a process that runs a script under the lock, and waits until the script
-// runs. The script has the pipe as descriptor 9.
+// The script and its children have one end of a pipe as descriptor 9.
 func (f *lockFixture) hold(script string, flags ...string) *holder {
 	f.t.Helper()
 	fifo := f.fifo()
@@ -86,7 +79,7 @@ func (f *lockFixture) hold(script string, flags ...string) *holder {
 	}
 	h.stdin = stdin
 	f.t.Cleanup(func() {
-		_ = h.Process.Kill() // fails if the process has ended
+		_ = h.Process.Kill()
 		_ = h.Process.Signal(syscall.SIGCONT)
 	})
 	h.open(fifo)
@@ -96,7 +89,6 @@ func (f *lockFixture) hold(script string, flags ...string) *holder {
 	return h
 }
 
-// fifo creates a named pipe.
 func (f *lockFixture) fifo() string {
 	f.t.Helper()
 	fifo := filepath.Join(f.dir, "alive")
@@ -107,14 +99,13 @@ func (f *lockFixture) fifo() string {
 	return fifo
 }
 
-// open waits until the script has opened the pipe and written to it.
 func (h *holder) open(fifo string) {
 	h.t.Helper()
 	other, err := os.OpenFile(fifo, os.O_RDWR, 0) // does not wait for the script
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	// If the script ends, this closes the pipe. Some systems have no deadlines for pipes.
+	// Some systems have no deadlines for pipes.
 	late := time.AfterFunc(time.Minute, func() { _ = other.Close() })
 	defer func() {
 		if late.Stop() {
@@ -132,11 +123,10 @@ func (h *holder) open(fifo string) {
 	}
 }
 
-// gone fails a test whose command has ended.
 func (h *holder) gone(err error) {
 	h.t.Helper()
-	_ = h.Process.Kill() // fails if the process has ended
-	_ = h.Wait()         // collects the output
+	_ = h.Process.Kill()
+	_ = h.Wait()
 	h.t.Fatalf("the command is gone: %v; %s", err, h.stderr.String())
 }
 
@@ -147,7 +137,6 @@ func (f *lockFixture) lock(flags []string, command ...string) *exec.Cmd {
 	return cmd
 }
 
-// line returns the next line of the script's output.
 func (h *holder) line() string {
 	h.t.Helper()
 	s, err := h.pipe.ReadString('\n')
@@ -157,7 +146,6 @@ func (h *holder) line() string {
 	return strings.TrimSpace(s)
 }
 
-// waitForCommand waits until all processes of the command have ended, and returns the time.
 func (h *holder) waitForCommand() time.Time {
 	h.t.Helper()
 	if _, err := io.ReadAll(h.pipe); err != nil {
@@ -166,7 +154,6 @@ func (h *holder) waitForCommand() time.Time {
 	return time.Now()
 }
 
-// exits waits for the end of the process, and checks its exit code and output.
 func (h *holder) exits(code int, says string) {
 	h.t.Helper()
 	err := h.Wait()
@@ -182,9 +169,8 @@ func (h *holder) exits(code int, says string) {
 	}
 }
 
-// startWaiter starts another process that waits for the lock. The channel receives the
-// time when that process has the lock. All processes of the previous command must have
-// ended by then.
+// The channel receives the time when the waiter has the lock. All processes of the previous command must
+// have ended by then.
 func (f *lockFixture) startWaiter() <-chan time.Time {
 	f.t.Helper()
 	cmd := f.lock(nil, "entered", filepath.Join(f.dir, "alive"))
@@ -208,8 +194,8 @@ func (f *lockFixture) startWaiter() <-chan time.Time {
 	return at
 }
 
-// checkEntered is a command that prints whether any process has the other end of a pipe
-// open. It checks this itself, because comparing times of two processes is unreliable.
+// checkEntered prints whether any process has the other end of a pipe open. Comparing times of two
+// processes is unreliable.
 func checkEntered() {
 	says := "alone"
 	n := 0
@@ -223,10 +209,9 @@ func checkEntered() {
 	fmt.Println(says)
 }
 
-// stubborn is a script that starts another process. Both ignore SIGTERM.
 const stubborn = `trap "" TERM; sleep 600 & echo set >&9; sleep 600`
 
-// margin allows for delays on a busy machine.
+// margin allows for a busy machine.
 const margin = 4 * time.Second
 
 func TestHolderKilled(t *testing.T) {
@@ -244,11 +229,9 @@ func TestHolderKilled(t *testing.T) {
 		t.Errorf("the waiter acquired the lock after %v", took)
 	}
 	t.Logf("command dead after %v, lock acquired after %v", died.Sub(killed), in.Sub(killed))
-	_ = h.Wait() // it was killed
+	_ = h.Wait()
 }
 
-// stopUntilTakeover stops a holder until another process has acquired the lock, checks
-// that the holder's command is dead, and continues the holder.
 func (f *lockFixture) stopUntilTakeover(h *holder) {
 	f.t.Helper()
 	if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -275,7 +258,6 @@ func TestHolderStopped(t *testing.T) {
 	}
 }
 
-// TestTerminationGrace releases the lock of a command that cleans up after SIGTERM.
 func TestTerminationGrace(t *testing.T) {
 	t.Parallel()
 	for onLost, says := range map[string]string{"terminate": "cleaned up\n", "kill": ""} {
@@ -297,8 +279,7 @@ func TestTerminationGrace(t *testing.T) {
 	}
 }
 
-// TestNestedLock stops a holder whose command is another holder, with its own guard and
-// process group.
+// The command of a holder is another holder, with its own guard and process group.
 func TestNestedLock(t *testing.T) {
 	t.Parallel()
 	f := newLockFixture(t)
@@ -307,7 +288,6 @@ func TestNestedLock(t *testing.T) {
 	f.stopUntilTakeover(h)
 }
 
-// TestHolderStoppedBriefly checks that a lease survives a stop shorter than its TTL.
 func TestHolderStoppedBriefly(t *testing.T) {
 	f := newLockFixture(t)
 	h := f.hold(`read line; exit 4`)
@@ -345,7 +325,6 @@ func TestGuardKilled(t *testing.T) {
 	h.exits(1, "guards the command has ended")
 }
 
-// TestSignals sends signals to a holder, and then to a waiter.
 func TestSignals(t *testing.T) {
 	f := newLockFixture(t)
 	h := f.hold(`for s in INT HUP QUIT USR1 USR2; do trap "echo $s >&9" $s; done
@@ -378,9 +357,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestSignalWhileWaiting sends a signal to a process that has read the lock and waits.
 func TestSignalWhileWaiting(t *testing.T) {
-	looks := make(chan string, 100) // path of the lock that was read
+	looks := make(chan string, 100) // paths of locks that were read
 	below := fakes3.New()
 	f := newLockFixtureOn(t, func(w http.ResponseWriter, r *http.Request) {
 		below.ServeHTTP(w, r)
@@ -396,7 +374,7 @@ func TestSignalWhileWaiting(t *testing.T) {
 		f.key = "s3:/" + path
 		h := f.hold("read line; exit 0")
 		for len(looks) > 0 {
-			<-looks // the holder's read
+			<-looks // by the holder
 		}
 		waiting := f.lock(nil, "true")
 		if err := waiting.Start(); err != nil {
@@ -407,7 +385,7 @@ func TestSignalWhileWaiting(t *testing.T) {
 		if err := waiting.Process.Signal(s); err != nil {
 			t.Fatal(err)
 		}
-		_ = waiting.Wait() // the exit code is checked below
+		_ = waiting.Wait() // checked below
 		if got := waiting.ProcessState.ExitCode(); got != code {
 			t.Errorf("%v: exit code %d, want %d", s, got, code)
 		}

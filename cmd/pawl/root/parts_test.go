@@ -21,7 +21,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// testLedger is a kind of ledger for tests.
 type testLedger struct {
 	name string
 	rows store.Store
@@ -40,7 +39,6 @@ func (s testLedger) CheckExists(context.Context) error {
 
 func (s testLedger) Describe() string { return "the test ledger " + s.name }
 
-// testSource is a kind of source for tests.
 type testSource struct {
 	File string `yaml:"file" jsonschema:"required"`
 }
@@ -56,7 +54,6 @@ func (s testSource) Build(_ context.Context, a *parts.Assembly) (pawl.Source, er
 
 func (s testSource) Describe() string { return "events from " + s.File }
 
-// testAction is a kind of action for tests.
 type testAction struct {
 	Bell config.Size `yaml:"bell"`
 }
@@ -74,7 +71,6 @@ func (r testAction) Build(ctx context.Context, a *parts.Assembly, p *pawl.Pipeli
 	return nil
 }
 
-// otherParts returns a table without Pawl's own parts.
 func otherParts() *config.Table {
 	rows := memory.New()
 	return &config.Table{
@@ -92,8 +88,7 @@ sources: [{queue: {file: events.json}}]
 pipelines: [{name: bells, match: {bucket: photos}, order: event, ring: {bell: 3B}}]
 `
 
-// TestOtherParts runs every command that reads the configuration with parts that no
-// command knows.
+// No command may depend on the parts that Pawl has.
 func TestOtherParts(t *testing.T) {
 	dir := t.TempDir()
 	file, events := filepath.Join(dir, "pawl.yaml"), filepath.Join(dir, "events.json")
@@ -126,7 +121,6 @@ func TestOtherParts(t *testing.T) {
 	}
 }
 
-// TestOtherPartsErrors checks that errors about parts have a position in the file.
 func TestOtherPartsErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pawl.yaml")
 	for _, tc := range []struct{ command, old, new, want string }{

@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestDoctorExaminesQueues checks the MaximumMessageSize of configured queues. A proxy
-// adds this attribute to ElasticMQ.
+// ElasticMQ has no MaximumMessageSize, so a proxy adds it.
 func TestDoctorExaminesQueues(t *testing.T) {
 	store, queues := servertest.S3(t), servertest.ElasticMQ(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "pawl")

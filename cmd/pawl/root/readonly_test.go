@@ -28,7 +28,7 @@ archives: [{name: clicks, kinesis: {stream: clicks, region: us-east-1}, to: s3:/
 files: {to: s3://photos/files/, secret: "01234567890123456789012345678901", index: %q}
 `
 
-// readingCommands are the read-only commands, with the database that each reads.
+// readingCommands are the read-only commands, by the database that each reads.
 var readingCommands = map[string]string{
 	"ls": "ledger", "ls --count": "ledger", "explain s3://photos/a": "ledger", "ledger check": "ledger",
 	"redrive --all --dry-run": "ledger", "purge --dry-run": "ledger", "audit --dry-run": "ledger", "audit --list": "ledger",
@@ -36,9 +36,8 @@ var readingCommands = map[string]string{
 	"files audit --dry-run": "index", "lock ls s3://photos/": "",
 }
 
-// TestReadingCommandsChangeNothing runs each read-only command against missing databases,
-// databases without Pawl's tables, and older and newer formats. The commands must change
-// nothing, and their errors must name the problem and the remedy.
+// The databases are missing, without Pawl's tables, or of older and newer formats. Errors must name the
+// problem and the remedy.
 func TestReadingCommandsChangeNothing(t *testing.T) {
 	store := newReadOnlyStore(t)
 	for kind, begin := range map[string]func(t *testing.T) func(state string) database{"sqlite": sqliteDatabases, "postgres": postgresDatabases} {
@@ -66,7 +65,6 @@ func TestReadingCommandsChangeNothing(t *testing.T) {
 	}
 }
 
-// checkRefusal checks the error of a command about a database that it cannot read.
 func checkRefusal(t *testing.T, d *database, command, reads, state string, code int, out string) {
 	t.Helper()
 	empty := d.path != "" && state == "absent" && (strings.HasPrefix(command, "audit") || strings.HasPrefix(command, "purge"))
@@ -86,8 +84,6 @@ func checkRefusal(t *testing.T, d *database, command, reads, state string, code 
 	}
 }
 
-// newReadOnlyStore starts an object store with the buckets of readOnlyConfig, and returns
-// its URL.
 func newReadOnlyStore(t *testing.T) string {
 	t.Helper()
 	srv := httptest.NewServer(fakes3.New())
@@ -108,11 +104,10 @@ func newReadOnlyStore(t *testing.T) string {
 	return srv.URL
 }
 
-// database has a ledger and an index of files.
 type database struct {
-	dir           string // folder of the databases and the configuration
-	ledger, index string // URLs in the configuration
-	path          string // file of the ledger; empty for PostgreSQL
+	dir           string
+	ledger, index string // URLs
+	path          string // empty for PostgreSQL
 }
 
 func sqliteDatabases(t *testing.T) func(string) database {
@@ -138,7 +133,6 @@ func postgresDatabases(t *testing.T) func(string) database {
 	}
 }
 
-// become changes the database to the format of another version of Pawl.
 func (d *database) become(t *testing.T, state string) {
 	t.Helper()
 	format := map[string]int{"older": 0, "newer": 99}[state]
@@ -182,7 +176,6 @@ func makeSQLite(t *testing.T, path, script string) {
 	}
 }
 
-// snapshot returns the files with their content, or the tables with their columns.
 func (d *database) snapshot(t *testing.T) (all []string) {
 	t.Helper()
 	if d.path == "" {
@@ -204,7 +197,6 @@ func (d *database) snapshot(t *testing.T) (all []string) {
 	return all
 }
 
-// execute runs statements in PostgreSQL, and returns the first column of what they answer.
 func (d *database) execute(t *testing.T, sql string) []string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), strings.ReplaceAll(d.ledger, "schema=pawl", "application_name=test"))

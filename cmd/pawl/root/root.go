@@ -17,13 +17,11 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/simulatecmd"
 )
 
-// Main runs the command in args and returns the exit code of the process. It prints errors to
-// s.Err.
+// Main runs the command in args and returns its exit code. It prints errors to s.Err.
 func Main(ctx context.Context, args []string, s app.Streams) int {
 	return run(ctx, &app.App{Streams: s, Parts: parts.Table}, args)
 }
 
-// run runs the command in args.
 func run(ctx context.Context, a *app.App, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
@@ -74,8 +72,7 @@ atomic updates (lock, update) need only a bucket.`,
 	return cmd
 }
 
-// refuseUnknownTopics makes "pawl help TOPIC" fail for an unknown topic. Cobra's own
-// command prints the usage of pawl and succeeds.
+// Cobra's help command prints the usage of pawl for an unknown topic, and succeeds.
 func refuseUnknownTopics(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
@@ -92,8 +89,7 @@ func refuseUnknownTopics(root *cobra.Command) {
 	}
 }
 
-// refuseUnknownShells makes "pawl completion SHELL" fail for an unknown shell. Cobra's
-// own command prints its help and succeeds.
+// Cobra's completion command prints its help for an unknown shell, and succeeds.
 func refuseUnknownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

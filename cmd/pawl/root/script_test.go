@@ -23,8 +23,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the scripts of all commands with the real program. The scripts are in
-// the packages of the commands. The script commands are in commands_test.go.
+// The scripts are in the packages of the commands; commands_test.go has the script commands.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("../*/testdata/script/*.txtar")
 	if err != nil {
@@ -38,7 +37,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("AWS_ACCESS_KEY_ID", "pawl")
 			e.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 			e.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-			// A separate cache, because another run's store may have the same port.
+			// Another run's store may have the same port.
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
 			return nil
 		},

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// command returns pawl with these arguments.
 func (f *lockFixture) command(args ...string) *holder {
 	h := &holder{t: f.t, Cmd: f.lock(nil)}
 	h.Args = append([]string{"pawl"}, args...)
@@ -19,7 +18,6 @@ func (f *lockFixture) command(args ...string) *holder {
 	return h
 }
 
-// TestListLocksOfUnresponsiveStore lists locks of a store that never responds.
 func TestListLocksOfUnresponsiveStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -64,7 +62,6 @@ func TestListLocksOfUnresponsiveStore(t *testing.T) {
 	}
 }
 
-// TestStoreOutageEnds starts a command during an outage of an unknown store.
 func TestStoreOutageEnds(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -103,12 +100,10 @@ func TestStoreOutageEnds(t *testing.T) {
 	}
 }
 
-// TestStoreOutageLasts checks that --wait limits the wait, and that a single attempt does
-// not wait.
 func TestStoreOutageLasts(t *testing.T) {
 	t.Parallel()
-	// A store check may take 9 seconds: it retries its reads three times, with random
-	// delays, and cleans up.
+	// A store check takes up to 9 seconds: it retries its reads three times, with random delays, and cleans
+	// up.
 	for wait, waits := range map[string]bool{"0": false, "20s": true} {
 		t.Run(wait, func(t *testing.T) {
 			t.Parallel()
@@ -134,8 +129,7 @@ func TestStoreOutageLasts(t *testing.T) {
 	}
 }
 
-// TestUpdateWithoutOutput checks that an update does not report failure after its write if
-// it cannot print the result.
+// The write must not be reported as failed.
 func TestUpdateWithoutOutput(t *testing.T) {
 	f := plainLockFixture(t)
 	for _, want := range []struct {
@@ -157,7 +151,6 @@ func TestUpdateWithoutOutput(t *testing.T) {
 	}
 }
 
-// TestUpdateEndsFilterProcesses checks that update kills processes that a filter leaves.
 func TestUpdateEndsFilterProcesses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,11 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// unprivilegedUID is the id of an unprivileged user on most systems.
 const unprivilegedUID = 65534
 
-// asUnprivileged CODE pawl ARG...: does the same as exits. If root runs the tests, the
-// command runs with unprivilegedUID, because file modes do not restrict root.
+// asUnprivileged CODE pawl ARG...: is exits, but without root, whom file modes do not restrict.
 func asUnprivileged(ts *testscript.TestScript, _ bool, args []string) {
 	if os.Geteuid() != 0 {
 		exits(ts, false, args)
