@@ -68,10 +68,9 @@ type audit struct {
 	failed  error
 }
 
-// Audit compares a listing of the prefix, in key order, with the index. It reconciles files that
-// differ, because listing or row may be out of date. It ignores changes that are due to a timer. If
-// a file fails, Audit continues and returns an error at the end. After any other error the counts
-// are incomplete.
+// Audit compares a listing of the prefix, in key order, with the index, and reconciles files that
+// differ. It ignores changes that are due to a timer. If a file fails, Audit continues and returns
+// an error at the end. After any other error the counts are incomplete.
 func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o AuditOptions) (AuditReport, error) {
 	a := &audit{Service: s, options: o, report: AuditReport{Moved: map[string]int64{}}}
 	next, stop := iter.Pull2(s.Index.Scan(ctx))

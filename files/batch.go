@@ -142,8 +142,8 @@ func (x *Index) retrySolo(s *sender, batch []*item, err error) {
 }
 
 // resolveUnclear reads the rows once to learn whether the batch has landed. Only this batch can
-// create a row with the ID of a new file. The batch may still land later. So new files are never
-// sent again, and other callers start again with the current rows.
+// create a row with the ID of a new file. The batch may still land later. Therefore new files are
+// never sent again, and other callers start again with the current rows.
 func (x *Index) resolveUnclear(ctx context.Context, s *sender, batch []*item, cause error) {
 	s.known = false
 	x.warn(ctx, "the index gave an ambiguous answer to a batch", "entity", s.entity, "changes", len(batch), "file", batch[0].id, "error", cause)

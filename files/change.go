@@ -172,7 +172,7 @@ func (x *Index) dropKey(ctx context.Context, it *item, k store.Key) error {
 }
 
 const (
-	// The client cannot cancel a call of the store.
+	// callTimeout limits a call of the store, which the client cannot cancel.
 	callTimeout   = 30 * time.Second
 	retryInterval = 200 * time.Millisecond
 )

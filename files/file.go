@@ -65,7 +65,7 @@ func (p *Promise) Parts() int {
 // File is a row of the index.
 type File struct {
 	ID     string // unique; never reused
-	Entity string
+	Entity string // owner of the file
 	Key    string // object key; unique to this file
 	Promise
 	// Idempotency is the idempotency key of the creating request, or empty.

@@ -120,7 +120,7 @@ func (x *Index) listDeletable(ctx context.Context, entity string, limit int) (id
 	return ids, nil
 }
 
-// due returns less than limit records only at the end.
+// due returns fewer than limit records only at the end.
 func (x *Index) due(ctx context.Context, before time.Time, after store.Place, limit int) ([]store.Record, error) {
 	return x.store.Due(ctx, store.DueRange{Space: fileSpace, After: after, Before: before, Limit: limit})
 }

@@ -14,7 +14,7 @@ type Multipart interface {
 	// Begin starts a multipart upload and returns its ID.
 	Begin(ctx context.Context, f *File) (uploadID string, err error)
 	// SignPart returns a request that uploads a part with the given SHA-256. Part numbers start at 1.
-	// The request may be repeated.
+	// The request may be repeated until the given time.
 	SignPart(ctx context.Context, f *File, number int, sum [32]byte, until time.Time) (SignedRequest, error)
 	// Complete assembles the object if all parts were uploaded and the object does not exist. The
 	// caller must reconcile the file even after success.
@@ -48,7 +48,6 @@ func CompositeSHA256(sums [][32]byte) (sum [32]byte) {
 //
 // The row is written before the multipart upload starts, so that a crash does not hide the upload
 // from reconciliations.
-// even if this process crashes. Idempotency keys work as in [Service.Upload].
 func (s *Service) UploadParts(ctx context.Context, entity, idempotency string, p Promise, sums [][32]byte) (File, []SignedRequest, error) {
 	f, _, err := s.Upload(ctx, entity, idempotency, p)
 	if err == nil && f.State == Pending && f.UploadID == "" {
@@ -66,7 +65,7 @@ func (s *Service) UploadParts(ctx context.Context, entity, idempotency string, p
 	return f, signed, nil
 }
 
-// If two calls of beginParts race, the row gets the ID of one upload. A reconciliation after LandBy
+// Two calls of beginParts may race. Then the row gets the ID of one upload, and a reconciliation after LandBy
 // aborts the other, which has no parts.
 func (s *Service) beginParts(ctx context.Context, f *File) (File, error) {
 	begin, cancel := context.WithDeadline(ctx, f.PutBy)

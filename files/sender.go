@@ -84,7 +84,7 @@ func (x *Index) evictIdle() {
 	}
 }
 
-// withdraw ends an item whose caller stops waiting. An item that is already in a batch may land.
+// An item may land after withdraw if it is already in a batch.
 func (x *Index) withdraw(s *sender, it *item, cause error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

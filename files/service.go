@@ -233,8 +233,8 @@ func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 	})
 }
 
-// DeleteAll deletes up to limit files of an entity and returns their number. Files that are created
-// during the call may remain.
+// DeleteAll deletes up to limit files of an entity and returns their number. If that is limit,
+// there may be more. Files created during the call may remain.
 func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int, error) {
 	held, err := s.Index.listDeletable(ctx, entity, limit)
 	if err != nil {

@@ -20,7 +20,7 @@ func main() {
 	index := must(sqlite.Open(ctx, "uploads.db"))
 	files := must(server.New(server.Config{
 		Index: index, Bucket: "uploads", Prefix: "files/", Listen: os.Getenv("API"),
-		Store:  must(s3bucket.New(ctx, s3bucket.Config{PathStyle: true})), // uses AWS_ENDPOINT_URL and the like
+		Store:  must(s3bucket.New(ctx, s3bucket.Config{PathStyle: true})), // uses AWS_ENDPOINT_URL and other AWS variables
 		Secret: []byte(os.Getenv("FILES_SECRET")),                         // at least 32 bytes, as for "pawl files token"
 		Sources: []source.Source{must(webhooksource.New(webhooksource.Config{
 			Listen: os.Getenv("LISTEN"), Token: os.Getenv("PAWL_WEBHOOK_TOKEN"),

@@ -1,5 +1,5 @@
-// Command receiver is a web service for an http pipeline. It does nothing twice, and rejects
-// workers that have outlived their lease.
+// Command receiver is a web service for an http pipeline. It accepts only signed requests, does
+// nothing twice, and rejects workers that have outlived their lease.
 package main
 
 import (

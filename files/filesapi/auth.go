@@ -126,7 +126,7 @@ func (t *Tokens) parse(text string) (jwt.Token, error) {
 }
 
 // checkHeader rejects a token whose header has no alg, or has crit. The library would use the key's
-// algorithm, and ignore crit. RFC 7515, 4.1.11 forbids that for unsupported extensions; Pawl
+// algorithm, and ignore crit. RFC 7515, 4.1.11 forbids ignoring unsupported extensions; Pawl
 // supports none.
 func checkHeader(text string) error {
 	message, err := jws.Parse([]byte(text), jws.WithCompact())

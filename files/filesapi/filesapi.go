@@ -148,7 +148,6 @@ type answer struct {
 	body   any
 }
 
-// in bytes
 const maxAnswerSize = 8 << 20
 
 func (s *server) handle(name string, do func(*request) (*answer, error)) http.HandlerFunc {
@@ -210,7 +209,6 @@ func (q *request) param(name string) (value string, given bool, err error) {
 	return "", false, newProblem(http.StatusBadRequest, "the parameter "+name+" is given more than once")
 }
 
-// in bytes
 const maxBodySize = 16 << 10
 
 func (q *request) decode(into any, limit int64) error {

@@ -139,7 +139,6 @@ func (s *server) resolve(ctx context.Context, name string, items int, do func(*o
 	return nil
 }
 
-// Extensions returns the HTTP status of the problem for GraphQL clients.
 func (p *problem) Extensions() map[string]any {
 	return map[string]any{"status": p.Status, "title": p.Title}
 }
@@ -254,7 +253,6 @@ func headersOf(signed files.SignedRequest) (headers []header) {
 	return headers
 }
 
-// size is the GraphQL scalar Size.
 type size int64
 
 func (size) ImplementsGraphQLType(name string) bool { return name == "Size" }

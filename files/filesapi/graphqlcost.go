@@ -101,7 +101,7 @@ func skipBlockString(s *scanner.Scanner) {
 type estimate struct {
 	mu         sync.Mutex
 	operations []*operationEstimate
-	// The library panicked at a literal.
+	// unreadable is set if the library panicked at a literal.
 	unreadable atomic.Bool
 }
 

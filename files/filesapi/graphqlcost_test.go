@@ -36,7 +36,6 @@ func (o *longURLs) SignGet(context.Context, *files.File, time.Duration) (string,
 	return "https://store.example/" + strings.Repeat("x", o.length), nil
 }
 
-// fullPage returns an API over 1,000 files of the entity e, and its objects.
 func fullPage(t testing.TB, length int) (http.Handler, *longURLs) {
 	t.Helper()
 	index, objects := files.NewIndex(memory.New()), &longURLs{length: length}

@@ -178,7 +178,7 @@ func (s *server) list(q *request) (*answer, error) {
 
 type deletedJSON struct {
 	Deleted int `json:"deleted"`
-	// The client must repeat the request.
+	// More is true if the client must repeat the request.
 	More bool `json:"more"`
 }
 

@@ -23,8 +23,7 @@ const (
 	keyRefreshInterval = 5 * time.Minute
 	// minKeyRefreshInterval limits fetches because of unknown keys.
 	minKeyRefreshInterval = 30 * time.Second
-	// in bytes
-	maxKeySetSize = 1 << 20
+	maxKeySetSize         = 1 << 20
 )
 
 // NewTokensAt returns a verifier with the key set at a URL: https, or http on a loopback address.

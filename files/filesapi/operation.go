@@ -41,7 +41,7 @@ func checkEntity(entity string) error {
 	return nil
 }
 
-// authorize hides an entity that the subject may not access.
+// authorize returns ErrNotFound if the subject may not access the entity.
 func (o *operation) authorize(do, entity string) error {
 	if err := checkEntity(entity); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (o *operation) authorize(do, entity string) error {
 	return nil
 }
 
-// loadAuthorized hides a file that the subject may not access.
+// loadAuthorized returns ErrNotFound if the subject may not access the file.
 func (s *server) loadAuthorized(ctx context.Context, o *operation, do, id string) (files.File, error) {
 	if _, ok := s.Files.ID(s.Files.Prefix + id); !ok {
 		return files.File{}, files.ErrNotFound

@@ -126,8 +126,8 @@ var byID = []struct{ method, path, query string }{
 	{"POST", "/v1/files/%/undelete", `mutation { undelete(fileId: "%") { fileId } }`},
 }
 
-// testQueries checks that neither the calls to the store, and so the response time, nor the
-// response reveal whether a file exists.
+// testQueries compares responses and calls to index and store. Neither they nor response times may
+// reveal whether a file exists.
 func testQueries(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 1, 1000 })
 	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")

@@ -19,10 +19,9 @@ type partsJSON struct {
 }
 
 const (
-	maxPut   = 5 << 30 // bytes of one PUT
-	minPart  = 5 << 20 // bytes of each part but the last
-	maxParts = 1000
-	// maxPartsBodySize is in bytes.
+	maxPut           = 5 << 30 // bytes of one PUT
+	minPart          = 5 << 20 // bytes of each part but the last
+	maxParts         = 1000
 	maxPartsBodySize = 128 << 10
 	// partsPerRequest is the number of part URLs that counts as one request.
 	partsPerRequest = 20

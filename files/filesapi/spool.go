@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// The unit of spoolFiles, the limit for all subjects, is a file of the maximum size.
+	// spoolFiles limits the disk space of all subjects, in files of the maximum size.
 	spoolFiles = 16
 	// spoolShare is the divisor of the free space that gives one subject's share. With a third of the
-	// remaining space each, the subjects never exhaust it.
+	// remaining space each, subjects never exhaust the space.
 	spoolShare = 3
 	// smallBody is the number of bytes of each body that need no reserved space. Small files are
-	// therefore always accepted; maxStreams limits their number.
+	// therefore accepted even if no space is free; maxStreams limits their number.
 	smallBody = 1 << 20
 )
 
@@ -69,7 +69,6 @@ func (p *spool) reserve(more int64) bool {
 	return true
 }
 
-// Close removes the file and releases its space.
 func (p *spool) Close() error {
 	defer func() {
 		p.s.spooling.Lock()

@@ -108,7 +108,7 @@ func (b *Bucket) findURLScope(ctx context.Context) (*urlScope, error) {
 	return at, nil
 }
 
-// https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
+// signGet follows https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
 func (b *Bucket) signGet(ctx context.Context, at *urlScope, f *files.File, life time.Duration) (string, error) {
 	c, err := b.public.Options().Credentials.Retrieve(ctx)
 	if err != nil {

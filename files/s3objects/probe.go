@@ -38,7 +38,7 @@ var ErrUnsuitable = errors.New("the object store is not suitable for files")
 const (
 	probeTimeout, cleanupTimeout = time.Minute, 30 * time.Second
 
-	// leftoverAge is the age after which a probe object was left by a crashed process.
+	// leftoverAge is the age at which a probe object counts as left by a crashed process.
 	leftoverAge = time.Hour
 
 	// MinIO cannot list an object of [probe.tryReplicationHeader] that is shorter than any encrypted

@@ -185,7 +185,7 @@ func isUnreadable(err error) bool {
 	return ok && refused.ErrorCode() == "InvalidRequest" && strings.Contains(refused.ErrorMessage(), "Server Side Encryption")
 }
 
-// The object may appear between HEAD and GET, at most statAttempts times.
+// statAttempts limits the attempts of Stat if the object appears between HEAD and GET.
 const statAttempts = 3
 
 // confirmAbsent sends a GET and returns the response only if the key does not exist. A 404 to HEAD

@@ -20,8 +20,8 @@ func (s *Server) Audit(ctx context.Context, o files.AuditOptions) (files.AuditRe
 }
 
 // Rebuild writes the missing rows of an index that was restored from a backup; see
-// [files.Service.Rebuild]. If the store accepts forged uploads and trust is false, Rebuild returns
-// [s3objects.ErrForgeable].
+// [files.Service.Rebuild]. If the store accepts forged uploads and trust is false, the error
+// matches [s3objects.ErrForgeable].
 func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool) (files.RebuildReport, error) {
 	objects := s.bucket().AcceptForgeable() // a copy, because the server's own bucket must not accept forgeable stores
 	warnings, err := objects.Probe(ctx, s.Prefix)

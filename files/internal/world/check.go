@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// The zero state means that there is no row.
+// The zero state of allowedTransitions means that there is no row.
 var allowedTransitions = map[files.State][]files.State{
 	0:             {files.Pending},
 	files.Pending: {files.Indexed, files.Expired, files.Deleted},
@@ -160,8 +160,8 @@ func (w *World) checkRecords(entity string) {
 	w.usage[entity] = append(w.usage[entity], usageAt{w.writes, used})
 }
 
-// checkUsageIsSwapped prevents the late creation of a file whose response was lost, after a later
-// request of the same client.
+// checkUsageIsSwapped requires a usage write with each deleted idempotency key. Otherwise a
+// creation whose response was lost could land after a later request of the same client.
 func (w *World) checkUsageIsSwapped(changes []store.Change) {
 	dropped, swapped := false, false
 	for i := range changes {

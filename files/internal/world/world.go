@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// In some worlds, one of the durations is longer than all others.
+// drawTimes sometimes makes one duration longer than all others.
 func drawTimes(t *simkit.Tape) files.Times {
 	return files.Times{
 		URL: simkit.Pick(t, 15*time.Minute, 15*time.Minute, 3*24*time.Hour), Parts: simkit.Pick(t, 20*time.Minute, 12*time.Hour), Upload: simkit.Pick(t, time.Hour, 10*time.Minute),
