@@ -65,8 +65,8 @@ func (s *Service) UploadParts(ctx context.Context, entity, idempotency string, p
 	return f, signed, nil
 }
 
-// Two calls of beginParts may race. Then the row gets the ID of one upload, and a reconciliation after LandBy
-// aborts the other, which has no parts.
+// Two calls of beginParts may race. Then the row gets the ID of one upload. A reconciliation after
+// LandBy aborts the other, which has no parts.
 func (s *Service) beginParts(ctx context.Context, f *File) (File, error) {
 	begin, cancel := context.WithDeadline(ctx, f.PutBy)
 	defer cancel()
