@@ -1,4 +1,4 @@
-// Command library copies s3://notes/*.txt in capital letters to s3://shouted.
+// Command library keeps a copy of each s3://notes/*.txt in capital letters in s3://shouted.
 package main
 
 import (
@@ -32,7 +32,8 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	// AWS_ENDPOINT_URL and the other AWS variables configure endpoint and credentials.
+	// AWS_ENDPOINT_URL and the other variables of the AWS tools configure endpoint and
+	// credentials.
 	objects, err := s3bucket.New(ctx, s3bucket.Config{PathStyle: true})
 	if err != nil {
 		return err
@@ -60,6 +61,7 @@ func run(ctx context.Context) (err error) {
 	return p.Run(ctx)
 }
 
+// shout writes a note in capital letters.
 func shout(ctx context.Context, t *pawl.Task) error {
 	note, err := t.Open(ctx)
 	if err != nil {
