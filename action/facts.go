@@ -30,6 +30,7 @@ type Facts struct {
 	IdempotencyKey string `json:"idempotency_key"`
 }
 
+// FactsOf returns the facts of t.
 func FactsOf(t *pawl.Task) Facts {
 	f := Facts{
 		Pipeline:       t.Pipeline,
@@ -49,6 +50,7 @@ func FactsOf(t *pawl.Task) Facts {
 	return f
 }
 
+// JSON returns the facts as one JSON object.
 func (f Facts) JSON() ([]byte, error) {
 	b, err := json.Marshal(f)
 	if err != nil {

@@ -7,8 +7,10 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
+// Finding is the kind of a lost notification.
 type Finding uint8
 
+// The findings.
 const (
 	None         Finding = iota
 	LostCreation         // the object has no row, or the row of a removal

@@ -41,12 +41,11 @@ type Output struct {
 // Pass compares objects with the rows of one pipeline, in key order, and writes the losses to the
 // ledger. Simulations replace its functions.
 type Pass struct {
-	Pipeline *Pipeline
-	Listing  Listing
-	AsOf     time.Time    // time of an old listing; the pass ignores later changes
-	Objects  bucket.Store // for HEAD requests
-	Ledger   *ledger.Ledger
-	// SettleWindow is the longest expected delay of a notification.
+	Pipeline     *Pipeline
+	Listing      Listing
+	AsOf         time.Time    // time of an old listing; the pass ignores later changes
+	Objects      bucket.Store // for HEAD requests
+	Ledger       *ledger.Ledger
 	SettleWindow time.Duration
 	// PurgeWatermark, if set, is called after the rows were loaded. The pass ignores objects that
 	// have no row and are older than the watermark.
@@ -67,7 +66,6 @@ type Pass struct {
 	Unlistable func(ref event.Object, err error)
 }
 
-// chunk is the number of keys that a pass compares before it repairs the losses.
 const chunk = 1000
 
 // Walk audits the keys of a span below a prefix. After each chunk it repairs the losses and calls
@@ -260,8 +258,7 @@ func currentVersion(row *ledger.Row) *ledger.Version {
 	return &row.Want
 }
 
-// compareVersions compares the versions of one object. A listing without version ids shows only
-// the latest version.
+// compareVersions compares the versions of one object. A listing without ids shows only the latest.
 func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.Time) {
 	all := len(infos) > 0 && infos[0].VersionID != ""
 	shown := make(map[string]*bucket.Info, len(infos))

@@ -12,11 +12,12 @@ import (
 
 // Purged has the counts of a purge.
 type Purged struct {
-	Examined int `json:"examined"` // rows scanned
-	Dropped  int `json:"dropped"`  // in a dry run: rows that would be dropped
-	Changed  int `json:"changed"`  // skipped, because they changed meanwhile
+	Examined int `json:"examined"`
+	Dropped  int `json:"dropped"` // in a dry run: rows that would be dropped
+	Changed  int `json:"changed"` // skipped, because they changed meanwhile
 }
 
+// Plus returns the sum of two counts.
 func (p Purged) Plus(q Purged) Purged {
 	return Purged{p.Examined + q.Examined, p.Dropped + q.Dropped, p.Changed + q.Changed}
 }

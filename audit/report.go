@@ -10,9 +10,10 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
+// Counts are the results of an audit.
 type Counts struct {
-	Listed    int64 `json:"listed"`    // objects listed
-	Rows      int64 `json:"rows"`      // rows read
+	Listed    int64 `json:"listed"`
+	Rows      int64 `json:"rows"`
 	Inspected int64 `json:"inspected"` // HEAD requests sent
 
 	LostCreations  int64 `json:"lost_creations"`

@@ -86,8 +86,7 @@ func (s *Span) finished() {
 // split returns a new span with the second half of the remaining keys. It returns nil if the span
 // has not run long enough or cannot be split.
 //
-// Keys often share long prefixes. The step therefore grows after each empty split, until one is
-// too large.
+// Because keys often share long prefixes, the step grows after each empty split.
 func (s *Span) split(prefix string) *Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type spanQueue struct {
 	changed *sync.Cond
 	waiting []*Span
 	active  []*Span
-	splits  int // splits since the last call of newSplits
+	splits  int
 
 	pages       atomic.Int64 // approximate
 	emptySplits atomic.Int64 // splits without a key so far

@@ -41,7 +41,7 @@ func (c *Cell) Read(ctx context.Context) (cell.Value, error) {
 		return cell.Value{}, err
 	}
 	body, err := io.ReadAll(io.LimitReader(r, c.Max+1))
-	_ = r.Close() // everything was read
+	_ = r.Close()
 	if err == nil && info.ETag == "" {
 		err = ErrNoETag
 	}

@@ -89,10 +89,8 @@ var errUsed = errors.New("the output was already changed with this pin: pin it a
 
 // Result is the outcome of a change. It is valid even with an error.
 type Result struct {
-	// Sent reports whether a request may have reached the store.
-	Sent bool
-	// Sure reports whether no request may land later.
-	Sure bool
+	Sent bool // a request may have reached the store
+	Sure bool // no request may land later
 }
 
 // Pin reads the output object before the input is read. The VersionID of ref must be empty.

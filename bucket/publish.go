@@ -54,7 +54,7 @@ func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, meth
 		object := object
 		object.Body = r
 		_, err = o.store.Put(ctx, o.ref, object, c)
-		_ = r.Close() // the store has read the whole body
+		_ = r.Close()
 		return err
 	}
 	isOurs := func(now Info, exists bool) bool {

@@ -21,6 +21,7 @@ import (
 // Verdict is the result of a check.
 type Verdict string
 
+// The verdicts.
 const (
 	OK      Verdict = "ok"
 	Ignored Verdict = "ignored" // the store accepts a request that it should reject

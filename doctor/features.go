@@ -8,6 +8,7 @@ import (
 // Safety is the safety of a feature with a store.
 type Safety string
 
+// Values of Safety.
 const (
 	Safe    Safety = "safe"
 	Limited Safety = "safe with a limit"

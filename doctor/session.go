@@ -244,7 +244,7 @@ func (s *session) cleanUp(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer stop()
 	if s.unanswered && !s.quick {
-		_ = process.Sleep(ctx, lateWriteWait) // if ctx has ended, the requests below fail
+		_ = process.Sleep(ctx, lateWriteWait)
 	}
 	err := s.removeAll(ctx)
 	if s.quick {

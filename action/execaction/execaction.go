@@ -34,6 +34,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
+// Defaults of Config.
 const (
 	DefaultTimeout         = 10 * time.Minute
 	DefaultMaxOutput int64 = 256 << 20 // bytes
@@ -152,7 +153,7 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // nothing was written
+		defer func() { _ = body.Close() }()
 		r.content = body
 	}
 	if t.HasOutput() {

@@ -10,7 +10,6 @@ import (
 // There are no process groups on this system.
 func isolate(*exec.Cmd) (release func()) { return func() {} }
 
-// This system has no gentler way.
 func terminate(p *os.Process) error { return p.Kill() }
 
 func kill(p *os.Process) { _ = p.Kill() }

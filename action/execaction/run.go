@@ -69,9 +69,8 @@ func (r *execution) execute(ctx context.Context) error {
 	return err
 }
 
-// newFeeder returns a function that copies the content to standard input. If reading the content
-// fails, the function cancels the command and leaves standard input open, so that the command
-// cannot mistake a part for the whole.
+// newFeeder returns a function that copies the content to standard input. If reading fails, it
+// leaves standard input open, so that the command cannot mistake a part for the whole.
 func (r *execution) newFeeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), error) {
 	if r.content == nil {
 		return func() {}, nil

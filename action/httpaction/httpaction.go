@@ -47,6 +47,7 @@ import (
 	"github.com/pawlhq/pawl/action"
 )
 
+// DefaultTimeout is the default of Config.Timeout.
 const DefaultTimeout = 30 * time.Second
 
 // Config configures a handler. URL is required.
@@ -69,6 +70,7 @@ type handler struct {
 	client      *http.Client
 }
 
+// New returns a handler that posts to c.URL.
 func New(c Config) (pawl.Handler, error) {
 	return newHandler(c)
 }

@@ -70,7 +70,7 @@ const decodeTimeout = time.Minute
 // errDecodeTimeout is permanent, because another attempt would take just as long.
 var errDecodeTimeout = fmt.Errorf("the picture takes longer than %v to decode", decodeTimeout)
 
-// All errors of decode are permanent, unless ctx was canceled.
+// All errors are permanent, unless ctx was canceled.
 func (f *file) decode(ctx context.Context) (image.Image, error) {
 	if err := f.checkScans(); err != nil {
 		return nil, err

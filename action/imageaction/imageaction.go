@@ -15,6 +15,7 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
+// Defaults of Config.
 const (
 	DefaultQuality     = 85 // of JPEG
 	DefaultWebPQuality = 75 // also libwebp's default

@@ -92,7 +92,7 @@ type input struct {
 	r         io.Reader
 	config    Config
 	remaining int64
-	err       error // of the store, or for the limit; never io.EOF
+	err       error // never io.EOF
 }
 
 func (in *input) Read(b []byte) (int, error) {

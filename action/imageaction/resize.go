@@ -24,8 +24,7 @@ func scaled(n, num, den int) int {
 }
 
 // resize applies a Catmull-Rom filter, like draw.CatmullRom.Scale, but row by row. The library is
-// slower (see BenchmarkResize), and needs 32 bytes for each pixel of the new width and the old
-// height, 720 MB for 4,500 × 5,000. That exceeds the limit in docs/ACTIONS.md.
+// slower (see BenchmarkResize), and its memory would exceed the limit in docs/ACTIONS.md.
 //
 // Products are converted to float32 before they are added. This prevents fused operations, so
 // that the result is the same on every machine.

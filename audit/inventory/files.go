@@ -64,13 +64,13 @@ func (get files) fetch(ctx context.Context, p part, dir string) (*os.File, error
 		if err == nil {
 			err = p.copyTo(ctx, io.MultiWriter(sum, f), r, sum)
 		}
-		_ = r.Close() // the content was read, so an error does not matter
+		_ = r.Close()
 	}
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil && f != nil {
-		_ = f.Close() // the file is rejected anyway
+		_ = f.Close()
 	}
 	return f, err
 }

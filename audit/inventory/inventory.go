@@ -1,5 +1,4 @@
-// Package inventory reads a report of S3 Inventory as a listing of its bucket. For a bucket with
-// a billion objects, no other listing is affordable.
+// Package inventory reads a report of S3 Inventory as a listing of its bucket.
 //
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory.html
 //
@@ -11,8 +10,7 @@
 //
 // S3 does not guarantee an order of the rows. The package sorts them into runs on disk, below
 // [os.TempDir]; [Report.Close] removes them. It needs memory for one batch of rows and one read
-// buffer per run. A row takes about 60 bytes on disk, more with long keys. One data file at a
-// time also needs disk space.
+// buffer per run. A row takes about 60 bytes on disk.
 //
 // # Age
 //
@@ -88,7 +86,7 @@ func open(ctx context.Context, get files, name string, expect Expect) (*Report, 
 	err = m.read(ctx, get, s)
 	r.runs, r.Objects = s.runs, s.rows
 	if err != nil {
-		_ = r.Close() // the report is rejected anyway
+		_ = r.Close()
 		return nil, fmt.Errorf("inventory %s: %w", event.Quote(name), err)
 	}
 	return r, nil
@@ -97,7 +95,7 @@ func open(ctx context.Context, get files, name string, expect Expect) (*Report, 
 // Close removes the temporary files. No List may be running.
 func (r *Report) Close() error {
 	for _, run := range r.runs {
-		_ = run.f.Close() // the file was only read
+		_ = run.f.Close()
 	}
 	return os.RemoveAll(r.dir)
 }

@@ -29,8 +29,7 @@ type seekPoint struct {
 }
 
 const (
-	// seekPointBytes bounds the bytes that a search reads. The index of a billion objects has
-	// about a hundred thousand seek points.
+	// seekPointBytes bounds the bytes that a search reads.
 	seekPointBytes = 512 << 10
 	readBuffer     = 16 << 10
 )

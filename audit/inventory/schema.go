@@ -28,7 +28,6 @@ const (
 )
 
 // https://docs.aws.amazon.com/AmazonS3/latest/API/API_InventoryConfiguration.html
-// https://docs.aws.amazon.com/AmazonS3/latest/API/API_InventoryConfiguration.html
 var ignored = []string{
 	"StorageClass", "IsMultipartUploaded", "ReplicationStatus", "EncryptionStatus", "ObjectLockRetainUntilDate", "ObjectLockMode",
 	"ObjectLockLegalHoldStatus", "ObjectLockEventHoldStatus", "ObjectLockEventHoldDuration", "IntelligentTieringAccessTier",
@@ -60,7 +59,7 @@ func checkColumns(columns []string) error {
 		case slices.Contains(columns[:i], name):
 			return fmt.Errorf("its fileSchema has the column %s twice", event.Quote(name))
 		case slices.Contains(versions, name):
-			needed = append(needed, latestColumn, markerColumn) // the report has all versions
+			needed = append(needed, latestColumn, markerColumn)
 		case !slices.Contains(needed, name) && !slices.Contains(ignored, name):
 			return fmt.Errorf("its fileSchema has an unknown column %s: leave that field out of the inventory", event.Quote(name))
 		}

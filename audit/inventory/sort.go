@@ -103,12 +103,12 @@ func (s *sorter) mergeRuns(ctx context.Context, i int) error {
 			err = w.write(e)
 		}
 		if err != nil {
-			_ = w.f.Close() // the run is rejected anyway
+			_ = w.f.Close()
 			return err
 		}
 	}
 	for _, r := range s.runs[i:] {
-		_ = r.f.Close() // the file was only read
+		_ = r.f.Close()
 	}
 	s.runs = append(s.runs[:i], w.run)
 	return w.flush()

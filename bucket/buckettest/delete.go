@@ -28,7 +28,7 @@ func testDeleteIfMatch(t *testing.T, h Harness) {
 	second := h.put(t, "k", "two")
 	err := h.Store.Delete(t.Context(), h.ref("k"), bucket.Condition{IfMatch: first})
 	if !h.DeleteConditions {
-		// Then the harness must declare it.
+		// A store that honours conditions must declare it.
 		if err != nil {
 			t.Errorf("Delete with another ETag = %v: the store honours it, and its harness says it does not", err)
 		}

@@ -96,7 +96,7 @@ func (s *Store) find(ctx context.Context, ref event.Object) (object, error) {
 	}
 	versions := b.objects[ref.Key]
 	if ref.VersionID != "" {
-		versions = versions[:indexVersion(versions, ref.VersionID)+1] // empty if the version is unknown
+		versions = versions[:indexVersion(versions, ref.VersionID)+1]
 	}
 	if o, ok := latest(versions); ok {
 		return o, nil

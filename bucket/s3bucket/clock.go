@@ -10,8 +10,7 @@ import (
 
 // storeClock is an HTTP client that estimates the store's clock. The estimate is D + (now - r),
 // where D is the Date of the latest response and r the local time of its arrival. The store wrote
-// D before r, so its clock has reached the estimate. A signature that is valid for 5 minutes from
-// the estimate expires at most 5 minutes from now by the store's clock.
+// D before r, so its clock has reached the estimate.
 //
 // The estimate is too early if the response was slow or cached, or if the machine slept, because
 // a monotonic duration excludes sleep. A signature then expires early, which costs only time. It

@@ -49,7 +49,7 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 		err = fmt.Errorf("%w: its root element is %q, want %s", errNotListing, root, listingRoot)
 	}
 	if err != nil {
-		_ = answer.Body.Close() // the rest of the response does not matter
+		_ = answer.Body.Close()
 		answer.Body = http.NoBody
 		return out, metadata, err
 	}

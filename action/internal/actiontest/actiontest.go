@@ -108,6 +108,7 @@ func (w *World) run(ctx context.Context, to *pawl.Output) {
 	}
 }
 
+// Row returns the row of an input.
 func (w *World) Row(key string) ledger.Row {
 	w.t.Helper()
 	rows, err := w.ledger.Load(w.t.Context(), []ledger.RowKey{{Pipeline: pipeline, Bucket: w.In, Key: key}})
