@@ -118,8 +118,7 @@ func (w *worker) mutex(id string) (*lock.Mutex, error) {
 	return m, nil
 }
 
-// writeHeartbeat does not renew the heartbeat of a resting worker. The other workers do not count
-// it.
+// writeHeartbeat does not renew the heartbeat of a resting worker, which does not count anyway.
 func (w *worker) writeHeartbeat(ctx context.Context, version string, own mode) error {
 	if own == resting && w.heartbeatMode == resting {
 		return nil

@@ -2,7 +2,7 @@ package archive
 
 import "time"
 
-// Limits determine when an object is complete. It also ends with its minute.
+// Limits determine when an object is complete. It is also complete at the end of its minute.
 type Limits struct {
 	FlushBytes    int           // size of the records before encoding
 	FlushInterval time.Duration // time since its first record was read

@@ -28,8 +28,8 @@ func (s *shard) replay(ctx context.Context) error {
 	return s.write(ctx, s.progress.Commit())
 }
 
-// abandonFrom drops the objects from index from on, whose key has a void. A later object may be
-// stored if an operator deleted an earlier one.
+// abandonFrom drops object from of the intent, whose key has a void, and all later ones. A later
+// object is stored if an operator deleted the stored object from.
 func (s *shard) abandonFrom(ctx context.Context, from int) error {
 	behind := false
 	for _, o := range s.progress.Intent.Objects[from+1:] {

@@ -31,7 +31,7 @@ type shard struct {
 	onStored func() // called after each stored object
 }
 
-// run may be called only after the comparison with a listing.
+// run must follow compareWithListing.
 func (s *shard) run(ctx context.Context) error {
 	if s.unknownObject != nil {
 		return s.unknownObject

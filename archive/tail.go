@@ -21,7 +21,7 @@ type tail struct {
 	retention time.Duration
 	now       func() time.Time
 
-	// The tail has read the shard up to at; empty if it has read nothing.
+	// at is the last number that the tail has read; empty if it has read nothing.
 	at Number
 	// anchor is the record that must come first: the record at, or a later one. If it is empty,
 	// every record that arrived at since or later must exist.
@@ -44,8 +44,8 @@ type readResult struct {
 	knownLost Number // a record that is known to be lost, or empty
 	records   []Record
 	end       bool // the shard is closed and completely read
-	// emptyAt is the time of a read that found no new record, if no record can have expired; else
-	// zero.
+	// emptyAt is the time of a read that found no new record. It is zero if records may have
+	// expired.
 	emptyAt time.Time
 }
 

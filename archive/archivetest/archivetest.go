@@ -24,7 +24,9 @@ type Producer interface {
 	Put(ctx context.Context, shard, key string, data ...[]byte) (archive.Number, error)
 	Split(ctx context.Context, shard string) error
 	Merge(ctx context.Context, shard, neighbour string) error
+	// Trim makes the records up to a number expire.
 	Trim(shard string, upTo archive.Number)
+	// Throttle makes the next n reads fail.
 	Throttle(n int)
 	// Expire makes the read positions of all readers expire.
 	Expire()

@@ -17,7 +17,7 @@ import (
 var ErrDamaged = errors.New("damaged object")
 
 // Encode writes records of a shard. It returns an error for a record that [Decode] would not return
-// unchanged. For Parquet, it keeps the compressed object in memory.
+// unchanged; w may then have a part of the object. For Parquet, it keeps the object in memory.
 func Encode(w io.Writer, f Format, shard string, records []archive.Record) error {
 	if _, err := Parse(string(f)); err != nil {
 		return err

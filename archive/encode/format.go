@@ -2,7 +2,7 @@
 //
 // Every format preserves sequence and sub-sequence numbers, both keys, arrival in milliseconds, and
 // data. Therefore the same records have the same [archive.Digest] in every format. No format
-// preserves the partition key of an aggregate, which is generated.
+// preserves the partition key of an aggregate, which the producer library generates.
 package encode
 
 import (
@@ -15,6 +15,7 @@ import (
 // because archives contain objects in it.
 type Format string
 
+// The formats. Parquet compresses each page separately.
 const (
 	NDJSON      Format = "ndjson"
 	NDJSONGzip  Format = "ndjson.gz"
@@ -27,6 +28,7 @@ const (
 // Formats lists all formats.
 var Formats = []Format{NDJSON, NDJSONGzip, NDJSONZstd, Parquet, ParquetGzip, ParquetZstd}
 
+// Parse returns the format with the given name.
 func Parse(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats, f) {
 		return f, nil
@@ -34,6 +36,7 @@ func Parse(name string) (Format, error) {
 	return "", fmt.Errorf("unknown format %q: want one of %q", name, Formats)
 }
 
+// ContentType returns the media type of the format.
 func (f Format) ContentType() string {
 	switch layout, compression := f.split(); {
 	case layout == "parquet":

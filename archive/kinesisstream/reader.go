@@ -22,7 +22,7 @@ const (
 )
 
 // maxEmptyReads is the number of empty reads at the end of a shard after which the expected record
-// has expired. A single read may return nothing although records exist.
+// counts as expired. A single read may return nothing although records exist.
 const maxEmptyReads = 3
 
 type reader struct {
