@@ -39,7 +39,7 @@ const (
 	proxied // uploaded through the service, at the second attempt
 )
 
-// number of files of each kind
+// fileKinds has the number of files of each kind.
 var fileKinds = map[fileKind]int{uploaded: 10, refused: 4, repeated: 3, completed: 3, unnotified: 3, deletedSoon: 4, deletedEarly: 2, undeleted: 4, interrupted: 3, proxied: 3}
 
 func filesPlan(seed uint64) []*clientFile {

@@ -18,8 +18,8 @@ type pipelineScenario struct {
 	endpoint        *endpoint
 	ledger          ledger.Store
 	inputs, outputs tally
-	// announcements receives changes of outputs, and uploads that the pipeline does not match. It
-	// drops changes if it is full.
+	// announcements receives changes of outputs, and uploads that the pipeline does not match.
+	// Changes are dropped while it is full.
 	announcements chan change
 }
 

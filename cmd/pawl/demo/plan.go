@@ -38,7 +38,7 @@ const (
 	returned // removed and uploaded again
 )
 
-// number of objects of each kind; all others are kept
+// objectKinds has the number of objects of each kind. All others are kept.
 var objectKinds = map[objectKind]int{corrected: 10, withdrawn: 4, overwritten: 9, removed: 8, returned: 6}
 
 // Number of notifications with each fault.

@@ -17,7 +17,7 @@ type Options struct {
 	Seed uint64
 	// Binary is the path of the pawl program.
 	Binary string
-	// Once ends the demo after its report, not with the context.
+	// Once ends the demo after its report. Otherwise it runs until the context ends.
 	Once bool
 	// Listen is the loopback address of the store in the demo of pipelines. Default: a free port.
 	Listen string

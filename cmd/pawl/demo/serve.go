@@ -22,7 +22,7 @@ type endpoint struct {
 	ended  chan error
 }
 
-// serve listens on a loopback address, with any port or 0, and rejects requests of web pages.
+// serve listens on a loopback address and rejects requests of web pages. The port may be 0.
 func serve(ctx context.Context, addr string, api http.Handler) (*endpoint, error) {
 	return listen(ctx, addr, localOnly(api, false))
 }

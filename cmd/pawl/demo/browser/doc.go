@@ -2,5 +2,4 @@
 // Pawl's go.sum does not contain the browser driver.
 //
 //	cd cmd/pawl/demo/browser && go test .
-//	cd cmd/pawl/demo/browser && go test .
 package browser
