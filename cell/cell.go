@@ -13,14 +13,14 @@ import (
 
 // Cell is one value. It is safe for concurrent use, and does not retry.
 type Cell interface {
-	// Read returns the zero Value if there is no value. Its error matches ErrUnavailable or
+	// Read returns the zero Value if there is none, or an error that matches ErrUnavailable or
 	// ErrRefused.
 	Read(ctx context.Context) (Value, error)
-	// Write replaces the value if it still has this version; an empty version requires that there
-	// is no value. The new version differs from those of all other bodies. The error matches
-	// ErrPrecondition, ErrConflict, ErrRefused, or else ErrUnclear.
+	// Write replaces the value of this version, which is empty for no value. The new version
+	// differs from those of all other bodies. The error matches ErrPrecondition, ErrConflict,
+	// ErrRefused, or else ErrUnclear.
 	Write(ctx context.Context, version string, body []byte) (next string, err error)
-	// String names the cell, for people.
+	// String names the cell.
 	String() string
 }
 
@@ -30,18 +30,17 @@ type Value struct {
 	Body    []byte // owned by the caller
 }
 
-// Errors of a request. Package bucket has the same errors, under the same names.
+// Package bucket has the same errors, under the same names.
 var (
 	// ErrPrecondition is returned if the condition does not hold. Nothing was written.
 	ErrPrecondition = errors.New("precondition failed")
 	// ErrConflict is returned if another write was in progress. Nothing was written. Retry.
 	ErrConflict = errors.New("conflicting write")
-	// ErrUnclear is returned if the write may have landed, may land later, or may never land.
+	// ErrUnclear is returned if the write may or may not have landed, or may still land.
 	ErrUnclear = errors.New("outcome unclear")
 	// ErrUnavailable is returned if a read failed for a transient reason.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrRefused is returned if the request had no effect, and a retry cannot succeed until a
-	// person acts.
+	// ErrRefused is returned if nothing happened, and a retry cannot succeed until a person acts.
 	ErrRefused = errors.New("refused permanently")
 	// ErrUnsent is returned if the request never left this process.
 	ErrUnsent = errors.New("not sent")

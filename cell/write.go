@@ -22,8 +22,8 @@ const (
 
 func (f Outcome) String() string { return [...]string{"unclear", "landed", "superseded", "lost"}[f] }
 
-// Write is one conditional write, sent with the same content and condition until its outcome is
-// known. It is not safe for concurrent use. It can be run again while its outcome is Unclear.
+// Write is one conditional write, sent until its outcome is known. It is not safe for concurrent
+// use. It can be run again while its outcome is Unclear.
 //
 // # Answers
 //
@@ -37,8 +37,8 @@ func (f Outcome) String() string { return [...]string{"unclear", "landed", "supe
 //	                           is in doubt, and the write is not        earlier request is in doubt
 //	                           Shared
 //
-// After any other answer, the request is in doubt, because a refusal may answer a second copy that
-// an SDK or a proxy sent. Therefore Look reads the value:
+// After any other answer, the request is in doubt: a refusal may answer a second copy that an SDK
+// or a proxy sent. Look reads the value:
 //
 //	answer to the request      Look returns             outcome
 //	any                        Landed, Superseded       the same
@@ -47,30 +47,28 @@ func (f Outcome) String() string { return [...]string{"unclear", "landed", "supe
 //	any other                  Unclear                  sent again, if Pace allows it
 //	any                        an error                 as Look returns it, with that error
 //
-// If Pace or a refusal ends the write, its outcome is Unclear if a request is in doubt, and Lost
-// otherwise.
+// If Pace or a refusal ends the write, it is Unclear if a request is in doubt, and Lost otherwise.
 //
 // # Unanswered requests
 //
-// A request without an answer may land after all later requests. If Look finds the write after such
-// a request, that request has landed, so Run subtracts Resolves from Unanswered. After a refusal,
-// it is unknown which copy has landed, so Run subtracts nothing. If Look fails after a failed
-// precondition, Run adds Resolves to Unanswered.
+// A request without an answer may land after all later requests. If Look finds the write, that
+// request has landed, so Run subtracts Resolves from Unanswered. After a refusal, it is unknown
+// which copy has landed. If Look fails after a failed precondition, Run adds Resolves.
 type Write struct {
 	// Send sends the request once.
 	Send func(ctx context.Context) error
-	// Look reads the current value after an answer that was not believed, and returns the outcome
-	// of the write, Unclear if the value is unchanged. Its error ends the write.
+	// Look reads the value, and returns the outcome, Unclear if the value is unchanged. Its error
+	// ends the write.
 	Look func(ctx context.Context, answer error) (Outcome, error)
-	// Pace waits after the request was sent try times in this run. Its error ends the write.
+	// Pace waits after the request was sent try times. Its error ends the write.
 	Pace func(ctx context.Context, try int, answer error) error
 	// Trust selects the refusals that are believed without a read.
 	Trust Trust
-	// Shared means that other processes send the same content. Then Run also calls Look after a
-	// first permanent refusal.
+	// Shared means that other processes send the same content. Then Look follows even a first
+	// permanent refusal.
 	Shared bool
 	// Resolves is the number of unanswered requests that finding the write resolves: 1 if the value
-	// identifies its writer, and otherwise 0, as after a removal.
+	// identifies its writer, otherwise 0.
 	Resolves int
 
 	// Unanswered is the number of requests that may still land.
@@ -80,12 +78,11 @@ type Write struct {
 
 // Trust selects the refusals that prove an outcome.
 type Trust struct {
-	// Precondition: a failed precondition proves that the write is lost, unless a request is
-	// unanswered.
+	// Precondition: a failed precondition means Lost, unless a request is unanswered.
 	Precondition bool
-	// Conflict: a conflict proves that the request wrote nothing.
+	// Conflict: a conflict means that the request wrote nothing.
 	Conflict bool
-	// Refusal: a permanent refusal is also believed after earlier requests, which may still land.
+	// Refusal: a permanent refusal is also believed after earlier requests.
 	Refusal bool
 }
 
@@ -120,7 +117,6 @@ func (w *Write) endOutcome() Outcome {
 	return Lost
 }
 
-// look returns Unclear without an error if the request may be sent again.
 func (w *Write) look(ctx context.Context, answer error) (Outcome, error) {
 	refused := errors.Is(answer, ErrPrecondition) || errors.Is(answer, ErrConflict) || errors.Is(answer, ErrRefused)
 	if !refused {
@@ -138,9 +134,9 @@ func (w *Write) look(ctx context.Context, answer error) (Outcome, error) {
 	return outcome, err
 }
 
-// Replace returns a write that replaces the body of c if c still has *version, which is empty for
-// no value. After Landed, *version is the new version. isOurs reports whether only this write can
-// have written a body. A Lost write returns ErrPrecondition or the refusal. The caller sets Pace.
+// Replace returns a write that replaces the body of c if c still has *version. It updates *version.
+// isOurs reports whether only this write can have written a body. A Lost write returns
+// ErrPrecondition or the refusal. The caller sets Pace.
 func Replace(c Cell, version *string, body []byte, isOurs func(body []byte) bool) *Write {
 	w := &Write{Resolves: 1}
 	w.Send = func(ctx context.Context) error {
