@@ -16,10 +16,10 @@ type Config struct {
 	// TTL is the duration of the lease after each renewal. A crashed holder blocks other holders
 	// for this time. Default 30 s; the range is [MinTTL] to [MaxTTL].
 	TTL time.Duration
-	// ID is the holder's name for this lease, at most [MaxID] bytes of UTF-8. It need not be
+	// ID is the holder's name for this lease, at most [MaxID] bytes of UTF-8, and need not be
 	// unique.
 	ID string
-	// Owner and Reason describe the holder for people, in at most [MaxText] bytes of UTF-8 each.
+	// Owner and Reason describe the holder, in at most [MaxText] bytes of UTF-8 each.
 	Owner, Reason string
 }
 
@@ -51,8 +51,7 @@ type HeldError struct {
 	// Lock is s3://bucket/key, or register:name.
 	Lock   string
 	Record Record
-	// Limit is the limit of the caller's semaphore if the holder's limit differs. Otherwise it is
-	// 0.
+	// Limit is the limit of the caller's semaphore if the holder's limit differs, or 0.
 	Limit int
 }
 

@@ -9,14 +9,13 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// contender is one process that wants a lease.
 type contender struct {
 	leaseCell
 	holder Record // identifies this process
 
 	mu      sync.Mutex
 	watch   watch
-	ignored map[string]bool // nonces of our own writes under which no goroutine holds the lease
+	ignored map[string]bool // nonces of our own writes, under which no goroutine holds the lease
 }
 
 type watch struct {
@@ -26,14 +25,12 @@ type watch struct {
 
 const (
 	clockTolerance = 5
-	// maxLateAnswers bounds the consecutive acquisitions whose response arrives after the lease has
-	// expired.
+	// maxLateAnswers bounds consecutive acquisitions whose response arrives after the lease's end.
 	maxLateAnswers = 3
 	cleanUpTimeout = 5 * time.Second
 )
 
-// expiry returns the time until this process can acquire the lease. It is at most 0 if the lease is
-// free or expired.
+// expiry returns the time until this process can acquire the lease, at most 0 if it can now.
 func (c *contender) expiry(now observation) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,8 +43,7 @@ func (c *contender) expiry(now observation) time.Duration {
 	return now.rec.ttl() + now.rec.ttl()*clockTolerance/100 - c.clock.Now().Sub(c.watch.since)
 }
 
-// tryAcquire writes our record if the lease is free or expired. It sets now to the version that it
-// finds.
+// tryAcquire sets now to the version that it finds.
 func (c *contender) tryAcquire(ctx context.Context, now *observation) (attempt, error) {
 	for late := 0; ; {
 		if left := c.expiry(*now); left > 0 {
@@ -67,7 +63,7 @@ func (c *contender) tryAcquire(ctx context.Context, now *observation) (attempt, 
 			h.inherited = c.forgetIgnored(h.replaced)
 			return attempt{held: h}, nil
 		}
-		c.ignore(w.next.Nonce) // the response came too late
+		c.ignore(w.next.Nonce) // too late
 		if late++; late == maxLateAnswers {
 			h.releaseBestEffort(ctx)
 			return attempt{}, fmt.Errorf("acquire the lock %s: %w (%v): choose a longer TTL", c, ErrSlow, h.ttl())
@@ -84,8 +80,8 @@ func (c *contender) claim(now version) Record {
 	return now.rec.acquired(&c.holder, c.nonce(), c.clock.Now())
 }
 
-// expire releases an expired lease on behalf of its holder, so that the holder cannot renew it.
-// Otherwise it returns the time until expiry. It sets now to the version that it finds.
+// expire releases an expired lease, so that its holder cannot renew it. Otherwise it returns the
+// time until expiry.
 func (c *contender) expire(ctx context.Context, now *observation) (time.Duration, error) {
 	for {
 		left := c.expiry(*now)
@@ -123,8 +119,8 @@ func (c *contender) ignore(nonce string) {
 	c.ignored[nonce] = true
 }
 
-// forgetIgnored clears the ignored nonces: none of them can become current after a new acquisition.
-// It reports whether the replaced nonce was among them.
+// After an acquisition, none of the ignored nonces can become current. forgetIgnored reports
+// whether the replaced nonce was among them.
 func (c *contender) forgetIgnored(replaced string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,6 @@ type env struct {
 	lastWrite atomic.Int64
 }
 
-// clock is the clock of one process.
 type clock interface {
 	Now() time.Time
 	// Sleep returns the cause of ctx if ctx ends first.
@@ -60,7 +59,7 @@ func (realClock) Limit(ctx context.Context, d time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, d)
 }
 
-// elapsed also uses the wall clock, because the monotonic clock stops while the machine sleeps.
+// The monotonic clock stops while the machine sleeps.
 func elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
@@ -73,7 +72,6 @@ type backoff struct {
 	last              time.Duration
 }
 
-// Limits of a waiter's pause between two reads of a lease.
 const (
 	minPoll = 100 * time.Millisecond
 	maxPoll = 2 * time.Second
@@ -123,7 +121,7 @@ func (e *env) retryUnavailableSince(ctx context.Context, began time.Time, ask fu
 	}
 }
 
-// retryPace returns the Pace function of a [cell.Write], which gives up outageTimeout after began.
+// retryPace gives up outageTimeout after began.
 func (e *env) retryPace(began time.Time) func(context.Context, int, error) error {
 	pauses := e.retryPauses()
 	return func(ctx context.Context, _ int, answer error) error {

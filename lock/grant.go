@@ -14,7 +14,7 @@ type Lease struct {
 	stop    context.CancelFunc
 	done    chan struct{} // closed when the renewals have ended
 	token   int64
-	period  time.Duration // time from the start of a write to the end of the lease's context
+	period  time.Duration // from the start of a write to the end of the context
 	release func(ctx context.Context, h *heldLease, lost error) error
 
 	mu   sync.Mutex
@@ -23,7 +23,7 @@ type Lease struct {
 	lost error
 }
 
-// grant starts the renewals of an acquired lease. If err is not nil, it only returns err.
+// If err is not nil, grant only returns err.
 func grant(ctx context.Context, h *heldLease, err error) (*Lease, error) {
 	if err != nil {
 		return nil, err
@@ -87,9 +87,10 @@ func (l *Lease) renewed() {
 // Token returns the fencing token. It is higher than the token of every earlier holder.
 func (l *Lease) Token() int64 { return l.token }
 
-// Context ends with a cause that matches ErrLost, if the lease is lost or was not renewed in time.
-// It ends an eighth of the TTL before another process can acquire the lock. After a longer sleep of
-// the machine, it ends within a second. It also ends with Acquire's context and with Release.
+// Context returns the context of the lease. It ends with a cause that matches ErrLost if the lease
+// is lost or not renewed, an eighth of the TTL before another process can acquire the lock. After a
+// longer sleep of the machine, it ends within a second. Release and the end of Acquire's context
+// also end it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Deadline returns when the context ends if no further renewal succeeds.
@@ -99,11 +100,10 @@ func (l *Lease) Deadline() time.Time {
 	return l.sent.Add(l.period)
 }
 
-// Release releases the lock with 1 request. If another goroutine waits for the same Mutex, it
-// passes the lock on without a request; a forced release is then noticed by that goroutine. Release
-// returns ErrLost if the lock was lost before the call, or if several holders followed during a
-// slow release. After any other error, other processes wait until the lease expires. If ctx has
-// already ended, Release takes at most 5 seconds. A second Release returns an error.
+// Release releases the lock with 1 request, or passes it to a waiting goroutine without a request.
+// It returns ErrLost if the lock was lost before, or if several holders followed during a slow
+// release. After any other error, other processes wait until the lease expires. If ctx has ended,
+// Release takes at most 5 seconds. A second Release is an error.
 func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	<-l.done
@@ -120,7 +120,7 @@ func (l *Lease) Release(ctx context.Context) error {
 		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 		defer stop()
 	}
-	// A lease that was not renewed in time may still be held, so release it at the store.
+	// A lease that was not renewed in time may still be held.
 	err := l.release(ctx, h, lost)
 	if lost != nil {
 		return lost

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// turnQueue serializes goroutines that share a lock, in order of arrival, so that only one of them
-// sends requests.
+// turnQueue serializes goroutines that share a lock, so that only one of them sends requests.
 type turnQueue struct {
 	mu      sync.Mutex
 	taken   bool
@@ -46,7 +45,7 @@ func (t *turnQueue) tryTurn() bool {
 	return free
 }
 
-// handOver calls prepare and passes the turn. It reports false if no goroutine waits.
+// handOver reports false if no goroutine waits.
 func (t *turnQueue) handOver(prepare func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,19 +77,18 @@ func (t *turnQueue) endTurn() {
 	t.pass()
 }
 
-// maxHandOvers bounds the handovers between goroutines before other processes can acquire the lock.
+// maxHandOvers bounds the handovers before other processes can acquire the lock.
 const maxHandOvers = 1000
 
 type tenure struct {
 	since      time.Time // acquisition from another process
 	handOvers  int
 	yieldNext  bool   // the next goroutine must let other processes go first
-	nonce      string // nonce of the last release
+	nonce      string // of the last release
 	releasedAt time.Time
 }
 
-// mayHandOver reports whether the lock may stay in this process. The pause that follows is at most
-// a tenth of the time that the lock may stay. The caller holds mu.
+// The pause after a stay is at most a tenth of it. The caller holds mu.
 func (m *Mutex) mayHandOver() bool {
 	return m.tenure.handOvers < maxHandOvers && m.clock.Now().Sub(m.tenure.since) < max(m.holder.ttl(), 10*maxPoll)
 }
@@ -126,8 +124,6 @@ func (m *Mutex) acquireInTurn(ctx context.Context, wait bool, pause time.Duratio
 	return m.acquire(ctx, wait, m.tryAcquire)
 }
 
-// beginTurn returns the version that the previous goroutine passed on, if any, and the pause for
-// other processes.
 func (m *Mutex) beginTurn(wait bool) (inherited version, pause time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,8 +161,8 @@ func (m *Mutex) tryAcquire(ctx context.Context) (attempt, error) {
 	return a, err
 }
 
-// noteAcquired starts a new tenure, unless this process released the lock so recently that other
-// processes may not have seen it free.
+// A new tenure starts unless this process released the lock so recently that other processes may
+// not have seen it free.
 func (m *Mutex) noteAcquired(h *heldLease) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,7 +180,7 @@ func (m *Mutex) noteReleased(v version) {
 	m.tenure.yieldNext = m.tenure.yieldNext || !m.mayHandOver()
 }
 
-// release passes the lease to a waiting goroutine without a request, or releases it.
+// release passes the lease to a waiting goroutine, or releases it.
 func (m *Mutex) release(ctx context.Context, h *heldLease, lost error) error {
 	m.mu.Lock()
 	stays := lost == nil && h.renewal == nil && h.remaining(m.clock.Now()) > 0 && m.mayHandOver()

@@ -15,12 +15,12 @@ type heldLease struct {
 	*contender
 	at        version   // the holder's last write
 	sent      time.Time // a time before the write of at landed
-	replaced  string    // nonce of the version before the acquisition
+	replaced  string    // nonce before the acquisition
 	inherited bool      // the contender replaced its own write
-	// renewal is a renewal with an unknown outcome, or nil.
+	// renewal has an unknown outcome, or is nil.
 	renewal  *leaseWrite
 	renewErr error
-	// released is called after the release has landed. It may be nil.
+	// released is called after a release has landed. It may be nil.
 	released func(version)
 }
 
@@ -31,10 +31,10 @@ const (
 
 func (h *heldLease) ttl() time.Duration { return h.at.rec.ttl() }
 
-// margin is the time from the end of the context to the end of the lease.
+// margin is the time from the context's end to the lease's end.
 func (h *heldLease) margin() time.Duration { return h.ttl() / cancelParts }
 
-// remaining returns the time until the context must end.
+// remaining is the time until the context must end.
 func (h *heldLease) remaining(now time.Time) time.Duration {
 	return h.ttl() - h.margin() - elapsed(h.sent, now)
 }
@@ -43,8 +43,7 @@ func (h *heldLease) due(now time.Time) time.Duration {
 	return h.ttl()/renewAfter - elapsed(h.sent, now)
 }
 
-// renewBestEffort renews a lease that is due while its holder waits. It ignores errors that the
-// next renewal can correct.
+// renewBestEffort ignores errors that the next renewal can correct.
 func (h *heldLease) renewBestEffort(ctx context.Context) error {
 	now := h.clock.Now()
 	left := h.remaining(now)
@@ -129,8 +128,7 @@ func (h *heldLease) lostError(now version) error {
 }
 
 // release returns ErrLost if the lease was lost before. A lease that was valid at the start was not
-// lost, because a takeover waits for the expiry. If several holders followed, release cannot
-// distinguish this from a forced release.
+// lost: a takeover waits for the expiry. After several holders, this looks like a forced release.
 func (h *heldLease) release(ctx context.Context) error {
 	good := h.remaining(h.clock.Now()) > 0
 	for {
@@ -156,8 +154,7 @@ func (h *heldLease) release(ctx context.Context) error {
 	}
 }
 
-// takenOver reports whether the current holder acquired this lease after its expiry, without a
-// forced release or a deletion.
+// takenOver reports whether the current holder acquired this lease after its expiry.
 func (h *heldLease) takenOver(now *Record) bool {
 	ours := slices.Contains(now.Before, h.at.rec.Nonce) || h.renewal != nil && slices.Contains(now.Before, h.renewal.next.Nonce)
 	return ours && now.State == Held && now.Token == h.at.rec.Token+1

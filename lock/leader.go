@@ -34,8 +34,8 @@ func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token i
 	}
 }
 
-// leadOnce also releases the lease if work panics. It reports whether the lease was lost during
-// work.
+// leadOnce reports whether the lease was lost during work. It releases the lease even if work
+// panics.
 func (m *Mutex) leadOnce(ctx context.Context, l *Lease, work func(ctx context.Context, token int64) error) (lost bool, err error) {
 	defer func() {
 		ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)

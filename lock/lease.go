@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// leaseCell is a stateless lease in an object or a register.
 type leaseCell struct {
 	*env
 	cell cell.Cell
@@ -36,7 +35,7 @@ type version struct {
 
 func (v *version) free() bool { return !v.exists || v.rec.State == Released }
 
-// observation is a version and the time when the response arrived.
+// observation is a version and the arrival time of the response.
 type observation struct {
 	version
 	at time.Time
@@ -78,11 +77,9 @@ func (l *leaseCell) parse(v cell.Value) (version, error) {
 	return version{exists: true, etag: v.Version, rec: rec}, nil
 }
 
-// classify returns the outcome of a write with this nonce that replaces base. now is the stored
-// version. It compares nonces, because a read may return the ETag of the previous version.
-//
-// A lost write stays lost: every version has a unique ETag, so a late copy fails its condition. A
-// late copy of a creation can land only after a deletion.
+// classify returns the outcome of a write that replaces base. It compares nonces, because a read
+// may return the ETag of the previous version. A lost write stays lost, because every version has a
+// unique ETag. A late creation can land only after a deletion.
 func classify(now, base version, nonce string) cell.Outcome {
 	switch {
 	case now.exists && now.rec.Nonce == nonce:

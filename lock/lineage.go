@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	metaCount = "pawl-update"     // number of updates
+	metaCount = "pawl-update"
 	metaIDs   = "pawl-update-ids" // newest first
 	metaFence = "pawl-lock-token" // highest token
 )
 
 const (
-	// maxIDs ids take 815 bytes of metadata. With fewer than minIDs, too many updates would have an
-	// unknown outcome.
+	// maxIDs ids take 815 bytes of metadata. With fewer than minIDs, too many outcomes would be
+	// unknown.
 	maxIDs, minIDs = 48, 8
 	idSize         = 16
 	// maxMetadata is in bytes, including the prefixes of the names.
@@ -55,8 +55,7 @@ func (l lineage) follows(base lineage) bool {
 	return base.count == 0 || at >= int64(len(l.ids)) || l.ids[at] == base.ids[0]
 }
 
-// metadata adds as many ids as fit to the user's metadata. It reports false if fewer than minIDs
-// fit.
+// metadata adds as many ids as fit, or reports false if fewer than minIDs fit.
 func (l lineage) metadata(users map[string]string) (map[string]string, bool) {
 	m := userMetadata(users)
 	m[metaCount] = strconv.FormatInt(l.count, 10)
@@ -87,9 +86,9 @@ type snapshot struct {
 	lineage
 }
 
-// classifyUpdate returns the outcome of an update that replaces base. now is the current object.
-// The outcome is unknown if more updates followed than the lineage has ids. If the lineage is
-// broken, the outcome is known only if the store refused the write.
+// classifyUpdate returns the outcome of an update that replaces base. It is unknown if more updates
+// followed than there are ids. If the lineage is broken, only a refusal by the store makes it
+// known.
 func classifyUpdate(now, base snapshot, id string, refused bool) (f cell.Outcome, known bool) {
 	place := now.count - base.count - 1 // index of this update's id, if it landed
 	switch {

@@ -16,13 +16,12 @@ type Status struct {
 	Record Record
 	// Written is the time of the last write by the store's clock.
 	Written time.Time
-	// Err is the reason why the object could not be read. It matches ErrForeign if the object is
-	// not a lease, and ErrNewer if a newer Pawl wrote it.
+	// Err is the reason why the object could not be read: ErrForeign for an object that is not a
+	// lease, ErrNewer for one of a newer Pawl.
 	Err error
 }
 
-// List yields the leases below a prefix in key order. An error of the listing ends the sequence; an
-// unreadable object has a Status with Err.
+// List yields the leases below a prefix in key order. An error of the listing ends the sequence.
 func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		for info, err := range b.store.List(ctx, b.name, prefix, "") {

@@ -24,12 +24,12 @@ func Open(ctx context.Context, store bucket.Store, name, prefix string) (*Bucket
 	return Proved(store, name), nil
 }
 
-// Proved returns the bucket without a check, for a store that [Open] or package doctor has checked.
-// On an unsuitable store, several processes can hold a lock at the same time.
+// Proved returns the bucket of a store that [Open] or package doctor has checked. On any other
+// store, several processes may hold a lock at once.
 func Proved(store bucket.Store, name string) *Bucket { return &Bucket{realEnv(store), name} }
 
-// Mutex returns the lock whose lease is the object key. Empty, "." and ".." parts of the key are
-// rejected, because some stores list them under another name.
+// Mutex returns the lock whose lease is the object key. Empty, "." and ".." parts are rejected,
+// because some stores list them under another name.
 func (b *Bucket) Mutex(key string, c Config) (*Mutex, error) {
 	holder, err := b.checkedHolder(key, c)
 	if err != nil {
@@ -49,8 +49,8 @@ func (b *Bucket) checkedHolder(key string, c Config) (Record, error) {
 	return c.holderRecord()
 }
 
-// Show returns the record of a lock. A crashed holder's lock is held until another process takes it
-// over. If the object is missing, Show returns [bucket.ErrNotFound].
+// Show returns the record of a lock, or [bucket.ErrNotFound]. A crashed holder's lock is held until
+// another process takes it over.
 func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
 	l := b.object(b.name, key)
 	now, err := l.show(ctx)
@@ -60,9 +60,8 @@ func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
 	return now.rec, nil
 }
 
-// ForceRelease releases the lock of the holder with this token, with 2 requests. The holder may
-// continue until its next renewal. The token rises, so a system that checks tokens can reject the
-// holder.
+// ForceRelease releases the lock of the holder with this token, which may continue until its next
+// renewal. The token rises, so that a system can reject the old holder.
 func (b *Bucket) ForceRelease(ctx context.Context, key string, token int64) (Record, error) {
 	l := b.object(b.name, key)
 	return l.forceRelease(ctx, token)

@@ -39,7 +39,7 @@ type Record struct {
 	TTL int64 `json:"ttl_ms"`
 	// Since is the time of the acquisition or release by the writer's clock, for people only.
 	Since time.Time `json:"since"`
-	// Limit is the limit of the slot's semaphore, or 0 without a semaphore.
+	// Limit is the limit of the slot's semaphore, or 0.
 	Limit int `json:"limit,omitempty"`
 	// Before holds the nonces of the previous writes, newest first.
 	Before []string `json:"prev_nonces,omitempty"`
@@ -64,7 +64,6 @@ const (
 	maxNonce  = 64 // in bytes
 )
 
-// Errors about a lease object.
 var (
 	// ErrForeign is returned if the object is not a lease. Pawl does not change it.
 	ErrForeign = errors.New("the object is not a lock")
@@ -134,8 +133,8 @@ func (r *Record) next(nonce string) Record {
 	return n
 }
 
-// first returns the record of a lock without an object. Its token is the time in microseconds. It
-// exceeds every earlier token of the key, because no lock is acquired a million times a second.
+// first returns the first record of a lock. Its token is the time in microseconds. It exceeds all
+// earlier tokens, because no lock is acquired a million times a second.
 func first(holder *Record, nonce string, now time.Time) Record {
 	n := *holder
 	n.State, n.Nonce, n.Since = Held, nonce, now.UTC()

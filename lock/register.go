@@ -8,9 +8,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// OnRegister returns the lock whose lease is a register of a ledger, for processes that share no
-// bucket. The lock is as available as its ledger. If a process pauses during a write to a SQLite
-// file, no other process can acquire the lock until it continues or ends.
+// OnRegister returns the lock whose lease is a register of a ledger. While a process pauses during
+// a write to a SQLite file, no other process can acquire the lock.
 func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 	err := ledger.CheckRegister(name, nil)
 	var holder Record

@@ -14,15 +14,14 @@ import (
 // RWMutex is held by one writer or by up to [MaxSlots] readers. It is safe for concurrent use.
 //
 // A writer acquires the lease of the key, and then waits until there is no reader. A reader
-// acquires a lease below key + ".readers/", and releases it if it then finds a writer. Of a reader
-// and a writer that arrive together, at least one sees the other. Therefore writers have priority,
-// and the store's listings must show all earlier writes.
+// acquires a lease below key + ".readers/", and releases it if it then finds a writer. Therefore
+// writers have priority, and the store's listings must show all earlier writes.
 type RWMutex struct {
 	writer  *Mutex
 	readers *slots
 }
 
-// RWMutex returns the readers-writer lock of a key, which [Bucket.Mutex] must accept.
+// RWMutex returns the readers-writer lock of an object key. The rules of [Bucket.Mutex] apply.
 func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 	holder, err := b.checkedHolder(key, c)
 	if err != nil {
@@ -33,8 +32,7 @@ func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 	}, nil
 }
 
-// Lock waits until it is the only holder, like [Mutex.Acquire]. It also sends a LIST, and a GET for
-// each reader lease that changes.
+// Lock waits until it is the only holder, like [Mutex.Acquire], and also lists the readers.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
 	h, err := m.lock(ctx, true)
 	return grant(ctx, h, err)
@@ -79,8 +77,7 @@ func (m *RWMutex) lock(ctx context.Context, wait bool) (*heldLease, error) {
 	}
 }
 
-// tryAlone returns the writer lease if there is no reader. It sets answered to the time of the last
-// response about readers.
+// tryAlone sets answered to the time of the last response about readers.
 func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Time) (a attempt, err error) {
 	err = m.writer.retryUnavailableSince(ctx, *answered, func() error {
 		if err := h.renewBestEffort(ctx); err != nil {
@@ -101,8 +98,8 @@ func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Tim
 	return attempt{held: h}, nil
 }
 
-// remainingReaders returns one of the readers, and the time until the first of their leases
-// expires. It releases expired leases, and renews the writer lease between reads.
+// remainingReaders returns a reader, and the time until the first reader's lease expires. It
+// releases expired leases.
 func (m *RWMutex) remainingReaders(ctx context.Context, writer *heldLease) (attempt, error) {
 	if !m.readers.turns.waitTurn(ctx, m.readers.clock) {
 		return attempt{}, fmt.Errorf("wait for the readers of %s: %w", m.writer, context.Cause(ctx))

@@ -10,10 +10,9 @@ import (
 // Semaphore is held by up to n holders. It is safe for concurrent use.
 type Semaphore struct{ slots *slots }
 
-// Semaphore returns the semaphore of up to n holders, from 1 to [MaxSlots], with leases below key +
-// ".slots/". All processes must use the same n: an acquisition fails while a process with another n
-// holds the semaphore. [Bucket.Mutex] must accept the key. Tokens of different slots cannot be
-// compared.
+// Semaphore returns the semaphore of n holders, 1 to [MaxSlots], with leases below key + ".slots/".
+// The rules of [Bucket.Mutex] apply. An acquisition fails while a process with another n holds it.
+// Tokens of different slots cannot be compared.
 func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 	holder, err := b.checkedHolder(key, c)
 	if err == nil && (n < 1 || n > MaxSlots) {
@@ -26,8 +25,7 @@ func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 	return &Semaphore{b.slots(key+".slots/", n, holder)}, nil
 }
 
-// Acquire waits until it holds the semaphore, like [Mutex.Acquire]. It sends a LIST, a GET for each
-// changed slot, and a PUT; while it waits, about 45 LISTs a minute.
+// Acquire waits like [Mutex.Acquire], with LISTs, a GET for each changed slot, and a PUT.
 func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
 	return s.slots.lease(ctx, true, s.slots.tryAcquire)
 }

@@ -16,10 +16,9 @@ import (
 // MaxSlots is the maximum number of holders of a semaphore, and of readers of an RWMutex.
 const MaxSlots = 1000
 
-// slots are numbered leases below one prefix.
 type slots struct {
 	*env
-	name   string // of the bucket
+	name   string
 	prefix string
 	n      int
 	holder Record
@@ -75,7 +74,6 @@ func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error)
 	return there, nil
 }
 
-// callTimeout suffices, because there are at most MaxSlots objects.
 func (s *slots) listing(ctx context.Context) (found []bucket.Info, err error) {
 	ctx, stop := s.clock.Limit(ctx, callTimeout)
 	defer stop()

@@ -27,12 +27,12 @@ type Content struct {
 
 // UpdateConfig configures an update. The zero UpdateConfig is valid.
 type UpdateConfig struct {
-	// Create gives the change an empty Content if the object is missing. Otherwise a missing object
-	// is an error that matches [bucket.ErrNotFound].
+	// Create gives the change an empty Content if the object is missing. Otherwise this is
+	// [bucket.ErrNotFound].
 	Create bool
 	// Fence is the token of the lease that protects the object, or 0. The update fails if an update
-	// with a higher token changed the bytes. The highest token is in the object's metadata. It is
-	// lost if the object is deleted, or if another program writes it.
+	// with a higher token changed the bytes. The token is lost if the object is deleted, or if
+	// another program writes it.
 	Fence int64
 	// Tries is the maximum number of attempts. Default 50.
 	Tries int
@@ -45,8 +45,8 @@ const (
 )
 
 var (
-	// ErrContended is returned if other writers changed the object during every attempt. Nothing
-	// was written.
+	// ErrContended is returned if other writers changed the object in every attempt. Nothing was
+	// written.
 	ErrContended = errors.New("other writers changed the object during every attempt")
 	// ErrFenced is returned if an update had a higher fencing token. Nothing was written.
 	ErrFenced = errors.New("the fencing token is too old")
@@ -65,19 +65,15 @@ type Updated struct {
 }
 
 // Update reads an object, changes it, and writes it if it is unchanged since the read. Otherwise it
-// starts again, so change may run several times. If change returns an error, Update returns that
-// error and writes nothing. Unchanged content is not written, unless the Fence is higher than all
-// earlier ones. Update keeps the object in memory.
+// starts again, so change may run several times. If change fails, nothing is written. Unchanged
+// content is not written either, unless the Fence is higher than all earlier ones.
 //
-// An update recognizes its own id in the object's metadata, which has the ids of at most 48
-// updates. Therefore an update is not lost or applied twice even if responses are lost, with two
-// exceptions. First, if the response to a creation is lost and the object is then deleted, Update
-// applies the update again.
-//
-// Second, an ETag depends on the bytes only. If an update leaves the bytes unchanged or restores
-// earlier bytes, a writer that read them before can overwrite its metadata and Fence. If a response
-// is also lost, Update can mistake another writer's update for its own. Let every update write
-// something new, such as a number or the token.
+// An update recognizes its own id in the object's metadata, so it is not lost or applied twice if
+// responses are lost. There are two exceptions. If a creation's response is lost and the object is
+// deleted, Update applies the update again. An ETag depends on the bytes only: if an update
+// restores earlier bytes, another writer can overwrite its metadata and Fence, or Update can
+// mistake another writer's update for its own. Let every update write something new, such as a
+// number or the token.
 func (b *Bucket) Update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), c UpdateConfig) (Updated, error) {
 	return b.update(ctx, key, change, nil, c)
 }
@@ -101,8 +97,7 @@ type update struct {
 	ref    event.Object
 	config UpdateConfig
 	change func(context.Context, Content) (Content, error)
-	// encodeFence makes the bytes differ for each fence without a change of their meaning. It may
-	// be nil.
+	// encodeFence makes the bytes differ for each fence, but keeps their meaning. It may be nil.
 	encodeFence func(body []byte, fence int64) []byte
 }
 
@@ -145,8 +140,7 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 	}
 }
 
-// attempt reads the object again if the change took long. Otherwise more updates may have followed
-// than the lineage has ids.
+// attempt first reads the object again if the change took long, because the lineage has few ids.
 func (u *update) attempt(ctx context.Context, base snapshot, next Content, began time.Time) (cell.Outcome, snapshot, Content, error) {
 	if elapsed(began, u.clock.Now()) > slowChange {
 		now, then, err := u.read(ctx)
@@ -158,7 +152,7 @@ func (u *update) attempt(ctx context.Context, base snapshot, next Content, began
 }
 
 const (
-	// Windows of the pause after a lost attempt: random between 0 and the window, which doubles.
+	// The pause after a lost attempt is random between 0 and a window, which doubles.
 	minRetryPause, maxRetryPause = 10 * time.Millisecond, time.Second
 	// rereadAfter is the shortest pause after which the object is read again.
 	rereadAfter = 20 * time.Millisecond
@@ -168,7 +162,6 @@ const (
 	smallBody = 64 << 10
 )
 
-// A missing object is an empty snapshot.
 func (u *update) read(ctx context.Context) (snapshot, Content, error) {
 	now, content, err := u.readRetrying(ctx)
 	if err != nil {
@@ -239,8 +232,8 @@ func same(a, b Content) bool {
 	return a.Exists && b.Exists && bytes.Equal(a.Body, b.Body) && a.ContentType == b.ContentType && a.Headers == b.Headers && maps.Equal(a.Metadata, b.Metadata)
 }
 
-// write also returns the current object of a Lost update. Without a lineage, a read cannot show the
-// outcome. Then the update is Lost if the store refused all requests, and otherwise ErrUnsure.
+// Without a lineage, a read cannot show the outcome. Then the update is Lost if the store refused
+// all requests, and otherwise ErrUnsure.
 func (u *update) write(ctx context.Context, base snapshot, next Content) (f cell.Outcome, now snapshot, then Content, err error) {
 	id := u.nonce()[:idSize]
 	metadata, fits := base.with(id, u.config.Fence).metadata(next.Metadata)

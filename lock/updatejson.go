@@ -18,10 +18,9 @@ import (
 // UpdateJSON is [Bucket.Update] for an object that holds one JSON value. change gets a zero T if
 // the object is missing or null.
 //
-// UpdateJSON never drops data: it returns [ErrConfig] if T has no field for a member of the object,
-// or if a member is there twice. In a value of type any, numbers are [json.Number]. Its encoding is
-// that of encoding/json without HTML escapes. White space at the end encodes the Fence if the value
-// is unchanged. A new object has the content type application/json.
+// UpdateJSON never drops data: it returns [ErrConfig] for a member that is there twice, or for
+// which T has no field. In a value of type any, numbers are [json.Number]. The encoding is that of
+// encoding/json without HTML escapes. White space at the end encodes the Fence.
 func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(ctx context.Context, value *T) error, c UpdateConfig) (Updated, error) {
 	ref := event.Object{Bucket: b.name, Key: key}
 	return b.update(ctx, key, func(ctx context.Context, content Content) (Content, error) {
@@ -53,8 +52,7 @@ func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(c
 	}, encodeFence, c)
 }
 
-// encodeFence encodes the fence in white space at the end. Fences rise, so these bytes never
-// repeat.
+// Fences rise, so the white space at the end never repeats.
 func encodeFence(b []byte, fence int64) []byte {
 	b = append(bytes.TrimRight(b, " \t\r\n"), '\n')
 	for _, bit := range strconv.FormatInt(fence, 2) {
@@ -93,8 +91,7 @@ var number = jsonv2.JoinOptions(
 		}))),
 )
 
-// jsonFormat is that of encoding/json, but strict, and it calls the methods of a type for every
-// value.
+// jsonFormat is that of encoding/json, but strict, and with a type's methods for every value.
 var jsonFormat = jsonv2.JoinOptions(number,
 	jsonv2.RejectUnknownMembers(true), jsonv2.Deterministic(true),
 	jsonv2.FormatNilMapAsNull(true), jsonv2.FormatNilSliceAsNull(true),

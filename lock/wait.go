@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// attempt has either the lease, or the current holder and the time until the next attempt can
-// succeed.
+// attempt has either the lease, or the current holder and the time until a retry can succeed.
 type attempt struct {
 	held  *heldLease
 	busy  *HeldError
 	retry time.Duration
 }
 
-// acquire is the wait loop of all locks. If wait is false, it tries once.
+// acquire is the wait loop of all locks.
 func (e *env) acquire(ctx context.Context, wait bool, try func(context.Context) (attempt, error)) (*heldLease, error) {
 	pauses := &backoff{env: e, shortest: minPoll, longest: maxPoll}
 	var busy *HeldError

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlhq/pawl/cell"
 )
 
-// leaseWrite writes one record of a lease, by the rules of [cell.Write]. The TTL starts before the
-// write was sent, or before the read that shows that the write has not landed.
+// leaseWrite writes one record of a lease. The TTL starts before the write was sent, or before a
+// read that shows that it has not landed.
 type leaseWrite struct {
 	*leaseCell
 	sending cell.Write
@@ -35,8 +35,8 @@ func (l *leaseCell) write(base version, next Record) *leaseWrite {
 	return w
 }
 
-// run sends the write until its outcome is known. It returns an error if ctx ends, or if the store
-// refuses the write. The caller may call it again.
+// run sends the write until its outcome is known, ctx ends, or the store refuses it. It can be
+// called again.
 func (w *leaseWrite) run(ctx context.Context) (writeResult, error) {
 	if w.sent.IsZero() {
 		w.sent = w.clock.Now()
@@ -64,8 +64,7 @@ func (w *leaseWrite) send(ctx context.Context) error {
 	return err
 }
 
-// look reads the lease. If the write has not landed, the next request replaces the version that was
-// read.
+// After a read that does not show the write, the next request replaces the version that was read.
 func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Outcome, error) {
 	var asked time.Time
 	err := w.retryUnavailable(ctx, func() (err error) {
@@ -85,9 +84,9 @@ func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Outcome, erro
 	return outcome, nil
 }
 
-// limit sets the timeout of one request: first TTL/8, from 1 s to 2 s, then twice as much up to
-// callTimeout. With a TTL of at least 3 s, enough time remains to read and to send again. For a
-// slow store, the timeout is at least twice the duration of the last write.
+// limit sets the timeout of one request: TTL/8, from 1 s to 2 s, then twice as much, up to
+// callTimeout. With a TTL of at least 3 s, enough time remains to read and to send again. A slow
+// store gets twice the duration of its last write.
 func (w *leaseWrite) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	first := min(max(w.next.ttl()/8, time.Second), 2*time.Second)
 	w.bound = min(max(2*w.bound, first, time.Duration(2*w.lastWrite.Load())), callTimeout)
