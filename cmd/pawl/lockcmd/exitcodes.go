@@ -17,8 +17,7 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// Exit codes follow sysexits.h and the conventions of shells. Small codes are those of the command
-// that was run.
+// Exit codes follow sysexits.h and shells. Small codes belong to the command that was run.
 const (
 	exitUsage       = 64 // EX_USAGE
 	exitUnavailable = 69 // EX_UNAVAILABLE
@@ -83,7 +82,7 @@ func sysexitCode(err error) int {
 			lock.ErrConfig, lock.ErrSlow, lock.ErrForeign, lock.ErrNewer, bucket.ErrIgnored, doctorcmd.ErrUnsafe,
 			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
 		}},
-		// A wait that ended before pawl saw a holder means that the store did not respond.
+		// If the wait ended before pawl saw a holder, the store did not respond.
 		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, errWaitTimeout}},
 	} {
 		for _, kind := range c.kinds {

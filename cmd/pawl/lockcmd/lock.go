@@ -128,7 +128,7 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	app.AddStoreFlags(cmd, &o.endpoint)
 }
 
-// check rejects values that package lock does not accept. The error names the flag.
+// The error of check names the flag.
 func (o *lockOptions) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
@@ -168,7 +168,7 @@ const tryTimeout = 10 * time.Second
 
 var errNoAnswer = fmt.Errorf("%w: no answer within the %v of one attempt", bucket.ErrUnavailable, tryTimeout)
 
-// acquire calls cancel when the time to wait has passed. The lease remains valid after that time.
+// acquire calls cancel when the time to wait has passed. The lease remains valid.
 func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, object event.Object, o *lockOptions) (*lock.Lease, error) {
 	if o.wait >= 0 {
 		limit, why := o.wait, errWaitTimeout
@@ -192,8 +192,7 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 	return nil, o.adviseLongerWait(app.WithCause(ctx, err))
 }
 
-// waitFor waits for the store and then for the lock, or tries once. Later attempts use the same
-// lock object, which remembers the writes of this process.
+// Later attempts use the same lock object, which remembers the writes of this process.
 func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
 	var b *lock.Bucket
 	err = a.Retry(ctx, o.wait, unavailable, func() (err error) {
@@ -236,9 +235,8 @@ func (o *lockOptions) adviseLongerWait(err error) error {
 	return &app.Failure{Code: exitBusy, Err: err, Hint: fmt.Sprintf("if its holder has crashed, wait for longer than its ttl: --wait %v", enough)}
 }
 
-// listingFeature returns the feature for doctor if pawl finds other holders with a listing. An
-// exclusive holder also lists the shared holders, but needs no feature: if listings are stale, pawl
-// refuses --shared.
+// listingFeature returns the feature for doctor. An exclusive holder also lists the shared holders,
+// but needs none: if listings are stale, pawl refuses --shared.
 func (o *lockOptions) listingFeature() string {
 	if o.shared || o.slots > 0 {
 		return doctor.SharedLocks

@@ -45,7 +45,6 @@ const (
 	deadlineVariable = "PAWL_LOCK_DEADLINE"
 )
 
-// guardName is the hidden command next to the user's command.
 const guardName = "lock-guard"
 
 // maxGrace bounds the time from SIGTERM to SIGKILL.
@@ -76,7 +75,7 @@ func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOpti
 }
 
 func environment(lease *lock.Lease) []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // those of an outer lock
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // remove those of an outer lock
 		name, _, _ := strings.Cut(v, "=")
 		return name == tokenVariable || name == deadlineVariable
 	})
@@ -87,8 +86,8 @@ func environment(lease *lock.Lease) []string {
 // lossDelay bounds how much later than the guard the lease may notice the loss.
 const lossDelay = time.Second
 
-// expiryCause returns why the guard ended the group before the lease was lost. A stall shorter than
-// half the TTL is not the reason: the process could still have renewed the lease.
+// expiryCause returns why the guard ended the group. After a stall shorter than half the TTL, the
+// process could still have renewed the lease.
 func expiryCause(lease *lock.Lease, stall, ttl time.Duration) error {
 	select {
 	case <-lease.Context().Done():

@@ -18,7 +18,7 @@ import (
 func TestExpiryCause(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		lost  int // lost requests
+		lost  int
 		stall time.Duration
 		says  string
 	}{

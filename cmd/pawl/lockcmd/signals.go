@@ -11,8 +11,7 @@ import (
 
 type signalQueue chan os.Signal
 
-// A signal that the process ignores, for example under nohup, stays ignored. The caller must call
-// stop.
+// A signal that the process ignores, for example under nohup, stays ignored. Call stop.
 func receiveSignals() (c signalQueue, stop func()) {
 	c = make(signalQueue, 16)
 	for _, s := range supervise.ForwardedSignals {

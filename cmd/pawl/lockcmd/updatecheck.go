@@ -41,7 +41,6 @@ func (o *updateOptions) holdsJSON(key string, c *lock.Content) bool {
 		strings.HasSuffix(key, ".json") && o.contentType == ""
 }
 
-// isJSON reports whether b is one or more JSON values.
 func isJSON(b []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(b))
 	for n := 0; ; n++ {
