@@ -18,5 +18,5 @@ func NewGroup(cmd *exec.Cmd) {
 
 // KillGroup kills a started command of [NewGroup].
 func KillGroup(cmd *exec.Cmd) {
-	_ = cmd.Process.Kill() // it may have ended
+	_ = cmd.Process.Kill()
 }

@@ -14,9 +14,8 @@ var ForwardedSignals = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
-// NewGroup makes cmd start in a new session without a terminal. A command that opens the terminal
-// then fails, and is not stopped as a background job. The group is terminated when the context of
-// cmd ends.
+// NewGroup makes cmd start in a new session without a terminal, so that it is not stopped as a
+// background job. The group is terminated when the context of cmd ends.
 func NewGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error {
@@ -31,5 +30,5 @@ func NewGroup(cmd *exec.Cmd) {
 
 // KillGroup kills the group of a started command of [NewGroup].
 func KillGroup(cmd *exec.Cmd) {
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }

@@ -19,7 +19,6 @@ const (
 	guardEnds  = "ends"
 )
 
-// guard ends a process group, which it leads.
 type guard struct {
 	group           int
 	supervisorGroup int
@@ -29,14 +28,14 @@ type guard struct {
 	report          func(string)
 }
 
-// Guard is the main function of the guard process of [Run]. It ends its own process group. The
-// supervisor writes its settings and deadlines to in.
+// Guard is the main function of the guard process of [Run]. The supervisor writes its settings and
+// deadlines to in.
 func Guard(in io.Reader, out io.Writer) error {
 	g := guard{group: os.Getpid(), report: func(s string) { fmt.Fprintln(out, s) }}
 	if syscall.Getpgrp() != g.group {
 		return errors.New("a guard must be started by its supervisor: it would end the process group of others")
 	}
-	// The signals are for the command. SIGPIPE arrives if the supervisor has closed its end.
+	// These signals are for the command. SIGPIPE arrives if the supervisor has closed its end.
 	signal.Ignore(append([]os.Signal{
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE,
 	}, ForwardedSignals...)...)
@@ -68,7 +67,6 @@ func (c countdown) left(now time.Time) time.Duration {
 	return c.length - max(now.Sub(c.since), now.Round(0).Sub(c.since.Round(0)))
 }
 
-// readDeadlines ends when the pipe ends or a line is malformed.
 func readDeadlines(lines *bufio.Scanner) <-chan countdown {
 	deadlines := make(chan countdown)
 	go func() {
@@ -86,7 +84,7 @@ func readDeadlines(lines *bufio.Scanner) <-chan countdown {
 	return deadlines
 }
 
-// clockPoll is the longest time between two reads of the clocks.
+// clockPoll bounds every sleep, because timers stop while the machine sleeps.
 const clockPoll = time.Second
 
 func (g *guard) watch(deadlines <-chan countdown) {

@@ -19,7 +19,7 @@ type Config struct {
 	// Guard is the argument that makes this program call [Guard].
 	Guard string
 	// Deadline returns when the group must have received the signal to end. Run calls it once per
-	// Interval. It never decreases.
+	// Interval.
 	Deadline func() time.Time
 	Interval time.Duration
 	// Grace is the time from SIGTERM to SIGKILL. KillAtOnce omits SIGTERM.
@@ -37,7 +37,7 @@ type Result struct {
 	Status       syscall.WaitStatus // zero unless Started
 	Expired      bool               // the guard ended the group
 	Gone         bool               // all processes of the group have ended
-	LongestStall time.Duration      // longest time during which the supervisor did not run
+	LongestStall time.Duration      // longest time without the supervisor
 }
 
 // ErrGuardEnded is the error of [Run] if the guard ended before the deadline.
@@ -49,8 +49,8 @@ type StartError struct{ Err error }
 func (e *StartError) Error() string { return "cannot start the command: " + e.Err.Error() }
 func (e *StartError) Unwrap() error { return e.Err }
 
-// group is a supervised process group. The guard starts first and leads it. Therefore the command
-// is a member from its start, and the system does not reuse the group's ID.
+// group is a supervised process group. The guard leads it, so that the command is a member from its
+// start, and the system does not reuse the group's ID.
 type group struct {
 	*Config
 	id      int       // of the guard
@@ -62,8 +62,8 @@ type group struct {
 	over   chan bool // the guard has ended; true if it ended the group
 }
 
-// Run runs cmd in a new process group under a guard, and kills the group's remaining processes when
-// cmd ends. When ctx ends, Run terminates the group and returns the cause of ctx.
+// Run runs cmd in a new process group under a guard. When cmd ends, it kills the rest of the group.
+// When ctx ends, it terminates the group and returns the cause.
 func Run(ctx context.Context, cmd *exec.Cmd, c Config) (r Result, err error) {
 	g, err := startGuard(&c)
 	if err != nil {
@@ -160,12 +160,12 @@ func (g *group) send(format string, args ...any) error {
 
 // Like timeout(1), signalAll also signals a command that has left the group.
 func (g *group) signalAll(n syscall.Signal) {
-	_ = syscall.Kill(-g.id, n) // it may have ended
+	_ = syscall.Kill(-g.id, n)
 	if g.command == nil {
 		return
 	}
 	if own, err := syscall.Getpgid(g.command.Process.Pid); err == nil && own != g.id {
-		_ = g.command.Process.Signal(n) // it may have ended
+		_ = g.command.Process.Signal(n)
 	}
 }
 
@@ -214,7 +214,7 @@ func (g *group) watch(ctx context.Context) (longestStall time.Duration, why erro
 			return longestStall, why
 		case s := <-g.Signals:
 			g.forward(s)
-		case <-continued: // fg also continues the command
+		case <-continued: // a shell's fg must also continue the command
 			g.signalAll(syscall.SIGCONT)
 		case <-done:
 			done, why = nil, context.Cause(ctx)
@@ -240,7 +240,6 @@ func (g *group) watch(ctx context.Context) (longestStall time.Duration, why erro
 
 const killTimeout = 5 * time.Second
 
-// end reports whether the guard had ended the group before, and whether all processes have ended.
 func (g *group) end() (expired, gone bool) {
 	_ = syscall.Kill(-g.id, syscall.SIGKILL)
 	_ = g.orders.Close()
@@ -249,7 +248,7 @@ func (g *group) end() (expired, gone bool) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// This process may be the init process of a container, which must reap orphans.
+		// As the init process of a container, this process must reap orphans.
 		for pid := 1; pid > 0; {
 			pid, _ = syscall.Wait4(-g.id, nil, syscall.WNOHANG, nil)
 		}
