@@ -2,10 +2,10 @@
 // faults.
 //
 // Each seed determines one world. A user changes a few objects, notifications and responses are
-// lost, and workers crash and freeze. The engine, the ledger and the attempt are the shipped code;
-// the network, the clocks and the processes are simulated in one thread. Every random choice comes
-// from a recorded tape, which can be repeated and shrunk. Zero always means "no fault".
+// lost, and workers crash and freeze. Only the network, the clocks and the processes are simulated,
+// in one thread. Every random choice comes from a recorded tape, which can be repeated and shrunk.
+// Zero always means "no fault".
 //
-// When the faults stop, the simulator repairs the world. It checks most invariants at every step,
-// and the others at the end. Package proof/mutants shows that it detects wrong protocols.
+// When the faults stop, the simulator repairs the world. It checks most invariants at every step.
+// Package proof/mutants shows that it detects wrong protocols.
 package sim

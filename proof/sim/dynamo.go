@@ -29,7 +29,6 @@ func (r *ledgerView) swapEach(changes []ledger.Change) ([]ledger.Outcome, error)
 	return out, nil
 }
 
-// sendChange returns the time until the response or the timeout.
 func (r *ledgerView) sendChange(change []ledger.Change, out *ledger.Outcome) time.Duration {
 	w, by := r.thread.world, r.thread.node // the thread may have another process when the change lands
 	delay := w.latency()

@@ -9,7 +9,7 @@ import (
 // Step is a place in the protocol where a fault can occur.
 type Step uint8
 
-// The steps call the ledger, the object store, and the handler.
+// The steps of the protocol.
 const (
 	StepSwap   Step = iota // compare-and-swap in the ledger
 	StepChange             // one change of a swap, if each has its own response

@@ -24,7 +24,7 @@ var errHandler = errors.New("random failure")
 
 func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 	if h.called {
-		// The attempt starts over, and does not know which effects the handler has already had.
+		// The attempt starts over. It does not know which effects the handler has had.
 		h.thread.world.oracleOf(h.task.key).repeatable = true
 	}
 	h.called = true

@@ -12,8 +12,7 @@ import (
 // Invariant is a property that must hold in every world.
 type Invariant uint8
 
-// The invariants. I9 is checked by store/storetest and bucket/buckettest. I13 and I14 concern many
-// worlds, and are checked by tests of this package.
+// I9 is checked by store/storetest and bucket/buckettest. Tests of this package check I13 and I14.
 const (
 	I1 Invariant = iota + 1
 	I2
@@ -105,8 +104,7 @@ func (t *oracle) everythingSettled() {
 	}
 }
 
-// settleTimeout is the longest time in which a row must settle. In it, leases expire, attempts back
-// off, and each worker may freeze for two hours.
+// In settleTimeout, leases expire, attempts back off, and each worker may freeze for two hours.
 const settleTimeout = 3 * time.Hour
 
 // settlesInTime checks I4. Worlds without sweeps are exempt: without an order, one copy of a
@@ -335,9 +333,8 @@ func (t *oracle) deadVersionWasTried(row *ledger.Row) {
 	}
 }
 
-// auditFindsNothing checks I11. An audit must not retry dead rows forever. If two untrusted events
-// of the same second preceded the death, either version may be the cause until an audit has checked
-// the row.
+// auditFindsNothing checks I11. Two untrusted events of the same second may precede a death. Then
+// either version may be the cause until an audit has checked the row.
 func (w *World) auditFindsNothing() {
 	w.Now += 2 * settle
 	looked := w.plan.trusted || w.plan.loses > 0
@@ -354,8 +351,7 @@ func (w *World) auditFindsNothing() {
 	w.loop()
 }
 
-// claimsBounded checks I12. New attempts follow each version, completion and redrive, but not each
-// copy of an event.
+// claimsBounded checks I12. Copies of an event cause no new attempts.
 func (t *oracle) claimsBounded() {
 	if limit := t.plan.attempts*(len(t.object.versions)+t.completions+t.resets) + t.released; t.claims > limit {
 		t.violatef(I12, "%s: %d claims, want at most %d", t.key, t.claims, limit)

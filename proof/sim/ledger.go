@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// ledgerView is the ledger's store from the view of one thread.
 type ledgerView struct{ thread *thread }
 
 var _ ledger.Store = (*ledgerView)(nil)

@@ -96,7 +96,6 @@ func (t *thread) write(ctx context.Context, s Step, do request) error {
 	return err
 }
 
-// send waits for the response or the timeout.
 func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 	w := t.world
 	wait := w.latency()

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// node is a worker process: the real engine, and simulated goroutines and timers of package worker.
+// node is a worker process: the real engine, and simulated goroutines and timers.
 type node struct {
 	*World
 	name        string
@@ -115,7 +115,6 @@ func (s *engineStep) Run() {
 	n.planTick()
 }
 
-// deferIfFrozen reschedules the event if the process is frozen.
 func (n *node) deferIfFrozen(d simkit.Event) bool {
 	if n.gone || n.frozenUntil <= n.Now {
 		return false
@@ -235,7 +234,6 @@ func (n *node) start(a *engine.Start) {
 	})
 }
 
-// A panic that is not recovered ends the process.
 func (n *node) attempt(t *thread, k *task, claim *ledger.Claim) (fin engine.Finished, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -345,8 +343,7 @@ func (n *node) remove() {
 	}
 }
 
-// A process that is frozen until after the end of its lease does not know that it has lost the
-// lease.
+// A process that is frozen until after the end of its lease does not know that it lost the lease.
 func (n *node) freeze() {
 	d := simkit.Pick(n.Tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
 	d += n.Tape.UpTo(10 * time.Second)

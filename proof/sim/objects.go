@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// objectStore has no faults.
 type objectStore struct {
 	world  *World
 	stored map[event.Object]*storedObject
@@ -104,7 +103,7 @@ func (v *storeView) get(ctx context.Context, s Step, ref event.Object) (o *store
 	return o, err
 }
 
-// hidden bounds the time in which an eventually consistent store hides a new object.
+// hidden bounds how long an eventually consistent store hides a new object.
 const hidden = 30 * time.Second
 
 func (v *storeView) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
@@ -166,7 +165,7 @@ func (v *storeView) Delete(ctx context.Context, ref event.Object, c bucket.Condi
 	})
 }
 
-// The result of List may be outdated before the caller reads it.
+// The result may be outdated before the caller reads it.
 func (v *storeView) List(ctx context.Context, name, prefix, _ string) iter.Seq2[bucket.Info, error] {
 	var found []bucket.Info
 	v.thread.observe(&found)
@@ -193,7 +192,6 @@ func (v *storeView) List(ctx context.Context, name, prefix, _ string) iter.Seq2[
 	}
 }
 
-// object is an input object with its history.
 type object struct {
 	ref       event.Object
 	versions  []version

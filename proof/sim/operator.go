@@ -28,9 +28,8 @@ func (w *World) scheduleOperators() {
 	some(w.plan.redrives, func(t *oracle) { w.redrive(t, w.Tape.Chance(500)) })
 }
 
-// repair does what operators do after faults: it redrives dead rows that are not poison, and audits
-// the bucket if notifications were lost. A row that an audit raises may be claimed together with a
-// poison row, and with a single attempt die with it.
+// repair does what operators do after faults. A row that an audit raises may be claimed together
+// with a poison row. With a single attempt, it then dies with it.
 func (w *World) repair() {
 	w.Now = max(w.Now, w.faultsEnd)
 	if w.plan.noSweep {
@@ -112,7 +111,6 @@ func (w *World) purge(t *oracle) {
 	w.After(w.latency(), func() { w.swap(nil, []ledger.Change{{Key: t.key, Expect: row.Nonce}}) })
 }
 
-// audit retries until it succeeds.
 func (w *World) audit(t *oracle) {
 	w.spawn(nil, func(th *thread) {
 		for !th.dead() {

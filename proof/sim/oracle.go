@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// oracle is the true history of one row, its object and its output, which no process can read.
+// oracle is the true history of one row, its object and its output.
 type oracle struct {
 	*World
 	key    ledger.RowKey
@@ -18,10 +18,10 @@ type oracle struct {
 	object *object
 	ref    event.Object
 
-	row         ledger.Row // as stored
+	row         ledger.Row
 	exists      bool
 	dueAt       time.Time
-	unsettledAt time.Duration // when the row last became unsettled
+	unsettledAt time.Duration
 
 	highestFence int64
 	owner        *node    // of the highest fence
@@ -35,7 +35,7 @@ type oracle struct {
 	declaredDeadBy *node
 	reported       bool
 	highestSettled ledger.Version
-	highestDead    ledger.Version // highest Want of a dead row
+	highestDead    ledger.Version
 
 	changes          int                // of the output
 	visible          int                // version of the object that the output shows
@@ -158,7 +158,6 @@ func (t *oracle) leaseEnded(by *node, before, after *ledger.Row) {
 	t.repeatable = true // the former holder's effects are unknown
 }
 
-// unrecordedEnding returns an end that the ledger has not recorded, or nil.
 func (t *oracle) unrecordedEnding(by *node, fence int64) *ending {
 	for i := range t.endings {
 		if e := &t.endings[i]; e.by == by && e.fin.Fence == fence && !e.recorded {
@@ -183,8 +182,7 @@ func (t *oracle) completionRecorded(e *ending, after *ledger.Row) {
 	t.repeatable = fin.Ending.Unsure || verifies || after.Forced || t.verifyOutstanding()
 }
 
-// A publishing attempt that starts over may find that another attempt has published the same
-// output.
+// An attempt that starts over may find its output already published by another attempt.
 func (t *oracle) hadEffect(fin *engine.Finished) bool {
 	return fin.Acted || slices.ContainsFunc(t.effects, func(e effect) bool { return e.fence == fin.Fence })
 }

@@ -10,8 +10,8 @@ import (
 type plan struct {
 	pipelines      []kindOf
 	trusted        bool // the sequencers are trusted
-	eventual       bool // the store may hide new objects
-	ignoresIfMatch bool // the store ignores If-Match on DELETE
+	eventual       bool
+	ignoresIfMatch bool
 	ackSettled     bool // workers acknowledge settled deliveries only
 	noSweep        bool // workers sweep only after the faults, so that messages trigger all attempts
 	loses          int  // rate of lost notifications
@@ -69,7 +69,7 @@ const (
 	skew     = 5 * time.Second
 )
 
-// drawPlan lists the mildest alternative of each parameter first.
+// The mildest alternative of each parameter comes first.
 func drawPlan(t *simkit.Tape) plan {
 	p := plan{
 		trusted: t.Choose(2) == 0, eventual: t.Chance(100), ignoresIfMatch: t.Chance(250), ackSettled: t.Chance(150),
@@ -103,7 +103,7 @@ func drawPlan(t *simkit.Tape) plan {
 	return p
 }
 
-// poisonOnly removes all faults except poison, so that poison is the cause of any death.
+// poisonOnly removes all faults except poison, so that poison causes any death.
 func (p *plan) poisonOnly(t *simkit.Tape) {
 	p.rates, p.faulty, p.fails, p.slow, p.drains, p.skewed = [faults]int{}, 0, 0, 0, 0, false
 	p.poison, p.repeats, p.removes, p.changes = 400, 0, 100, 3+t.Choose(2)

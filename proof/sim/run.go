@@ -19,8 +19,7 @@ type Options struct {
 	Histories uint64
 	// Threads is the number of concurrent worlds; 0 means one per core.
 	Threads int
-	// KeepGoing counts all violations. Otherwise the run ends at the first violation and explains
-	// it.
+	// KeepGoing counts all violations. Otherwise the first one ends the run.
 	KeepGoing bool
 	// Progress gets the number of finished worlds. It may be nil.
 	Progress func(played uint64)
@@ -48,8 +47,7 @@ type Report struct {
 type Failure struct {
 	Seed       uint64      `json:"seed"`
 	Violations []Violation `json:"violations"`
-	// Tape is the shortest tape that was found for the same violation, for Replay. Trace lists its
-	// events.
+	// Tape is the shortest tape that was found for the violation. Trace lists its events.
 	Tape    string   `json:"tape"`
 	Choices int      `json:"choices"`
 	Trace   []string `json:"story"`
@@ -72,7 +70,7 @@ const block = 64
 
 // Run runs worlds until all have run, one violates an invariant, or ctx ends.
 func Run(ctx context.Context, o Options) *Report {
-	// Garbage collection of small worlds would only cost time.
+	// Frequent collections of the garbage of small worlds would only cost time.
 	defer debug.SetGCPercent(debug.SetGCPercent(3200))
 	r := &runner{options: o, report: &Report{First: o.First, Violated: map[Invariant]uint64{}}}
 	start := time.Now()

@@ -34,14 +34,12 @@ func newThreads() *threadPool {
 	}}
 }
 
-// spawn runs the job until it first waits.
 func (w *World) spawn(n *node, job func(*thread)) {
 	t := w.pool.Get()
 	t.world, t.node, t.observed = w, n, t.observed[:0]
 	w.pool.Start(t, func() { job(t) })
 }
 
-// sleep reports whether the process still exists.
 func (t *thread) sleep(d time.Duration) bool {
 	t.world.after(d, t)
 	t.Yield()
@@ -66,7 +64,7 @@ func (t *thread) pause(context.Context, time.Duration) error {
 	return nil
 }
 
-// deliver executes a request after a delay, even if the process has ended by then.
+// deliver executes a request even if the process has ended.
 func (t *thread) deliver(delay time.Duration, do request) error {
 	if delay == 0 && !t.world.explored {
 		return do()
@@ -82,7 +80,7 @@ type requestArrival thread
 
 func (l *requestArrival) Run() { l.pendingErr = l.pending() }
 
-// observe records what a thread learns, which determines its next action.
+// observe records what determines a thread's next action.
 func (t *thread) observe(what any) {
 	if t.world.explored {
 		t.observed = append(t.observed, what)

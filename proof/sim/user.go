@@ -57,7 +57,6 @@ func sequencer(counter, tail int) event.Sequencer {
 	return s
 }
 
-// message is a notification of one or more events.
 type message struct {
 	world  *World
 	id     int
@@ -66,7 +65,6 @@ type message struct {
 	acked  bool
 }
 
-// notify may send the notification once, repeatedly, late or never.
 func (w *World) notify(th *object, v *version) {
 	dialect := event.MinIO
 	if w.plan.trusted {

@@ -30,7 +30,7 @@ type World struct {
 	ended        bool
 
 	// explored is set if a test tries all orders of events. Each thread then records its
-	// observations, because they are its state.
+	// observations as its state.
 	explored bool
 
 	store       ledger.Store
