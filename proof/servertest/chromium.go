@@ -9,8 +9,7 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Chromium returns the path of a browser, and the environment variables for its libraries and
-// fonts.
+// Chromium returns the path of a browser, and its environment variables.
 func Chromium(t testing.TB) (path string, env []string) {
 	t.Helper()
 	folder := binary(t, toolcache.Chromium)

@@ -19,7 +19,7 @@ import (
 )
 
 // WithCopyConditions starts a proxy that rejects a CopyObject whose condition does not hold, as S3
-// does. It forwards one write at a time.
+// does.
 func WithCopyConditions(t testing.TB, s *Server) *Server {
 	t.Helper()
 	target, err := url.Parse(s.Endpoint)

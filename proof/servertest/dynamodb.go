@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Tables is a running DynamoDB Local. It accepts any credentials, and its index is always up to
-// date. It does not throttle requests and does not check permissions.
+// Tables is a running DynamoDB Local. It accepts any credentials, does not throttle, and its index
+// is always up to date.
 type Tables struct {
 	Endpoint string
 	Region   string

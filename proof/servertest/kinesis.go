@@ -18,8 +18,7 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// Streams is a running server with the protocol of Kinesis. It accepts any credentials, and does
-// not limit reads.
+// Streams is a running server with the protocol of Kinesis. It does not limit reads.
 type Streams struct {
 	Name     string
 	Endpoint string
@@ -39,7 +38,7 @@ const ignoreAborted = `process.on("uncaughtException", e => {
 });
 `
 
-// Kinesalite starts a kinesalite, which is fast but has no UpdateShardCount.
+// Kinesalite starts a kinesalite, which has no UpdateShardCount.
 func Kinesalite(t testing.TB) *Streams {
 	t.Helper()
 	folder := binary(t, toolcache.Kinesalite)

@@ -107,7 +107,7 @@ func (e *Environment) serveAnswer(failed bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the process was killed
+			return
 		}
 		w.WriteHeader(http.StatusAccepted)
 		select {
@@ -161,7 +161,6 @@ func (e *Environment) Invoke(ctx context.Context, payload []byte, c *EarlyKill) 
 	}
 }
 
-// thaw continues or starts the process, and waits until it requests an invocation.
 func (e *Environment) thaw(ctx context.Context) error {
 	var began time.Time
 	if e.cmd != nil {
@@ -199,7 +198,7 @@ func (e *Environment) recordStart(began time.Time) {
 	}
 }
 
-// MedianStart returns the median time from the start of a process to its first request.
+// MedianStart returns the median time of a cold start.
 func (f *Function) MedianStart() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// LossyProxy is a proxy that loses responses: it closes the connection instead of forwarding them.
+// LossyProxy is a proxy that closes connections instead of forwarding responses.
 type LossyProxy struct {
 	Addr string
 
@@ -20,7 +20,7 @@ type LossyProxy struct {
 	closed   bool
 }
 
-// NewLossyProxy starts a proxy, which calls lose for each piece of a response, also concurrently.
+// NewLossyProxy starts a proxy, which calls lose concurrently for each piece of a response.
 func NewLossyProxy(t testing.TB, target string, lose func(piece []byte) bool) *LossyProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// WithMaxMessage returns the URL of a queue through a proxy that reports a MaximumMessageSize,
-// which ElasticMQ does not support.
+// WithMaxMessage returns the URL of a queue through a proxy that reports a MaximumMessageSize.
 func (q *Queues) WithMaxMessage(t testing.TB, queueURL string, size int) string {
 	t.Helper()
 	target, err := url.Parse(q.Endpoint)

@@ -19,8 +19,7 @@ import (
 
 const minioTarget = "arn:minio:sqs::H:webhook"
 
-// MinIO starts a MinIO with a single drive. It retries rejected notifications every few seconds,
-// unless Options.Direct is set.
+// MinIO starts a MinIO with a single drive.
 func MinIO(t testing.TB, o Options) *Server {
 	t.Helper()
 	bin := binary(t, toolcache.MinIO)
@@ -54,7 +53,7 @@ func MinIO(t testing.TB, o Options) *Server {
 		cmd.Env, cmd.Dir = env, dir
 		return cmd
 	})
-	// A new server responds before it has loaded the configuration of its buckets, and would then
+	// A new server responds before it has loaded the configuration of its buckets. It would then
 	// overwrite newer settings.
 	if err := poll(t.Context(), nil, s.minioLoaded); err != nil {
 		t.Fatalf("start MinIO: %v", err)

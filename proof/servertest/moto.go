@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// runMoto makes moto's JSON as compact as that of AWS. It adds a bucket's EventBridgeConfiguration,
-// which moto stores but does not return.
+// moto stores a bucket's EventBridgeConfiguration, but does not return it. AWS sends compact JSON.
 const runMoto = `
 import json, logging
 from moto.s3.responses import S3Response

@@ -36,8 +36,8 @@ type pgProcess struct {
 	exited chan struct{}
 }
 
-// Postgres starts a PostgreSQL server. Settings have the form "max_connections=5". Writes are not
-// durable unless they include "fsync=on".
+// Postgres starts a PostgreSQL server with settings like "max_connections=5". Writes are durable
+// only with "fsync=on".
 func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
 	bin, err := toolcache.FindPostgres()
@@ -102,7 +102,7 @@ func (s *PostgresServer) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts the server at the same address, and waits until it answers.
+// Start starts the server at the same address.
 func (s *PostgresServer) Start() {
 	s.t.Helper()
 	host, port, _ := net.SplitHostPort(s.addr)

@@ -65,8 +65,7 @@ func (l Load) puts(f func([]types.PutRecordsRequestEntry) error) error {
 	return nil
 }
 
-// Produce puts a load into a stream. It retries rejected records, so that each is in the stream
-// once.
+// Produce puts a load into a stream, each record once.
 func (s *Streams) Produce(ctx context.Context, stream string, l Load) error {
 	client := s.Client()
 	return l.puts(func(batch []types.PutRecordsRequestEntry) error {

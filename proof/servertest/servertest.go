@@ -1,11 +1,11 @@
 // Package servertest starts real servers for tests. They end with the test, and keep their data in
-// memory or in its temporary folder. All but kinesis-local and DynamoDB Local listen on loopback
+// its temporary folder or in memory. All but kinesis-local and DynamoDB Local listen on loopback
 // only.
 //
-// Only this package skips tests. It skips a test if a server's binary has not been built, or if the
-// machine cannot give a command its own disk. With PAWL_TEST_REQUIRE=1 such a test fails. Without
-// Java, Node, Python or Terraform, a test that needs it fails only in CI. go test -short also skips
-// these tests, and tests that call [Long].
+// Only this package skips tests: if a server's binary has not been built, or if the machine cannot
+// give a command its own disk. With PAWL_TEST_REQUIRE=1 such a test fails. Without Java, Node,
+// Python or Terraform, a test fails only in CI. go test -short skips these tests, and tests that
+// call [Long].
 package servertest
 
 import (
@@ -33,15 +33,13 @@ type Server struct {
 
 	// The server rejects wrong access keys.
 	Credentials bool
-	// The server checks If-Match on DELETE, but not atomically: a write before the removal is lost.
+	// The server checks If-Match on DELETE, but not atomically.
 	DeleteConditions bool
 	// The copy methods whose conditions the server checks.
 	CopyConditions bucket.CopyMethod
-	// A PUT may land although the object was removed after the check of the condition, because only
-	// PUT takes the lock.
+	// A PUT may land although the object was removed after the check of the condition.
 	LosesRemovals bool
-	// A HEAD may combine the metadata of one object with the ETag of another, because the server
-	// reads the file several times.
+	// A HEAD may combine the metadata of one object with the ETag of another.
 	MixesHeads bool
 	Versions   bool
 	// The server may store the received part of an unsigned PUT whose connection broke.
@@ -54,8 +52,7 @@ type Server struct {
 	ListsBytes bool
 	// Alias returns the key under which the server stores a key. Nil means the same key.
 	Alias func(key string) string
-	// A notification may name the wrong object, because versitygw already reuses the request's
-	// buffer.
+	// A notification may name the wrong object.
 	Garbles bool
 	// The server runs in the test's process.
 	InProcess bool
@@ -68,8 +65,8 @@ type Options struct {
 	// Webhook is the URL for notifications. If it does not respond when versitygw starts,
 	// versitygw sends none.
 	Webhook string
-	// Direct makes MinIO send each notification once and immediately. Otherwise MinIO sends them
-	// every three seconds until they are accepted.
+	// Direct makes MinIO send each notification once and immediately. Otherwise it retries rejected
+	// ones every three seconds.
 	Direct bool
 	// Authorization is the header of notifications, or empty. versitygw supports only Basic
 	// credentials.
@@ -106,7 +103,7 @@ func (s *Server) NewBucket(t testing.TB) string {
 	return name
 }
 
-// Notify sends notifications of creations and removals in the bucket to Options.Webhook.
+// Notify sends notifications of the bucket to Options.Webhook.
 func (s *Server) Notify(t testing.TB, bucket string) {
 	t.Helper()
 	if s.notify == nil {

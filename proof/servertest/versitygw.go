@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// VersityGW starts a versitygw that stores objects in a folder. It sends each notification once.
+// VersityGW starts a versitygw, which sends each notification once.
 func VersityGW(t testing.TB, o Options) *Server {
 	t.Helper()
 	bin := binary(t, toolcache.VersityGW)
