@@ -102,8 +102,8 @@ func (c *FilesClient) Want(ctx context.Context, status int, method, path string,
 	return a, err
 }
 
-// Begin begins the upload of a file, in parts if the promise has parts. Requests with the same key
-// begin the same upload.
+// Begin begins an upload, in parts if the promise has parts. Requests with the same key begin the
+// same upload.
 func (c *FilesClient) Begin(ctx context.Context, key string, p *Promise) (*FileAnswer, error) {
 	path := "/v1/uploads"
 	if len(p.Parts) > 0 {

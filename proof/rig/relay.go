@@ -14,8 +14,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Handling describes what a relay does with one notification. The zero Handling sends one copy
-// immediately.
+// Handling describes what a relay does with one notification. The zero Handling sends one copy.
 type Handling struct {
 	Drop   bool
 	Delay  time.Duration // before the first copy
@@ -65,8 +64,8 @@ type Relay struct {
 // Senders is the number of concurrent sends.
 const Senders = 64
 
-// NewRelay starts a relay. workers returns the addresses of the running workers. offer sends a
-// notification to one of them, and returns nil if it is acknowledged.
+// NewRelay starts a relay to the addresses of workers. offer returns nil if a worker acknowledges a
+// notification.
 func NewRelay(seed uint64, workers func() []string, offer func(ctx context.Context, body []byte, address string) error) *Relay {
 	r := &Relay{
 		workers: workers, offer: offer, more: make(chan struct{}, 1),
@@ -142,7 +141,6 @@ func (r *Relay) wake() {
 
 var errNoWorker = errors.New("no worker is up")
 
-// pop returns nil if there is no copy or no worker.
 func (r *Relay) pop() (n *Notice, address string) {
 	workers := r.workers()
 	r.mu.Lock()

@@ -57,7 +57,7 @@ func TestRelayHandlesNotificationsAsPlanned(t *testing.T) {
 		if n, _ := r.Open(); n != 4 {
 			t.Errorf("%d copies are open, want 4", n)
 		}
-		time.Sleep(time.Second) // of the test's bubble
+		time.Sleep(time.Second)
 		if n, err := r.Open(); n != 0 || err != nil {
 			t.Errorf("%d copies are open (%v), want none", n, err)
 		}
@@ -82,7 +82,7 @@ func TestRelayRetries(t *testing.T) {
 		for i := range 10 {
 			r.Carry(notice("k", uint64(i+1)), rig.Handling{})
 		}
-		time.Sleep(time.Minute) // of the test's bubble
+		time.Sleep(time.Minute)
 		if got := r.Messages(); len(in.arrived) != 10 || got.Sent != 10 || got.Resent < 3 {
 			t.Errorf("arrived: %q; counted %+v", in.arrived, got)
 		}
@@ -95,7 +95,7 @@ func TestClosedRelay(t *testing.T) {
 			in := &inbox{}
 			r := rig.NewRelay(1, workers, in.offer)
 			r.Carry(notice("k", 1), rig.Handling{})
-			time.Sleep(time.Second) // of the test's bubble
+			time.Sleep(time.Second)
 			if n, err := r.Open(); n != 1 || err == nil {
 				t.Errorf("%s: %d copies are open (%v), want one and an error", name, n, err)
 			}
