@@ -1,8 +1,8 @@
-// Package mutants holds known-wrong variants of Pawl. Each breaks one rule of the protocol. A
-// checker that misses a mutant would also miss a real mistake in that rule.
+// Package mutants holds known-wrong variants of Pawl, each of which breaks one rule of the
+// protocol. A checker that misses a mutant would also miss a real mistake.
 //
 // A mutant is a patch in testdata/mutants of lock, archive or files, or in testdata here. The go
-// command replaces the changed files when it builds the mutant, so no mutant is in the sources.
+// command applies it as an overlay, so no mutant is in the sources.
 package mutants
 
 import (
@@ -17,12 +17,12 @@ import (
 
 // Mutant is one known-wrong variant.
 type Mutant struct {
-	Name string // file name of the patch, without the extension
+	Name string // file name without the extension
 	File string // path relative to the root of the module
 	Why  string // what goes wrong in production
-	From string // software that is known to behave like this, if any
+	From string // software that behaves like this, if any
 	// Budget is the number of worlds to run, of which one must violate an invariant. With -whole,
-	// several must violate the same invariant, so that chance cannot be the cause.
+	// several must violate the same one.
 	Budget uint64
 	// Test replaces Budget if worlds detect the mutant too rarely or never.
 	Test  *Test
@@ -33,7 +33,7 @@ type Mutant struct {
 type Test struct {
 	Invariant sim.Invariant // zero means none
 	Args      []string      // of go test
-	Says      string        // regular expression for the output
+	Says      string        // regular expression
 }
 
 // Apply returns the contents of the changed files by file name.

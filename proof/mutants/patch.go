@@ -139,12 +139,11 @@ func invariant(name string) (sim.Invariant, error) {
 	return 0, fmt.Errorf("unknown invariant %q", name)
 }
 
-// Apply applies a diff to a text. If the lines of a hunk have moved, it applies the hunk where its
-// context and deleted lines occur exactly once.
+// Apply applies a diff. If the lines of a hunk have moved, their context must occur exactly once.
 func Apply(text string, d *gitdiff.File) (string, error) {
 	lines := slices.Collect(strings.Lines(text))
 	var out strings.Builder
-	next, shift := 0, 0 // first line that out does not have yet; distance by which the last hunk has moved
+	next, shift := 0, 0 // next line of text; distance by which the last hunk has moved
 	for _, hunk := range d.TextFragments {
 		var before, after []string
 		for _, line := range hunk.Lines {
