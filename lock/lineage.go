@@ -19,7 +19,7 @@ const (
 	// maxIDs ids take 815 bytes of metadata. With fewer than minIDs, too many outcomes would be
 	// unknown.
 	maxIDs, minIDs = 48, 8
-	idSize         = 16
+	idSize         = 16 // 64 random bits in hex
 	// maxMetadata is in bytes, including the prefixes of the names.
 	// https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html
 	maxMetadata    = 2 << 10
