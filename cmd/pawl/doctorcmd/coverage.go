@@ -14,16 +14,15 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
-// coverage describes whether the bucket's notifications cover the objects of one pipeline.
+// coverage is that of one pipeline's objects by the bucket's notifications.
 type coverage struct {
 	Pipeline string   `json:"pipeline"`
 	Created  level    `json:"created"`
 	Removed  level    `json:"removed"`
-	To       []string `json:"to,omitempty"` // destinations of the notifications
+	To       []string `json:"to,omitempty"`
 	Detail   string   `json:"detail,omitempty"`
 }
 
-// level states how much is covered: yes, partly, no or unknown.
 type level string
 
 const (
@@ -33,14 +32,12 @@ const (
 	levelUnknown level = "unknown"
 )
 
-// The S3 events that a pipeline needs.
+// Pipelines need these S3 events.
 var (
 	createdEvents = []string{"s3:ObjectCreated:Put", "s3:ObjectCreated:Post", "s3:ObjectCreated:Copy", "s3:ObjectCreated:CompleteMultipartUpload"}
 	removedEvents = []string{"s3:ObjectRemoved:Delete", "s3:ObjectRemoved:DeleteMarkerCreated"}
 )
 
-// checkCoverage compares the notification configuration of a bucket with the pipelines that
-// read the bucket.
 func checkCoverage(ctx context.Context, store *s3bucket.Store, name string, pipelines []config.Pipeline) (all []coverage) {
 	var mine []config.Pipeline
 	for _, p := range pipelines {
@@ -72,13 +69,10 @@ func coverageError(err error) string {
 	return err.Error()
 }
 
-// uncovered reports whether no notification covers the created or the removed objects of a
-// pipeline.
 func uncovered(all []coverage) bool {
 	return slices.ContainsFunc(all, func(h coverage) bool { return h.Created == levelNone || h.Removed == levelNone })
 }
 
-// judgeCoverage returns the coverage of a pipeline by the notifications of its bucket.
 func judgeCoverage(notifications []s3bucket.Notification, p config.Pipeline) coverage {
 	h := coverage{Pipeline: p.Name}
 	suffixes := p.Match.Suffix
@@ -96,7 +90,7 @@ func judgeCoverage(notifications []s3bucket.Notification, p config.Pipeline) cov
 						continue
 					}
 					if t := coversKeys(n, p.Match.Prefix, suffix); t != levelNone {
-						best = max(best, t) // relies on the order "no" < "partly" < "yes" of the texts
+						best = max(best, t) // the texts have the order "no" < "partly" < "yes"
 						h.To = append(h.To, n.To)
 					}
 				}
@@ -117,7 +111,6 @@ func judgeCoverage(notifications []s3bucket.Notification, p config.Pipeline) cov
 	return h
 }
 
-// combine returns the level that all elements have. If they differ, it returns levelPartial.
 func combine(all []level) level {
 	if slices.Min(all) == slices.Max(all) {
 		return all[0]
@@ -125,7 +118,6 @@ func combine(all []level) level {
 	return levelPartial
 }
 
-// coversEvent reports whether a notification includes an event.
 func coversEvent(n s3bucket.Notification, event string) bool {
 	return slices.ContainsFunc(n.Events, func(e string) bool {
 		family, all := strings.CutSuffix(e, "*")
@@ -133,7 +125,7 @@ func coversEvent(n s3bucket.Notification, event string) bool {
 	})
 }
 
-// coversKeys returns how much of the keys with a prefix and a suffix a notification covers.
+// coversKeys returns how much of the keys with prefix and suffix the notification covers.
 func coversKeys(n s3bucket.Notification, prefix, suffix string) level {
 	switch {
 	case strings.HasPrefix(prefix, n.Prefix) && strings.HasSuffix(suffix, n.Suffix):

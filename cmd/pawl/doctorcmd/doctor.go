@@ -1,5 +1,4 @@
-// Package doctorcmd contains the command doctor. It also stores the results of the command's
-// checks.
+// Package doctorcmd contains the command doctor, and the saved results of its checks.
 package doctorcmd
 
 import (
@@ -74,7 +73,6 @@ max_message_bytes, accepts: yes, no or unknown; detail).`,
 	return cmd
 }
 
-// diagnosis is the output of the command.
 type diagnosis struct {
 	*doctor.Report
 	Safe          bool       `json:"safe"`
@@ -128,7 +126,6 @@ func runDoctor(ctx context.Context, a *app.App, arg, endpoint string) error {
 	return nil
 }
 
-// examine examines the store, with a progress bar on a terminal.
 func examine(ctx context.Context, a *app.App, store bucket.Store, name, prefix string) (*doctor.Report, error) {
 	var o doctor.Options
 	if app.IsTerminal(a.Err) {
@@ -142,7 +139,6 @@ func examine(ctx context.Context, a *app.App, store bucket.Store, name, prefix s
 	return doctor.Examine(ctx, store, name, prefix, o)
 }
 
-// doctorFailure adds an exit code and a hint to an error of the examination.
 func doctorFailure(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -157,7 +153,6 @@ func doctorFailure(ctx context.Context, err error) error {
 	return err
 }
 
-// printDiagnosis prints the diagnosis as tables or as JSON.
 func printDiagnosis(a *app.App, d *diagnosis) error {
 	if a.JSON {
 		return a.PrintJSON(d)

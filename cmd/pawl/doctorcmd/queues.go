@@ -13,15 +13,13 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
-// queue is the result of the examination of a queue.
 type queue struct {
 	Queue      string `json:"queue"`
 	MaxMessage int64  `json:"max_message_bytes,omitempty"`
-	Accepts    level  `json:"accepts"` // whether the queue accepts the longest notification: yes, no or unknown
+	Accepts    level  `json:"accepts"` // the longest notification: yes, no or unknown
 	Detail     string `json:"detail,omitempty"`
 }
 
-// queues examines the SQS queues of the sources.
 func queues(ctx context.Context, _ *app.App, log *slog.Logger, sources []config.Source) (all []queue) {
 	for _, s := range sources {
 		q, ok := s.Config.(parts.Queue)
@@ -43,7 +41,7 @@ func queues(ctx context.Context, _ *app.App, log *slog.Logger, sources []config.
 	return all
 }
 
-// rejecting reports whether a queue rejects long notifications, which are then lost.
+// Rejected notifications are lost.
 func rejecting(all []queue) bool {
 	return slices.ContainsFunc(all, func(q queue) bool { return q.Accepts == levelNone })
 }

@@ -18,31 +18,27 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// checkMaxAge is the age at which a successful check of a store expires.
 const checkMaxAge = 7 * 24 * time.Hour
 
-// Uses for which the command checks a store.
 const (
 	useLocks    = "locks"    // locks and updates
 	useListings = "listings" // semaphores and shared locks
 )
 
-// ErrUnsafe is returned if doctor found that a store is not safe for a feature.
+// ErrUnsafe: doctor found that a store is not safe for a feature.
 var ErrUnsafe = errors.New("not safe")
 
-// cleanUpTime is the time that a cancelled proof has to remove its object.
+// A cancelled proof may take this long to remove its object.
 const cleanUpTime = 2 * time.Second
 
-// proofTimeout bounds one attempt at a proof. If the responses of an attempt are lost, the
-// caller can try again.
+// proofTimeout bounds one attempt. The caller can try again.
 const proofTimeout = time.Minute
 
 var errProofTimeout = fmt.Errorf("%w: no response within %v", bucket.ErrUnavailable, proofTimeout)
 
-// OpenProven returns the bucket of an object after it has checked that the store is safe for
-// locks and updates. It either sends test requests or reads a stored result. If listing is set,
-// it is the name of a feature that needs listings, and OpenProven also rejects a store whose
-// listings doctor has found stale. OpenProven returns at most 2 s after ctx ended.
+// OpenProven returns the bucket of an object if its store is safe for locks and updates, by a test or a
+// stored result. If listing, the name of a feature, is set, it also rejects a store with stale listings.
+// OpenProven returns at most 2 s after ctx ended.
 func OpenProven(ctx context.Context, a *app.App, endpoint string, o event.Object, listing string) (*lock.Bucket, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, proofTimeout, errProofTimeout)
 	defer stop()
@@ -68,8 +64,7 @@ func OpenProven(ctx context.Context, a *app.App, endpoint string, o event.Object
 	}
 }
 
-// prove tests the store unless a stored result exists. It writes test objects next to the
-// object.
+// prove writes test objects next to the object unless a stored result exists.
 func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, listing string) (*lock.Bucket, error) {
 	store, err := a.Store(ctx, endpoint)
 	if err != nil {
@@ -84,7 +79,7 @@ func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, lis
 	b, err := lock.Open(ctx, store, o.Bucket, o.Key[:strings.LastIndex(o.Key, "/")+1])
 	switch {
 	case err == nil:
-		// In the meantime, doctor may have rejected the store in another process.
+		// Doctor may have rejected the store meanwhile, in another process.
 		if _, err := c.allows(endpoint, listing); err != nil {
 			return nil, err
 		}
@@ -95,14 +90,12 @@ func prove(ctx context.Context, a *app.App, endpoint string, o event.Object, lis
 	return b, err
 }
 
-// storeCheck identifies the saved check results of one bucket at one endpoint. The user's cache folder has a
-// file for each use, with the time of the check and the reason if the store is not safe.
+// storeCheck identifies the saved results of one bucket at one endpoint. The user's cache folder has a file
+// for each use, with the time of the check and the reason of a rejection.
 type storeCheck struct{ endpoint, bucket string } // an empty endpoint is Amazon S3
 
-// allows reports whether a stored result says that the store is safe for locks. If doctor
-// rejected the store for locks, the error matches ErrUnsafe. If listing is set, it is the name
-// of a feature that needs listings, and the error also matches ErrUnsafe if doctor rejected the
-// store for listings.
+// allows reads the saved results. fit is true if the store is safe for locks. A rejection for locks, or for
+// listings if listing is set, is an error that matches ErrUnsafe.
 func (c storeCheck) allows(endpoint, listing string) (fit bool, err error) {
 	what := "locks and updates"
 	at, why, fit := c.load(useLocks, time.Now())
@@ -121,8 +114,7 @@ func (c storeCheck) allows(endpoint, listing string) (fit bool, err error) {
 		in, what, ErrUnsafe, why, at.Format(time.DateOnly), again+in)
 }
 
-// update stores the result of an examination. An unclear result discards an earlier success
-// and keeps an earlier rejection.
+// An unclear result discards an earlier success and keeps an earlier rejection.
 func (c storeCheck) update(r *doctor.Report) (err error) {
 	for use, judge := range map[string]func() (doctor.Safety, string){useLocks: r.Locks, useListings: r.Listings} {
 		safety, why := judge()
@@ -131,7 +123,7 @@ func (c storeCheck) update(r *doctor.Report) (err error) {
 		case safety != "":
 			c.save(use, why, time.Now())
 		case fit:
-			c.save(use, "", time.Time{}) // a zero time marks the success as expired
+			c.save(use, "", time.Time{}) // the success has expired
 		}
 		if _, _, fit := c.load(use, time.Now()); fit && safety != doctor.Safe {
 			name, nameErr := c.file(use)
@@ -150,9 +142,8 @@ func (c storeCheck) file(use string) (string, error) {
 	return filepath.Join(dir, "pawl", "stores", hex.EncodeToString(sum[:16])+"-"+use), nil
 }
 
-// load reads a stored result. fit is true if the store is safe and the result has not expired.
-// why is the reason of a rejection, which does not expire. load ignores unreadable and
-// incomplete files.
+// load reads a saved result. fit is true if the store is safe and the result has not expired. why is the reason of a rejection, which
+// does not expire. load ignores unreadable and incomplete files.
 func (c storeCheck) load(use string, now time.Time) (at time.Time, why string, fit bool) {
 	name, err := c.file(use)
 	if err != nil {
@@ -169,8 +160,7 @@ func (c storeCheck) load(use string, now time.Time) (at time.Time, why string, f
 	return at, why, why == "" && age >= 0 && age < checkMaxAge
 }
 
-// save stores a success, or the reason of a rejection. It ignores errors, because the next
-// command then tests the store again.
+// save ignores errors, because the next command then tests the store again.
 func (c storeCheck) save(use, why string, now time.Time) {
 	name, err := c.file(use)
 	if err == nil && os.MkdirAll(filepath.Dir(name), 0o700) == nil {
