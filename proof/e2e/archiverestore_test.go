@@ -18,7 +18,7 @@ import (
 
 var archiveRecover = flag.Bool("archiverecover", false, "TestArchiveRestoredLedger also recovers, which takes 15 minutes")
 
-// No process may have it open.
+// No process may have the ledger open.
 func (a *archiveTest) copyLedger(from, to string) {
 	a.Helper()
 	for _, suffix := range []string{"", "-wal", "-shm"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// If one of them accepts a policy, the page can show its effect.
+// If a server accepts a policy one day, docs/AWS.md can show its effect.
 func TestNoServerEvaluatesConditions(t *testing.T) {
 	text, err := os.ReadFile("../../docs/AWS.md")
 	if err != nil {

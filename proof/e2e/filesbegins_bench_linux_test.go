@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// The places are one entity, 1,000 entities, and one entity through two indexes over one database.
+// Uploads begin in one entity, in 1,000, and in one through two indexes over one database.
 func BenchmarkFilesBegins(b *testing.B) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		for _, c := range []struct {

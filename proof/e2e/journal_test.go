@@ -110,7 +110,7 @@ func (b *sqliteLog) writable() bool {
 	return err == nil
 }
 
-// No process may write any more.
+// When end is called, no process may write any more.
 func (j *journal) end() error {
 	if j.ended {
 		return nil

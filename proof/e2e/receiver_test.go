@@ -156,7 +156,7 @@ func orderViolations(l *rowHistory, effects []*effect, puts []string) (bad []str
 	return bad
 }
 
-// The range of fences excludes before.
+// hasUnknownResult excludes the fence before.
 func hasUnknownResult(l *rowHistory, from, before int64) bool {
 	return slices.ContainsFunc(l.attempts, func(a *attempt) bool { return from <= a.fence && a.fence < before && a.unknown })
 }

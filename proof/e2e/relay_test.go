@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// The others are only reordered.
+// Percentages of notifications. The others are only reordered.
 const (
 	dropPercent   = 10
 	doublePercent = 8

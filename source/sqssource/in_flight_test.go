@@ -154,7 +154,7 @@ func TestUnacknowledgedMessageIsDelayed(t *testing.T) {
 	})
 }
 
-// TestOutage does not retry deletions of messages that the queue will redeliver.
+// The source does not retry deletions of messages that the queue will redeliver.
 func TestOutage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
