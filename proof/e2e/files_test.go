@@ -190,8 +190,8 @@ func (s *filesTest) progress(t *testing.T, what string) {
 	t.Logf("%5.1f s: %s", time.Since(s.began).Seconds(), what)
 }
 
-// After waitForNotifications, a file is pending only if its bytes were not uploaded or its notification was lost. MinIO
-// sends none if the uploader disconnects at the last moment.
+// After waitForNotifications, a file is pending only if its bytes were not uploaded or its notification was
+// lost. MinIO sends none if the uploader disconnects at the last moment.
 func (s *filesTest) waitForNotifications(t *testing.T) {
 	t.Helper()
 	untold := map[string]bool{}

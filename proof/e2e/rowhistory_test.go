@@ -134,7 +134,8 @@ func isPrefixOf(now, old []ledger.Entry) bool {
 	return true
 }
 
-// A write may contain several entries: events, the end of one attempt, and the claim of the next, in this order.
+// A write may contain several entries: events, the end of one attempt, and the claim of the next, in this
+// order.
 func (l *rowHistory) applyEntry(e ledger.Entry, prev, next *ledger.Row) {
 	a := l.running()
 	switch e.What {

@@ -142,8 +142,8 @@ func (c storeCheck) file(use string) (string, error) {
 	return filepath.Join(dir, "pawl", "stores", hex.EncodeToString(sum[:16])+"-"+use), nil
 }
 
-// load reads a saved result. fit is true if the store is safe and the result has not expired. why is the reason of a rejection, which
-// does not expire. load ignores unreadable and incomplete files.
+// load reads a saved result. fit is true if the store is safe and the result has not expired. why is the
+// reason of a rejection, which does not expire. load ignores unreadable and incomplete files.
 func (c storeCheck) load(use string, now time.Time) (at time.Time, why string, fit bool) {
 	name, err := c.file(use)
 	if err != nil {
