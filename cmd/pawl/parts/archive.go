@@ -14,7 +14,7 @@ import (
 
 const maxArchiveBytes = 512 << 20
 
-// Archive returns the configuration of an archive, without its store and registers.
+// Archive returns an archive's configuration, without its store and registers.
 func Archive(ctx context.Context, c *config.Archive) (archive.Config, error) {
 	a := archive.Config{
 		Name: c.Name, Bucket: c.To.Bucket, Prefix: c.To.Prefix, Format: c.Format,

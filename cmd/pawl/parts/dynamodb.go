@@ -28,10 +28,10 @@ func (d DynamoDB) OpenReadOnly(ctx context.Context) (store.Store, error) {
 	return dynamo.OpenReadOnly(ctx, d.URL)
 }
 
-// CheckExists implements [Ledger]. Open and OpenReadOnly report a missing table.
+// CheckExists implements [Ledger]. Open reports a missing table.
 func (d DynamoDB) CheckExists(context.Context) error { return nil }
 
-// Describe implements [Ledger]. The URL has no secrets.
+// Describe implements [Ledger].
 func (d DynamoDB) Describe() string { return d.URL }
 
 // Create implements [Creator].

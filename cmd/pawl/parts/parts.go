@@ -1,6 +1,5 @@
-// Package parts contains the parts that pawl.yaml can name: ledgers, sources and
-// actions. [Table] lists their kinds. Each kind is a struct with the fields of its
-// configuration, and with methods that build the part.
+// Package parts contains the ledgers, sources and actions that pawl.yaml can name. [Table] lists their
+// kinds: structs with the fields of the configuration and methods that build the part.
 package parts
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Table lists all kinds, in the order of the documentation.
+// Table lists the kinds in the order of the documentation.
 var Table = &config.Table{
 	Ledgers: []config.LedgerKind{
 		ledgerKind("sqlite", "sqlite:FILE", parseSQLite),
@@ -35,64 +34,58 @@ var Table = &config.Table{
 	},
 }
 
-// Ledger is the configuration of a ledger.
+// Ledger is a configured ledger.
 type Ledger interface {
-	// Open opens the ledger, and creates it if it is missing.
+	// Open creates the ledger if it is missing.
 	Open(ctx context.Context) (store.Store, error)
-	// OpenReadOnly opens an existing ledger for reading. It creates and upgrades
-	// nothing.
+	// OpenReadOnly creates and upgrades nothing.
 	OpenReadOnly(ctx context.Context) (store.Store, error)
-	// CheckExists returns an error with a remedy if the ledger is missing, or exists only in
-	// the memory of another process. It does not connect to a server. Open and OpenReadOnly
-	// return an error if the server is unreachable.
+	// CheckExists returns an error with a remedy if the ledger is missing, or exists only in the memory of
+	// another process. It does not connect to a server.
 	CheckExists(ctx context.Context) error
-	// Describe returns the location of the ledger, without secrets.
+	// Describe returns the location, without secrets.
 	Describe() string
 }
 
 // Checker is a [Ledger] on a server.
 type Checker interface {
-	// Check checks the server without changing it. The parameter skew is the largest allowed
-	// clock difference. Check returns an error if it cannot reach the server.
+	// Check changes nothing. skew is the largest allowed clock difference. An unreachable server is an
+	// error.
 	Check(ctx context.Context, skew time.Duration) ([]Finding, error)
 }
 
 // Finding is the result of one check.
 type Finding = store.Finding
 
-// Creator is a [Ledger] that only an operator creates, because it incurs costs.
+// Creator is a [Ledger] that an operator must create, because it incurs costs.
 type Creator interface {
-	// Create creates the ledger if it is missing.
 	Create(ctx context.Context) error
 }
 
 // Migrator is a [Ledger] whose tables an operator can create with SQL.
 type Migrator interface {
-	// Script returns the SQL statements.
 	Script() string
 }
 
-// Source is the configuration of a source.
+// Source is a configured source.
 type Source interface {
-	// Build returns the source. A source with a fixed dialect implements
-	// source.Declarer.
+	// Build returns a source.Declarer if the dialect is fixed.
 	Build(ctx context.Context, a *Assembly) (pawl.Source, error)
-	// Describe returns the address of the source, without secrets.
+	// Describe returns the address, without secrets.
 	Describe() string
 }
 
 // Queue is a [Source] that limits the size of messages.
 type Queue interface {
 	Source
-	// MaxMessage returns the queue's maximum message size, and the size of the longest message
-	// that the store sends. Both are in bytes. MaxMessage returns an error if it cannot
-	// determine the queue's limit.
+	// MaxMessage returns the queue's maximum, and the size of the longest message that the store sends, in
+	// bytes.
 	MaxMessage(ctx context.Context, a *Assembly) (size, needed int64, err error)
 }
 
-// Action is the configuration of an action.
+// Action is a configured action.
 type Action interface {
-	// Build sets the handler of a pipeline and, if the action has one, its output.
+	// Build sets the handler and, if there is one, the output of p.
 	Build(ctx context.Context, a *Assembly, p *pawl.Pipeline) error
 }
 
@@ -100,15 +93,15 @@ type Action interface {
 type Assembly struct {
 	Logger  *slog.Logger
 	Objects bucket.Store
-	// Ledger returns the ledger of the pipelines. The caller must not close it.
+	// The caller must not close the Ledger.
 	Ledger func(ctx context.Context) (store.Store, error)
-	// Dir is the folder of the configuration file.
+	// Dir has the configuration file.
 	Dir string
-	// ShutdownTimeout bounds the shutdown; 0 selects the default.
+	// ShutdownTimeout is 0 for the default.
 	ShutdownTimeout time.Duration
 }
 
-// The functions below let the compiler check the types in the table.
+// With these functions, the compiler checks the types in the table.
 
 func ledgerKind[L Ledger](name, form string, parse func(rest, dir string) (L, error)) config.LedgerKind {
 	return config.LedgerKind{Name: name, Form: form, Parse: func(rest, dir string) (any, error) { return parse(rest, dir) }}
@@ -118,7 +111,7 @@ func source(name string, s Source) config.Kind { return config.Kind{Name: name, 
 
 func action(name string, a Action) config.Kind { return config.Kind{Name: name, Config: a} }
 
-// output returns a pipeline's output, or nil if it has none.
+// output returns nil for a pipeline without one.
 func output(to config.Location, suffix string) *pawl.Output {
 	if to.IsZero() {
 		return nil

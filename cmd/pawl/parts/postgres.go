@@ -34,7 +34,7 @@ func (p Postgres) OpenReadOnly(ctx context.Context) (store.Store, error) {
 	return postgres.OpenReadOnly(ctx, p.URL)
 }
 
-// CheckExists implements [Ledger]. Open and OpenReadOnly report a missing database.
+// CheckExists implements [Ledger]. Open reports a missing database.
 func (p Postgres) CheckExists(context.Context) error { return nil }
 
 // Describe implements [Ledger].
@@ -43,7 +43,7 @@ func (p Postgres) Describe() string {
 	if err != nil {
 		return "postgres"
 	}
-	kept := url.Values{} // drop other parameters, because they may be secret: password, sslpassword
+	kept := url.Values{} // other parameters may be secret: password, sslpassword
 	if name := u.Query().Get("schema"); name != "" {
 		kept.Set("schema", name)
 	}

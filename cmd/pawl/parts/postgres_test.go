@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// TestDescribePostgres checks that Describe removes secrets from every part of the URL.
 func TestDescribePostgres(t *testing.T) {
 	for rest, want := range map[string]string{
 		"//u:geheim@h/d?schema=s":                    "postgres://u:xxxxx@h/d?schema=s",
