@@ -1,4 +1,5 @@
-// Package app contains code that all commands share: streams, exit codes, tables, JSON, progress, confirmation, and the assembly of a configuration.
+// Package app contains code that all commands share, such as streams, exit codes and the assembly of a
+// configuration.
 package app
 
 import (
@@ -18,17 +19,16 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// App holds the streams, the kinds of parts that a configuration can name, and the
-// global flags.
+// App holds the streams, the kinds of parts, and the global flags.
 type App struct {
 	Streams
 	Parts      *config.Table
 	ConfigFile string
-	Ledger     string // value of --ledger; it replaces the configuration file
-	ConfigSet  bool   // whether the user gave --config
+	Ledger     string // --ledger, instead of the configuration file
+	ConfigSet  bool   // --config is given
 	JSON       bool
 	LogLevel   string
-	Parsed     bool // whether the command line was valid
+	Parsed     bool // the command line is valid
 }
 
 // NoArgs rejects arguments.
@@ -47,11 +47,10 @@ func SingleArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// invalidFlag matches cobra's error for an invalid flag value, which quotes package strconv.
+// invalidFlag matches cobra's error, which quotes package strconv.
 var invalidFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?--([a-z-]+)" flag: `)
 
-// FlagError replaces cobra's error for an invalid flag value by an error that names valid
-// values.
+// FlagError replaces cobra's error for an invalid value by one that names valid values.
 func FlagError(cmd *cobra.Command, err error) error {
 	m := invalidFlag.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -68,8 +67,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %s: want %s", m[2], m[1], want)
 }
 
-// DocumentExitCodes appends the exit codes to the help of a command and of its subcommands. It
-// skips subcommands that document exit codes themselves.
+// DocumentExitCodes appends text to the help of a command and of its subcommands, except those with exit
+// codes of their own.
 func DocumentExitCodes(cmd *cobra.Command, text string) {
 	cmd.SetUsageTemplate(cmd.UsageTemplate() + "\nExit codes:\n" + text)
 }

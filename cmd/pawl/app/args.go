@@ -19,16 +19,12 @@ func BucketAndPrefix(arg string) (name, prefix string, err error) {
 	return name, prefix, nil
 }
 
-// versionQuery precedes the version id in the output of event.Object.String, and
-// occurs nowhere else in it.
+// versionQuery precedes the version ID in the output of event.Object.String, and occurs nowhere else in it.
 const versionQuery = "?versionId="
 
-// ObjectCandidates returns the objects that an argument can mean. The likeliest object comes
-// first.
-//
-// The argument is ambiguous: ls prints keys with special characters in quotes, a shell removes
-// the quotes, and a plain key can look like either form. The caller chooses the candidate that
-// has rows.
+// ObjectCandidates returns the objects that an argument can mean, the likeliest first. ls quotes keys with
+// special characters, a shell removes the quotes, and a plain key can look like either form. The caller
+// chooses the candidate that has rows.
 func ObjectCandidates(arg string) ([]event.Object, error) {
 	var all []event.Object
 	if inner, ok := strings.CutPrefix(arg, `"`); ok && strings.HasSuffix(inner, `"`) {
@@ -48,8 +44,8 @@ func ObjectCandidates(arg string) ([]event.Object, error) {
 	return all, nil
 }
 
-// AppendPrinted parses the output of event.Object.String, without its quotes, and
-// appends the object to all. It appends nothing if text is invalid.
+// AppendPrinted parses the output of event.Object.String, without its quotes. It appends nothing if text is
+// invalid.
 func AppendPrinted(all []event.Object, text string) []event.Object {
 	address, version, _ := strings.Cut(text, versionQuery)
 	address, err := strconv.Unquote(`"` + address + `"`)
@@ -71,7 +67,6 @@ func appendObject(all []event.Object, address, version string) []event.Object {
 	return append(all, event.Object{Bucket: bucket, Key: key, VersionID: version})
 }
 
-// isPrintable reports whether a terminal can show s without escapes.
 func isPrintable(s string) bool {
 	for _, r := range s {
 		if r == '\uFFFD' || r == '\\' || !strconv.IsPrint(r) {
@@ -113,6 +108,5 @@ func Executable() (string, error) {
 	return path, err
 }
 
-// DemoSeeds is the number of seeds that the demo chooses from. It is small, so that
-// seeds are easy to type.
+// DemoSeeds bounds the demo's seeds, so that they are easy to type.
 const DemoSeeds = 100_000

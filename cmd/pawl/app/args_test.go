@@ -40,8 +40,7 @@ func TestObjectCandidates(t *testing.T) {
 	}
 }
 
-// TestObjectCandidatesRoundTrip checks that printed objects can be pasted with and without
-// quotes, and that plain keys can be typed.
+// Printed objects can be pasted with and without quotes, and plain keys can be typed.
 func TestObjectCandidatesRoundTrip(t *testing.T) {
 	key := rapid.OneOf(
 		rapid.StringMatching(`[a-z?=\\"'\x00-\x20é]{1,8}`),

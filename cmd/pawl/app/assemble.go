@@ -17,24 +17,23 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Runtime holds the parts that a configuration describes.
+// Runtime holds what a configuration describes.
 type Runtime struct {
 	Config    *config.Config
 	Ledger    store.Store // nil until Open
-	NewLedger string      // location of the ledger if Open created it, otherwise empty
+	NewLedger string      // its location if Open created it
 	Objects   *s3bucket.Store
-	Parts     pawl.Config // configuration of the library, without sources
+	Parts     pawl.Config // without sources
 	Log       *slog.Logger
-	// readOnly opens the ledger for reading only, and does not create it.
+	// readOnly opens the ledger for reading, and does not create it.
 	readOnly bool
 }
 
-// Loader loads a configuration file, as config.Table.Load does.
+// Loader loads a configuration file.
 type Loader func(name string, lookup func(string) (string, bool)) (*config.Config, error)
 
-// WithRuntime loads the configuration, assembles its runtime, and calls do. The context
-// of do ends at SIGINT or SIGTERM. WithRuntime logs to w at the given level. With
-// readOnly it opens the ledger for reading only.
+// WithRuntime calls do with the runtime of the configuration. The context of do ends at SIGINT or SIGTERM.
+// Logs go to w.
 func (a *App) WithRuntime(ctx context.Context, w io.Writer, level slog.Level, load Loader, readOnly bool, do func(context.Context, *Runtime) error) (err error) {
 	log, err := a.Logger(w, level)
 	if err != nil {
@@ -50,8 +49,7 @@ func (a *App) WithRuntime(ctx context.Context, w io.Writer, level slog.Level, lo
 	return do(ctx, m)
 }
 
-// Configure loads the configuration and opens the object store. It returns a runtime
-// without other parts and without a ledger.
+// Configure returns a runtime with only the configuration and the object store.
 func (a *App) Configure(ctx context.Context, load Loader, log *slog.Logger) (*Runtime, error) {
 	c, err := load(a.ConfigFile, os.LookupEnv)
 	if err != nil {
@@ -61,8 +59,7 @@ func (a *App) Configure(ctx context.Context, load Loader, log *slog.Logger) (*Ru
 	return &Runtime{Config: c, Log: log, Objects: o}, err
 }
 
-// Assemble loads the configuration, builds its parts and opens the ledger. The caller
-// closes the runtime.
+// Assemble returns a runtime, which the caller closes.
 func (a *App) Assemble(ctx context.Context, load Loader, log *slog.Logger, readOnly bool) (_ *Runtime, err error) {
 	m, err := a.Configure(ctx, load, log)
 	if err != nil {
@@ -112,8 +109,8 @@ func (m *Runtime) Build(sources ...pawl.Source) (*pawl.Pawl, error) {
 	return p, nil
 }
 
-// Open returns the ledger. The first call opens it, and creates it if it is missing, so
-// that an invalid configuration does not create a ledger.
+// Open opens the ledger at the first call, and creates it if it is missing. An invalid configuration must
+// not create a ledger.
 func (m *Runtime) Open(ctx context.Context) (store.Store, error) {
 	if m.Ledger != nil {
 		return m.Ledger, nil
@@ -123,7 +120,7 @@ func (m *Runtime) Open(ctx context.Context) (store.Store, error) {
 	open := l.Open
 	switch {
 	case m.readOnly && absent != nil:
-		open = parts.Memory{}.Open // an empty ledger stands in for the missing one
+		open = parts.Memory{}.Open // instead of the missing one
 	case m.readOnly:
 		open = l.OpenReadOnly
 	}
@@ -147,7 +144,6 @@ func (m *Runtime) Close() error {
 	return m.Ledger.Close()
 }
 
-// assembly returns the dependencies of the parts.
 func (m *Runtime) assembly() *parts.Assembly {
 	return &parts.Assembly{
 		Logger: m.Log, Objects: m.Objects, Ledger: m.Open,
@@ -189,8 +185,8 @@ func (m *Runtime) Pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
 	return all, nil
 }
 
-// ErrPipelinesWithFiles returns the error for a configuration with pipelines and files.
-// Two programs would read the same sources, but each message reaches only one of them.
+// ErrPipelinesWithFiles rejects pipelines and files together: each message of a source reaches only one
+// program.
 func ErrPipelinesWithFiles(c *config.Config) error {
 	return c.At("files", errors.New("cannot be combined with pipelines, because each message of a source reaches only one program: "+
 		"move files to a separate configuration file with its own source"))

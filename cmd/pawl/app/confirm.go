@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Confirm asks on the terminal and reports whether the answer is yes. Without a
-// terminal it returns an error that names --yes.
+// Confirm asks on the terminal. Without one, it returns an error that names --yes.
 func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 	if !IsTerminal(a.In) || !IsTerminal(a.Err) {
 		return false, Usage("%s No terminal to confirm: use --yes to proceed, or --dry-run to count", question)

@@ -13,16 +13,16 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// The exit codes. They are part of the command line interface.
+// Exit codes are part of the command line interface.
 const (
 	ExitDone   = 0
 	ExitFailed = 1
 	ExitUsage  = 2
 	ExitFound  = 3
-	ExitSignal = 128 // the exit code is this value plus the signal's number
+	ExitSignal = 128 // plus the signal's number
 )
 
-// ExitCodes documents the exit codes for the help of commands.
+// ExitCodes is help for commands.
 const ExitCodes = `  0  done
   1  failed
   2  invalid usage or configuration: nothing was done
@@ -31,8 +31,8 @@ const ExitCodes = `  0  done
 // Failure is an error with an exit code.
 type Failure struct {
 	Code int
-	Err  error  // nil if the command has already printed everything
-	Hint string // how to fix the error, or empty
+	Err  error  // nil if everything is printed
+	Hint string // remedy, or empty
 }
 
 func (f *Failure) Error() string {
@@ -55,8 +55,8 @@ func Misconfigured(err error) error { return &Failure{Code: ExitUsage, Err: err}
 // Failed returns an error with a hint.
 func Failed(err error, hint string) error { return &Failure{Code: ExitFailed, Err: err, Hint: hint} }
 
-// WhileRunning returns the error of work that had already started. If the ledger became
-// unusable during the work, the exit code is ExitFailed instead of ExitUsage.
+// WhileRunning returns err of work that had already started. If the ledger became unusable, it changes the
+// exit code to ExitFailed.
 func WhileRunning(err error) error {
 	if errors.Is(err, ledger.ErrUnusable) {
 		return Failed(err, "")
@@ -64,12 +64,10 @@ func WhileRunning(err error) error {
 	return err
 }
 
-// Found returns a failure with exit code 3. The command has printed the findings to standard
-// output.
+// Found returns a failure with exit code 3, for printed findings.
 func Found() error { return &Failure{Code: ExitFound} }
 
-// Classify returns an error with its exit code. parsed is false if the command line was
-// invalid.
+// Classify adds an exit code. parsed is false if the command line was invalid.
 func Classify(err error, parsed bool) *Failure {
 	var f *Failure
 	switch {
@@ -88,13 +86,13 @@ func Classify(err error, parsed bool) *Failure {
 	return f
 }
 
-// PrintFailure prints an error to standard error, as JSON if --json is set.
+// PrintFailure prints to standard error, as JSON if --json is set.
 func (a *App) PrintFailure(f *Failure, args []string) {
 	if f.Err == nil {
 		return
 	}
 	if i := slices.Index(args, "--"); i >= 0 {
-		args = args[:i] // later flags belong to the command that pawl runs
+		args = args[:i] // the rest belongs to the command that pawl runs
 	}
 	if a.JSON || slices.Contains(args, "--json") {
 		a.printFailureJSON(f)
@@ -106,13 +104,12 @@ func (a *App) PrintFailure(f *Failure, args []string) {
 	}
 }
 
-// failureJSON is the JSON form of an error.
 type failureJSON struct {
 	Error    string          `json:"error"`
 	Hint     string          `json:"hint,omitempty"`
 	ExitCode int             `json:"exit_code"`
-	File     string          `json:"file,omitempty"`    // name of the configuration file
-	Details  []*config.Error `json:"details,omitempty"` // errors in the configuration file
+	File     string          `json:"file,omitempty"`    // configuration file
+	Details  []*config.Error `json:"details,omitempty"` // errors in that file
 }
 
 func (a *App) printFailureJSON(f *Failure) {

@@ -11,8 +11,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// FuzzObjectCandidates checks that the candidates of an argument are valid objects, and
-// that each of them, printed and parsed again, is among its own candidates.
+// Each candidate, printed and parsed again, must be among its own candidates.
 func FuzzObjectCandidates(f *testing.F) {
 	for _, seed := range []string{
 		"s3://b/k", "s3://b//k", "s3://b/a b+c/..", `"s3://b/a\nb"`, `"s3://b/a\x3fversionId=1"`, `"s3://b/a b?versionId=1"`,
@@ -63,11 +62,11 @@ func checkCandidates(t *testing.T, arg string, o event.Object) {
 	}
 }
 
-// plain has the characters without a special meaning in shells.
+// plain needs no quotes in shells.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/._-+=@%,"
 
-// unquoteShell parses a word as a POSIX shell does: text within single quotes is literal,
-// and a backslash outside them escapes the next character.
+// In a POSIX shell, text within single quotes is literal, and a backslash outside them escapes the next
+// character.
 func unquoteShell(word string) (text string, ok bool) {
 	var out strings.Builder
 	for word != "" {

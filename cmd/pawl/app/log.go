@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Logger returns a logger that writes to w. It writes text if standard error is a
-// terminal and --json is not set, otherwise JSON. --log-level overrides level.
+// Logger returns a logger that writes text to w if standard error is a terminal and --json is not set,
+// otherwise JSON. --log-level overrides level.
 func (a *App) Logger(w io.Writer, level slog.Level) (*slog.Logger, error) {
 	if a.LogLevel != "" {
 		if err := level.UnmarshalText([]byte(a.LogLevel)); err != nil {
@@ -29,7 +29,7 @@ func IsTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// TerminalWidth returns the number of columns of a terminal, or 0 if w is not one.
+// TerminalWidth returns the number of columns, or 0 if w is no terminal.
 func TerminalWidth(w any) int {
 	if !IsTerminal(w) {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// PrintJSON prints v as one line of JSON.
+// PrintJSON prints v as one line.
 func (a *App) PrintJSON(v any) error {
 	enc := json.NewEncoder(a.Out)
 	enc.SetEscapeHTML(false)
@@ -18,8 +18,8 @@ func (a *App) PrintJSON(v any) error {
 	return nil
 }
 
-// KeyJSON returns a key as a JSON string. If the key is not UTF-8, the string has
-// replacement characters, and base is the exact key in base64.
+// KeyJSON returns a key for JSON. If it is not UTF-8, text has replacement characters, and base is the key
+// in base64.
 func KeyJSON(key string) (text, base string) {
 	if utf8.ValidString(key) {
 		return key, ""

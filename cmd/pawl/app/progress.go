@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/source/replaysource"
 )
 
-// Progress is a progress bar on a terminal. Loggers write through it, so that log lines do not
-// mix with the bar.
+// Progress is a progress bar. Loggers write through it, so that log lines do not mix with the bar.
 type Progress struct {
 	out   io.Writer
 	Shown bool
@@ -26,8 +25,7 @@ type Progress struct {
 	work sync.WaitGroup
 }
 
-// NewProgress returns a progress bar on standard error. The bar is hidden unless standard error
-// is a terminal.
+// NewProgress returns a bar on standard error, hidden unless that is a terminal.
 func (a *App) NewProgress() *Progress {
 	return &Progress{out: a.Err, Shown: IsTerminal(a.Err), stop: make(chan struct{})}
 }
@@ -43,7 +41,7 @@ func (p *Progress) Clear() {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	if p.Bar != nil {
-		_ = p.Bar.Clear() // if Clear fails, the log line follows the bar
+		_ = p.Bar.Clear() // if it fails, the log line follows the bar
 	}
 }
 
@@ -67,7 +65,7 @@ func (p *Progress) Begin(read func() replaysource.Progress, done func() pawl.Sta
 	})
 }
 
-// Draw creates the bar. A total of -1 creates a spinner.
+// Draw creates the bar, or a spinner if total is -1.
 func (p *Progress) Draw(total int64, more ...progressbar.Option) {
 	p.Bar = progressbar.NewOptions64(total, append(more, progressbar.OptionSetWriter(p.out),
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetRenderBlankState(true))...)
@@ -81,7 +79,7 @@ func (p *Progress) show(now replaysource.Progress, s pawl.Stats) {
 	if now.Total > 0 {
 		at = min(at, now.Total-1) // only End completes the bar
 	}
-	_ = p.Bar.Set64(at) // a failure to draw is harmless
+	_ = p.Bar.Set64(at) // harmless
 }
 
 // End removes the bar.
@@ -91,18 +89,17 @@ func (p *Progress) End() {
 	}
 	close(p.stop)
 	p.work.Wait()
-	_ = p.Bar.Finish() // a failure to draw is harmless
+	_ = p.Bar.Finish() // harmless
 }
 
-// Counter shows the number of objects that a command has read. On a terminal it shows a
-// spinner. Otherwise it writes a log line every LogInterval.
+// Counter shows numbers of objects in a spinner on a terminal, and otherwise in the log.
 type Counter struct {
 	log  *slog.Logger
 	bar  *Progress
 	last time.Time
 }
 
-// NewCounter returns a counter that shows its counts on bar or in log.
+// NewCounter returns a counter on bar, or in log.
 func NewCounter(log *slog.Logger, bar *Progress) *Counter {
 	if bar.Shown {
 		bar.Draw(-1, progressbar.OptionShowIts(), progressbar.OptionSetItsString("objects"), progressbar.OptionThrottle(100*time.Millisecond))
@@ -110,7 +107,7 @@ func NewCounter(log *slog.Logger, bar *Progress) *Counter {
 	return &Counter{log: log, bar: bar, last: time.Now()}
 }
 
-// Show shows the number of objects. The arguments counts are pairs of a name and a count.
+// Show shows the number of objects, and counts: pairs of a name and a number.
 func (c *Counter) Show(objects int64, counts ...any) {
 	if !c.bar.Shown {
 		if time.Since(c.last) >= LogInterval {
@@ -126,13 +123,13 @@ func (c *Counter) Show(objects int64, counts ...any) {
 	c.bar.Mu.Lock()
 	defer c.bar.Mu.Unlock()
 	c.bar.Bar.Describe(text)
-	_ = c.bar.Bar.Set64(objects) // a failure to draw is harmless
+	_ = c.bar.Bar.Set64(objects) // harmless
 }
 
 // LogInterval is the interval between log lines about progress.
 const LogInterval = 10 * time.Second
 
-// LogLevel returns the default log level: warn if the bar is shown, otherwise info.
+// LogLevel returns warn if the bar is shown, otherwise info.
 func (p *Progress) LogLevel() slog.Level {
 	if p.Shown {
 		return slog.LevelWarn

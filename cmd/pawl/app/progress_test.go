@@ -39,7 +39,6 @@ func TestProgressHiddenWithoutTerminal(t *testing.T) {
 	}
 }
 
-// TestCounter checks that a counter shows its counts on a terminal, otherwise in the log.
 func TestCounter(t *testing.T) {
 	var out, log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))

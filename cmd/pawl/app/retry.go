@@ -10,9 +10,8 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// Retry calls do until it succeeds, ctx ends, the limit passes, or retryable returns false for
-// its error. A negative limit means no limit. Before the first retry, Retry prints a message
-// that it is waiting for the store.
+// Retry calls do until it succeeds, ctx ends, the limit passes, or retryable returns false. A negative
+// limit means none. It prints that it waits for the store.
 func (a *App) Retry(ctx context.Context, limit time.Duration, retryable func(error) bool, do func() error) error {
 	printed := false
 	for began := time.Now(); ; {
@@ -32,7 +31,7 @@ func (a *App) Retry(ctx context.Context, limit time.Duration, retryable func(err
 	}
 }
 
-// WithCause adds the cancellation cause of ctx to an error, if ctx has ended.
+// WithCause adds the cancellation cause of ctx, if any.
 func WithCause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 		return fmt.Errorf("%w: %w", err, why)
@@ -40,8 +39,7 @@ func WithCause(ctx context.Context, err error) error {
 	return err
 }
 
-// NoAnswer reports whether the store gave no definite answer, so that the caller may
-// send the request again.
+// NoAnswer reports whether the store gave no definite answer, so that a retry is right.
 func NoAnswer(err error) bool {
 	return errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrUnclear) || errors.Is(err, bucket.ErrConflict)
 }

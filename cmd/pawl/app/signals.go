@@ -12,13 +12,11 @@ import (
 	"github.com/pawlhq/pawl/action/execaction"
 )
 
-// repeatWindow is the time within which several signals count as one. A terminal, a wrapper and
-// a service manager may each forward the same Ctrl-C.
+// A terminal, a wrapper and a service manager may each forward the same Ctrl-C, which must count as one.
 const repeatWindow = 500 * time.Millisecond
 
-// UntilSignal returns a context that ends at the first SIGINT or SIGTERM. A second
-// signal kills the commands that the process started and ends the process. The caller
-// calls stop when its work is done.
+// UntilSignal returns a context that ends at the first SIGINT or SIGTERM. A second signal kills the started
+// commands and ends the process. The caller calls stop when its work is done.
 func UntilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
@@ -53,8 +51,8 @@ func UntilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop
 	}
 }
 
-// exitNow ends the process with the signal's default action. If the signal is ignored,
-// it exits with the code that a shell shows for the signal.
+// exitNow uses the signal's default action. If the signal is ignored, it exits with the code that a shell
+// shows.
 func exitNow(s os.Signal, log *slog.Logger) {
 	log.Warn("stopping immediately after a second signal; other processes take over unfinished work when its leases expire", "signal", s.String())
 	execaction.KillAll()
@@ -64,7 +62,7 @@ func exitNow(s os.Signal, log *slog.Logger) {
 		code = ExitSignal + int(n)
 	}
 	if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(s) == nil {
-		<-time.After(time.Second) // in case the signal is ignored
+		<-time.After(time.Second) // if the signal is ignored
 	}
 	os.Exit(code)
 }

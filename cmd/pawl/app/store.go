@@ -13,14 +13,14 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
-// AddStoreFlags adds --endpoint, for commands that need no configuration file.
+// AddStoreFlags adds --endpoint.
 func AddStoreFlags(cmd *cobra.Command, endpoint *string) {
 	cmd.Flags().StringVar(endpoint, "endpoint", "",
 		"`URL` of the object store (default: the configuration's objects.endpoint, then AWS_ENDPOINT_URL, then Amazon S3)")
 }
 
-// Store returns the object store at endpoint. If endpoint is empty, it uses the configuration
-// file. If there is no file either, it uses the environment.
+// Store returns the object store at endpoint. If it is empty, the configuration file applies, or else the
+// environment.
 func (a *App) Store(ctx context.Context, endpoint string) (*s3bucket.Store, error) {
 	if endpoint == "" {
 		c, err := a.OptionalConfig()
@@ -32,8 +32,7 @@ func (a *App) Store(ctx context.Context, endpoint string) (*s3bucket.Store, erro
 		}
 		endpoint = cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	}
-	// Use path style, as the AWS tools do, because few other stores have a host name per
-	// bucket.
+	// Few other stores have a host name per bucket, so the AWS tools use path style, too.
 	s, err := s3bucket.New(ctx, s3bucket.Config{Endpoint: endpoint, PathStyle: endpoint != ""})
 	if err != nil {
 		return nil, Misconfigured(err)
@@ -41,8 +40,7 @@ func (a *App) Store(ctx context.Context, endpoint string) (*s3bucket.Store, erro
 	return s, nil
 }
 
-// OptionalConfig loads the objects section of the configuration. It returns nil if
-// --config is not set and the default file does not exist.
+// OptionalConfig loads the objects section. Without --config and the default file, it returns nil.
 func (a *App) OptionalConfig() (*config.Config, error) {
 	if _, err := os.Stat(a.ConfigFile); !a.ConfigSet && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// PlainTable separates columns with spaces only, so that grep and cut can process the output.
+// PlainTable suits grep and cut: only spaces separate columns.
 var PlainTable = func() table.Style {
 	s := table.StyleDefault
 	s.Name = "plain"
@@ -18,10 +18,10 @@ var PlainTable = func() table.Style {
 	return s
 }()
 
-// TablePage is the number of rows that a table aligns at a time. It bounds memory.
+// TablePage rows are aligned at a time, which bounds memory.
 const TablePage = 1000
 
-// OneLine shortens an error to one line: 60 characters on a terminal, otherwise 200.
+// OneLine shortens s to 60 characters on a terminal, otherwise 200.
 func OneLine(s string, width int) string {
 	limit := 200
 	if width > 0 {
@@ -34,11 +34,10 @@ func OneLine(s string, width int) string {
 	return s
 }
 
-// objectWidth is the maximum length of an object on a terminal, in characters.
+// objectWidth is in characters, on a terminal.
 const objectWidth = 60
 
-// Shorten removes the middle of a long object on a terminal, because keys often differ at the
-// end.
+// Shorten removes the middle of an object on a terminal, because keys often differ at the end.
 func Shorten(object string, width int) string {
 	r := []rune(object)
 	if width == 0 || len(r) <= objectWidth {
@@ -48,7 +47,7 @@ func Shorten(object string, width int) string {
 	return string(r[:head]) + "…" + string(r[len(r)-(objectWidth-head-1):])
 }
 
-// Printable escapes unprintable characters in a text from another program.
+// Printable escapes unprintable characters.
 func Printable(s string) string {
 	var out strings.Builder
 	for _, r := range s {
@@ -62,7 +61,7 @@ func Printable(s string) string {
 	return out.String()
 }
 
-// RelativeTime returns a time relative to now, for example "in 3m" or "2h ago".
+// RelativeTime returns for example "in 3m" or "2h ago".
 func RelativeTime(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -77,7 +76,7 @@ func RelativeTime(t, now time.Time) string {
 	return FormatDuration(-d) + " ago"
 }
 
-// FormatDuration returns a duration in its largest unit.
+// FormatDuration returns d in its largest unit.
 func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -92,10 +91,10 @@ func FormatDuration(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// FormatTime returns a time in UTC, to the second.
+// FormatTime returns t in UTC, to the second.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// PlainWriter returns a table without borders, with the given header.
+// PlainWriter returns a table without borders.
 func PlainWriter(header ...any) table.Writer {
 	t := table.NewWriter()
 	t.SetStyle(PlainTable)

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// TestShorten checks that Shorten cuts the middle of a long object on a terminal only.
 func TestShorten(t *testing.T) {
 	long := "s3://photos/in/" + strings.Repeat("ä", 100) + "/cat.jpg"
 	if got := Shorten(long, 0); got != long {

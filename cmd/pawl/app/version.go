@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker in released binaries:
+// The linker sets version in released binaries:
 //
 //	go build -ldflags "-X github.com/pawlhq/pawl/cmd/pawl/app.version=v1.2.3" ./cmd/pawl
 var version string
@@ -20,8 +20,8 @@ type Build struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	Revision string `json:"revision,omitempty"` // commit of the source, if known
-	Modified bool   `json:"modified,omitempty"` // the source had uncommitted changes
+	Revision string `json:"revision,omitempty"` // commit, if known
+	Modified bool   `json:"modified,omitempty"` // with uncommitted changes
 }
 
 // NewVersionCommand returns the command version.
@@ -52,7 +52,7 @@ func runVersion(_ context.Context, a *App) error {
 	return err
 }
 
-// ThisBuild returns the version and the build of this program.
+// ThisBuild returns the build of this program.
 func ThisBuild() Build {
 	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
