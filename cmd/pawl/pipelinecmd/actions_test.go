@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
-// TestPipelines checks that the configuration of pipelines reaches package pawl.
 func TestPipelines(t *testing.T) {
 	c, err := parts.Table.Parse("pawl.yaml", []byte(`
 objects: {eventually_consistent: true}

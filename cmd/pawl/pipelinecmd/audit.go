@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// auditOptions are the flags of audit.
 type auditOptions struct {
 	audit.Options
 	list      bool
@@ -89,7 +88,7 @@ func auditRows(ctx context.Context, m *app.Runtime, a *app.App, o *auditOptions,
 	if err := o.inBucket(m.Config); err != nil {
 		return err
 	}
-	m.Parts.Audit.Every = 0 // skip the checks that concern schedules only
+	m.Parts.Audit.Every = 0 // skip the checks for schedules
 	p, err := m.Build()
 	if err != nil {
 		return err
@@ -126,8 +125,7 @@ func auditRows(ctx context.Context, m *app.Runtime, a *app.App, o *auditOptions,
 	return auditFailure(&report, err)
 }
 
-// inBucket splits a bucket off the prefix and selects the pipelines that read this
-// bucket.
+// inBucket splits a bucket off the prefix and selects its pipelines.
 func (o *auditOptions) inBucket(c *config.Config) error {
 	rest, named := strings.CutPrefix(o.Prefix, "s3://")
 	if !named {
@@ -148,12 +146,11 @@ func (o *auditOptions) inBucket(c *config.Config) error {
 	return nil
 }
 
-// auditFailure returns the error with which the command ends, or nil.
 func auditFailure(report *pawl.AuditReport, err error) error {
 	total := report.Total()
 	switch {
 	case err != nil && report.Started.IsZero():
-		return err // the audit did not start
+		return err // it did not start
 	case err != nil:
 		return app.Failed(app.WhileRunning(err), "run the audit again with the same flags to resume it")
 	}
@@ -171,8 +168,7 @@ func auditFailure(report *pawl.AuditReport, err error) error {
 	return f
 }
 
-// expectedObjects returns the number of objects that the last comparable audit listed,
-// or -1.
+// expectedObjects returns the number of objects in the last comparable audit, or -1.
 func expectedObjects(before []pawl.AuditReport, o *auditOptions) int64 {
 	for i := range before {
 		r := &before[i]

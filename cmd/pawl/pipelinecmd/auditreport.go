@@ -15,14 +15,13 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 )
 
-// auditProgress shows the progress of an audit. On a terminal it shows a bar. Otherwise it
-// writes log lines.
+// auditProgress shows a bar on a terminal, and otherwise writes log lines.
 type auditProgress struct {
 	log       *slog.Logger
 	bar       *app.Progress
-	expect    int64 // expected number of objects; -1 if unknown
+	expect    int64 // -1 if unknown
 	started   bool
-	resumedAt int64 // number of objects that were listed before the audit was resumed
+	resumedAt int64 // objects listed before the audit was resumed
 	startTime time.Time
 	last      time.Time
 }
@@ -63,10 +62,9 @@ func drawAudit(p *app.Progress, now *audit.Counts, expect int64) {
 	if expect > 0 {
 		at = min(at, expect-1) // only End completes the bar
 	}
-	_ = p.Bar.Set64(at) // a failure to draw is harmless
+	_ = p.Bar.Set64(at) // harmless
 }
 
-// auditJSON is the output of audit with --json.
 type auditJSON struct {
 	*pawl.AuditReport
 	Complete bool         `json:"complete"` // false if the next audit resumes this one
@@ -76,7 +74,7 @@ type auditJSON struct {
 
 func printAudit(a *app.App, r *pawl.AuditReport, failed error) error {
 	if r.Started.IsZero() {
-		return nil // the audit did not start
+		return nil // it did not start
 	}
 	total, took := r.Total(), r.Ended.Sub(r.Started)
 	if a.JSON {
@@ -140,7 +138,6 @@ func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
 	return text.String()
 }
 
-// printAudits prints the reports of the last audits.
 func printAudits(a *app.App, all []pawl.AuditReport) error {
 	if a.JSON {
 		for i := range all {

@@ -14,11 +14,9 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// bucketCheckTimeout bounds the check of all buckets at start-up.
+// bucketCheckTimeout is for all buckets, at start-up.
 const bucketCheckTimeout = 20 * time.Second
 
-// checkBuckets checks that each bucket that a pipeline reads or writes exists, and that pawl
-// can access it.
 func checkBuckets(ctx context.Context, m *app.Runtime) error {
 	ctx, stop := context.WithTimeout(ctx, bucketCheckTimeout)
 	defer stop()
@@ -35,10 +33,9 @@ func checkBuckets(ctx context.Context, m *app.Runtime) error {
 	return group.Wait()
 }
 
-// bucketUser is a pipeline that needs a bucket.
 type bucketUser struct{ bucket, pipeline, does string }
 
-// bucketUsers returns each bucket once, with the first pipeline that needs it.
+// Each bucket is returned once, with the first pipeline that needs it.
 func bucketUsers(ps []pawl.Pipeline) (users []bucketUser) {
 	seen := map[string]bool{}
 	add := func(u bucketUser) {
@@ -58,7 +55,6 @@ func bucketUsers(ps []pawl.Pipeline) (users []bucketUser) {
 	return users
 }
 
-// bucketFailure adds the pipeline and a hint to the error of a bucket check.
 func bucketFailure(m *app.Runtime, u bucketUser, err error) error {
 	err = fmt.Errorf("bucket %s, which pipeline %s %s: %w", event.Quote(u.bucket), u.pipeline, u.does, err)
 	at := "Amazon S3"

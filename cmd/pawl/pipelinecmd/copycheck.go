@@ -8,13 +8,12 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 )
 
-// copier is a handler that uses server-side copies once Prove has found safe copy methods.
+// copier uses server-side copies once Prove has found safe methods.
 type copier interface {
 	Prove(ctx context.Context, store bucket.Store, to pawl.Output) (bucket.CopyMethod, error)
 }
 
-// proveCopies checks, for each pipeline that copies objects, whether the store honours
-// conditions on copies. If the store does not, this process downloads and uploads the objects.
+// If the store ignores conditions on copies, this process downloads and uploads the objects.
 func proveCopies(ctx context.Context, m *app.Runtime) {
 	ctx, stop := context.WithTimeout(ctx, bucketCheckTimeout)
 	defer stop()

@@ -35,20 +35,18 @@ Write the object plainly, or as "pawl ls" prints it.`,
 	return cmd
 }
 
-// objectReport is the report on one object in all pipelines.
 type objectReport struct {
 	Bucket    string      `json:"bucket"`
 	Key       string      `json:"key"`
 	KeyBase64 string      `json:"key_base64,omitempty"`
 	VersionID string      `json:"version_id,omitempty"`
 	Rows      []rowReport `json:"rows"`
-	// OtherPipelines are the pipelines of the configuration that have no row.
+	// OtherPipelines are configured and have no row.
 	OtherPipelines []pipelineReport `json:"other_pipelines"`
 
 	object event.Object
 }
 
-// rowReport is the report on one row.
 type rowReport struct {
 	rowJSON
 	Reason  string         `json:"reason"`
@@ -93,10 +91,8 @@ func printReport(a *app.App, acc *objectReport) error {
 	return err
 }
 
-// unknownObject returns the error for an object without a row.
 func unknownObject(o event.Object) error { return fmt.Errorf("the ledger has no row for %s", o) }
 
-// buildReport returns the report on an object with the given rows.
 func buildReport(o event.Object, rows []ledger.Row, c *config.Config, now time.Time) *objectReport {
 	acc := &objectReport{Bucket: o.Bucket, VersionID: o.VersionID, object: o, Rows: []rowReport{}, OtherPipelines: []pipelineReport{}}
 	acc.Key, acc.KeyBase64 = app.KeyJSON(o.Key)
@@ -120,14 +116,12 @@ func buildReport(o event.Object, rows []ledger.Row, c *config.Config, now time.T
 	return acc
 }
 
-// configured reports whether the configuration has a pipeline of this name. It returns true if
-// the configuration has no pipelines at all, which happens with --ledger.
+// With --ledger, the configuration has no pipelines, and configured returns true.
 func configured(c *config.Config, name string) bool {
 	return len(c.Pipelines) == 0 || slices.ContainsFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == name })
 }
 
-// unmatchedReason returns why the row's pipeline no longer matches its object. It returns "" if
-// the pipeline matches the object or is not configured.
+// unmatchedReason returns "" if the pipeline matches the object or is not configured.
 func unmatchedReason(c *config.Config, r *ledger.Row) string {
 	i := slices.IndexFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == r.Pipeline })
 	if i < 0 {
@@ -139,7 +133,6 @@ func unmatchedReason(c *config.Config, r *ledger.Row) string {
 	return ""
 }
 
-// explainNoRow returns why a pipeline has no row for an object.
 func explainNoRow(p *config.Pipeline, o event.Object) pipelineReport {
 	out := pipelineReport{Pipeline: p.Name}
 	hasSuffix := func(s string) bool { return strings.HasSuffix(o.Key, s) }

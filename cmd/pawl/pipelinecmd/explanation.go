@@ -9,16 +9,15 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// explanation describes the state of a row in English.
+// explanation describes a row's state in English.
 type explanation struct {
 	row       *ledger.Row
 	now       time.Time
-	limit     int    // maximum number of attempts; 0 means unknown
-	known     bool   // whether the configuration has the pipeline
-	unmatched string // why the pipeline no longer matches the object; "" if it matches
+	limit     int    // attempts; 0 means unknown
+	known     bool   // the pipeline is configured
+	unmatched string // why the pipeline no longer matches; or ""
 }
 
-// reason returns the reason for the row's state.
 func (w explanation) reason() string {
 	r := w.row
 	switch r.State(w.now) {
@@ -51,7 +50,6 @@ func (w explanation) reason() string {
 	return fmt.Sprintf("all %d attempts failed; last error: %s", r.Attempts, app.Printable(r.LastError))
 }
 
-// attempt describes the number of the current or last attempt.
 func (w explanation) attempt() string {
 	if w.limit == 0 {
 		return fmt.Sprintf("attempt %d", w.row.Attempts)
@@ -70,7 +68,6 @@ func (w explanation) reasonPending() string {
 	return "the newest known version is newer than the one whose effect is committed"
 }
 
-// next returns the next action and its time.
 func (w explanation) next() string {
 	r := w.row
 	due := r.Due()
@@ -96,7 +93,7 @@ func (w explanation) next() string {
 	return w.atTime("a worker starts an attempt", due, w.doubtClause())
 }
 
-// order reports the events that Pawl ignored because of their sequencer.
+// order reports events that Pawl ignored because of their sequencer.
 func (w explanation) order() string {
 	r := w.row
 	if r.Disorder == 0 {
@@ -106,8 +103,7 @@ func (w explanation) order() string {
 		r.Disorder, r.Want.Sequencer.Raw(), r.Pipeline, app.ShellQuote(r.Object()))
 }
 
-// atTime adds the time to a sentence. If the time is more than a minute ago, atTime adds the
-// question whether a worker is running.
+// If the time is more than a minute ago, atTime asks whether a worker is running.
 func (w explanation) atTime(what string, t time.Time, more string) string {
 	late := w.now.Sub(t)
 	switch {

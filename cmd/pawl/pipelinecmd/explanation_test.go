@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestExplain checks the output of explain for a row in every state. Each case has a
-// sequence of transitions and the output at its end.
+// Each case has a sequence of transitions and the output at its end.
 func TestExplain(t *testing.T) {
 	datadriven.RunTest(t, "testdata/explain", func(t *testing.T, d *datadriven.TestData) string {
 		s := newExplainRecorder(t)
@@ -25,7 +24,6 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-// explainRecorder applies transitions to a row.
 type explainRecorder struct {
 	row     ledger.Row
 	attempt ledger.Claim

@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// rowFilter are the flags that select rows.
 type rowFilter struct {
 	states   []string
 	pipeline string
@@ -28,7 +27,7 @@ type rowFilter struct {
 	failure  string
 }
 
-// register adds the flags to a command. It appends statesDefault to the help of --state.
+// register appends statesDefault to the help of --state.
 func (f *rowFilter) register(a *app.App, cmd *cobra.Command, statesDefault string) {
 	addLedgerFlag(a, cmd)
 	flags := cmd.Flags()
@@ -42,21 +41,21 @@ func (f *rowFilter) register(a *app.App, cmd *cobra.Command, statesDefault strin
 	_ = cmd.RegisterFlagCompletionFunc("pipeline", completePipelines(a))
 }
 
-// narrows reports whether a flag other than --state and --pipeline is set.
+// narrows ignores --state and --pipeline.
 func (f *rowFilter) narrows() bool {
 	return f.prefix != "" || f.older != 0 || f.newer != 0 || f.failure != ""
 }
 
-// rowSelection selects rows by several conditions. A zero field accepts every row.
+// A zero field accepts every row.
 type rowSelection struct {
 	states   []ledger.State
 	pipeline string
 	bucket   string
 	prefix   string
-	before   time.Time // exclusive upper bound of UpdatedAt
-	after    time.Time // inclusive lower bound of UpdatedAt
-	failure  string    // lower-case text that LastError must contain
-	now      time.Time // time for which states are computed
+	before   time.Time // upper bound of UpdatedAt, exclusive
+	after    time.Time // lower bound of UpdatedAt, inclusive
+	failure  string    // part of LastError, in lower case
+	now      time.Time // for the states of rows
 	also     func(r *ledger.Row) bool
 }
 
@@ -95,7 +94,7 @@ func (s *rowSelection) matches(r *ledger.Row) bool {
 	return s.failure == "" || strings.Contains(strings.ToLower(r.LastError), s.failure)
 }
 
-// selected yields the selected rows after the given key, in order of pipeline and key.
+// selected yields rows after the given key, in order of pipeline and key.
 func (v *ledgerReader) selected(ctx context.Context, s *rowSelection, after ledger.RowKey) iter.Seq2[ledger.Row, error] {
 	return func(yield func(ledger.Row, error) bool) {
 		names, err := v.pipelines(ctx, s.pipeline)
@@ -123,8 +122,7 @@ func (v *ledgerReader) selected(ctx context.Context, s *rowSelection, after ledg
 	}
 }
 
-// pipelines returns the named pipeline. If name is empty, it returns all pipelines that
-// have rows.
+// If name is empty, pipelines returns all pipelines that have rows.
 func (v *ledgerReader) pipelines(ctx context.Context, name string) ([]string, error) {
 	if name != "" {
 		return []string{name}, nil
@@ -158,7 +156,7 @@ func (c rowCount) total() (n int) {
 	return n
 }
 
-// String returns one line per pipeline, for example "load: 3 settled, 1 dead".
+// String returns lines such as "load: 3 settled, 1 dead".
 func (c rowCount) String() string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(c)) {
@@ -173,7 +171,6 @@ func (c rowCount) String() string {
 	return out.String()
 }
 
-// parseStates parses the values of --state.
 func parseStates(names []string) ([]ledger.State, error) {
 	states := make([]ledger.State, len(names))
 	for i, name := range names {
@@ -193,8 +190,7 @@ func stateNames() []string {
 	return names
 }
 
-// checkPipeline returns an error if neither the configuration nor the ledger has a
-// pipeline of this name. An empty name stands for all.
+// The name must be in the configuration or the ledger; an empty one stands for all.
 func (v *ledgerReader) checkPipeline(ctx context.Context, name string) error {
 	if name == "" || slices.Contains(pipelineNames(v.config), name) {
 		return nil
@@ -217,7 +213,6 @@ func pipelineNames(c *config.Config) []string {
 	return names
 }
 
-// completePipelines completes the names of configured pipelines in shells.
 func completePipelines(a *app.App) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		c, err := a.Parts.LoadLedger(a.ConfigFile, os.LookupEnv)
@@ -228,7 +223,6 @@ func completePipelines(a *app.App) cobra.CompletionFunc {
 	}
 }
 
-// completeStates completes the names of states in shells.
 func completeStates(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return stateNames(), cobra.ShellCompDirectiveNoFileComp
 }

@@ -49,7 +49,6 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestPagesOfRows checks that each row is on exactly one page, for unusual keys as well.
 func TestPagesOfRows(t *testing.T) {
 	v := &ledgerReader{Store: deadRows(t, 7)}
 	odd := deadRows(t, 1)

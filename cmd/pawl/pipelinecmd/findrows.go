@@ -8,8 +8,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// find returns the object that an argument names, and the rows of the object. If no candidate
-// has rows, find returns the likeliest candidate.
+// If no candidate has rows, find returns the likeliest.
 func (v *ledgerReader) find(ctx context.Context, arg string) (event.Object, []ledger.Row, error) {
 	all, err := app.ObjectCandidates(arg)
 	if err != nil {
@@ -28,8 +27,7 @@ func (v *ledgerReader) find(ctx context.Context, arg string) (event.Object, []le
 	return all[0], nil, nil
 }
 
-// rowsOf returns the rows of an object in the named pipelines. If the object has no
-// version id, it returns the rows of all versions.
+// If the object has no version ID, rowsOf returns the rows of all versions.
 func (v *ledgerReader) rowsOf(ctx context.Context, names []string, o event.Object) ([]ledger.Row, error) {
 	var rows []ledger.Row
 	for _, name := range names {

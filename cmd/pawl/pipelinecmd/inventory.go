@@ -11,8 +11,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// openInventory opens the report of --inventory and makes it the audit's listing. The
-// caller closes the report.
+// openInventory makes the report of --inventory the audit's listing. The caller closes it.
 func openInventory(ctx context.Context, m *app.Runtime, o *auditOptions) (*inventory.Report, error) {
 	bucket, err := auditedBucket(m, o.Pipelines)
 	if err != nil {
@@ -39,8 +38,7 @@ func openInventory(ctx context.Context, m *app.Runtime, o *auditOptions) (*inven
 	return r, nil
 }
 
-// auditedBucket returns the bucket of the named pipelines, or of all pipelines if names is
-// empty. It returns an error if the pipelines read more than one bucket.
+// All pipelines, or those in names, must read one bucket.
 func auditedBucket(m *app.Runtime, names []string) (bucket string, err error) {
 	for i := range m.Parts.Pipelines {
 		p := &m.Parts.Pipelines[i]

@@ -26,9 +26,8 @@ import (
 // InLambda reports whether the runtime of AWS Lambda started this process.
 func InLambda() bool { return os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 
-// Lambda serves the invocations of an AWS Lambda function. The environment variable
-// PAWL_CONFIG names the configuration: a file of the deployment package (default
-// pawl.yaml), s3://BUCKET/KEY, or ssm:PARAMETER. Lambda returns an exit code if it cannot start.
+// Lambda serves invocations. PAWL_CONFIG names the configuration: a file of the deployment package (default
+// pawl.yaml), s3://BUCKET/KEY, or ssm:PARAMETER. If Lambda cannot start, it returns an exit code.
 func Lambda(ctx context.Context, s app.Streams) int {
 	a := &app.App{Streams: s, Parts: parts.Table, Parsed: true, JSON: true, LogLevel: os.Getenv("PAWL_LOG_LEVEL")}
 	a.ConfigFile = cmp.Or(os.Getenv("PAWL_CONFIG"), "pawl.yaml")
@@ -38,12 +37,11 @@ func Lambda(ctx context.Context, s app.Streams) int {
 		a.PrintFailure(f, nil)
 		return f.Code
 	}
-	lambda.StartWithOptions(h, lambda.WithContext(ctx)) // this call does not return, because Lambda kills the process
+	lambda.StartWithOptions(h, lambda.WithContext(ctx)) // does not return: Lambda kills the process
 	return app.ExitDone
 }
 
-// lambdaHandler returns the invocation handler. Its ledger stays open until the process
-// ends.
+// The ledger stays open until the process ends.
 func lambdaHandler(ctx context.Context, a *app.App) (*awslambda.Handler, error) {
 	log, err := a.Logger(a.Err, slog.LevelInfo)
 	if err != nil {
@@ -61,7 +59,7 @@ func lambdaHandler(ctx context.Context, a *app.App) (*awslambda.Handler, error) 
 	}, nil
 }
 
-// loadForLambda returns a loader that rejects configurations that cannot work in Lambda.
+// The loader rejects configurations that cannot work in Lambda.
 func loadForLambda(ctx context.Context, a *app.App) app.Loader {
 	return func(name string, lookup func(string) (string, bool)) (*config.Config, error) {
 		raw, err := readConfig(ctx, name)
@@ -90,7 +88,6 @@ func checkLambda(c *config.Config) error {
 	return nil
 }
 
-// readConfig reads a configuration from a file, an S3 object, or an SSM parameter.
 func readConfig(ctx context.Context, name string) ([]byte, error) {
 	if parameter, ok := strings.CutPrefix(name, "ssm:"); ok {
 		return readParameter(ctx, parameter)
@@ -100,7 +97,7 @@ func readConfig(ctx context.Context, name string) ([]byte, error) {
 		return os.ReadFile(name)
 	}
 	bucket, key, _ := strings.Cut(rest, "/")
-	s, err := s3bucket.New(ctx, s3bucket.Config{PathStyle: true}) // every store accepts path style
+	s, err := s3bucket.New(ctx, s3bucket.Config{PathStyle: true}) // which every store accepts
 	if err != nil {
 		return nil, err
 	}

@@ -16,18 +16,16 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ledgerReader is an open ledger and the configuration that names it.
 type ledgerReader struct {
 	ledger.Store
 	config *config.Config
 }
 
-// addLedgerFlag adds --ledger, which replaces the configuration file.
+// --ledger replaces the configuration file.
 func addLedgerFlag(a *app.App, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.Ledger, "ledger", "", "use this `ledger`, for example sqlite:pawl.db, instead of a configuration file")
 }
 
-// loadLedgerConfig loads the configuration for a command that only reads or edits the ledger.
 // If the command line names the ledger, the configuration contains nothing else.
 func loadLedgerConfig(a *app.App) (*config.Config, error) {
 	if a.Ledger == "" {
@@ -47,12 +45,12 @@ func loadLedgerConfig(a *app.App) (*config.Config, error) {
 	return c, nil
 }
 
-// openReadOnly opens the ledger for a command that only reads. The caller closes it.
+// The caller closes it.
 func openReadOnly(ctx context.Context, a *app.App) (*ledgerReader, error) {
 	return openLedger(ctx, a, parts.Ledger.OpenReadOnly)
 }
 
-// openLedger opens an existing ledger. The caller closes it.
+// The caller closes it.
 func openLedger(ctx context.Context, a *app.App, open func(parts.Ledger, context.Context) (store.Store, error)) (*ledgerReader, error) {
 	c, err := loadLedgerConfig(a)
 	if err != nil {
@@ -72,5 +70,5 @@ func openLedger(ctx context.Context, a *app.App, open func(parts.Ledger, context
 	return &ledgerReader{Store: ledger.NewRows(s), config: c}, nil
 }
 
-// closeInto closes the ledger at the end of a command. It adds an error of the close to err.
+// closeInto adds an error of the close to err.
 func (v *ledgerReader) closeInto(err *error) { *err = errors.Join(*err, v.Close()) }

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// lsOptions are the flags of ls.
 type lsOptions struct {
 	rowFilter
 	limit int
@@ -89,7 +88,7 @@ func runLs(ctx context.Context, a *app.App, o *lsOptions) (err error) {
 	return printRows(ctx, a, v, sel, after, o.limit)
 }
 
-// printRows prints a page of rows and, if more rows follow, the flags for the next page.
+// If more rows follow, printRows prints the flags for the next page.
 func printRows(ctx context.Context, a *app.App, v *ledgerReader, sel *rowSelection, after ledger.RowKey, limit int) error {
 	print := newRowPrinter(a, sel.now)
 	printed, more := 0, false
@@ -126,11 +125,10 @@ func printCount(a *app.App, c rowCount) error {
 	return err
 }
 
-// rowName formats the key of a row for --after: pipeline/s3://bucket/key.
+// rowName formats a key for --after: pipeline/s3://bucket/key.
 func rowName(k ledger.RowKey) string { return k.Pipeline + "/" + k.Object().String() }
 
-// parseAfter parses a text that rowName has formatted. It returns the zero key for an empty
-// text.
+// An empty name is the zero key.
 func parseAfter(name string) (ledger.RowKey, error) {
 	if name == "" {
 		return ledger.RowKey{}, nil
@@ -144,13 +142,12 @@ func parseAfter(name string) (ledger.RowKey, error) {
 	return ledger.RowKey{Pipeline: pipeline, Bucket: o.Bucket, Key: o.Key, VersionID: o.VersionID}, nil
 }
 
-// rowPrinter prints rows. The caller calls end after the last row.
+// The caller calls end after the last row.
 type rowPrinter interface {
 	row(r *ledger.Row) error
 	end() error
 }
 
-// newRowPrinter returns a printer of JSON lines or of a table.
 func newRowPrinter(a *app.App, now time.Time) rowPrinter {
 	if a.JSON {
 		return &jsonRows{a: a, now: now}

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// text returns the report as plain text.
 func (acc *objectReport) text(now time.Time) string {
 	var s strings.Builder
 	fmt.Fprintln(&s, acc.object)
@@ -61,7 +60,6 @@ func (st *rowReport) text(s *strings.Builder, now time.Time) {
 	}
 }
 
-// describe formats a version.
 func describe(v *ledger.Version) string {
 	if v.Kind == 0 {
 		return "none"

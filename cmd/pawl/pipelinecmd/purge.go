@@ -53,7 +53,7 @@ func purgeRows(ctx context.Context, m *app.Runtime, a *app.App, pipelines []stri
 			return app.Usage("--pipeline %q: not in the configuration", name)
 		}
 	}
-	m.Parts.Audit.Every = 0 // skip the checks that concern schedules only
+	m.Parts.Audit.Every = 0 // skip the checks for schedules
 	p, err := m.Build()
 	if err != nil {
 		return err

@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// redriveOptions are the flags of redrive.
 type redriveOptions struct {
 	rowFilter
 	force  bool
@@ -59,7 +58,7 @@ confirmation before it changes more than 100 rows. Without a terminal it require
   pawl redrive --reset-order s3://photos/in/cat.jpg
   pawl redrive --drop --all --pipeline load
   pawl redrive --force --pipeline grayscale s3://photos/in/cat.jpg`,
-		Args: cobra.ArbitraryArgs, // the method check counts the arguments
+		Args: cobra.ArbitraryArgs, // check counts the arguments
 		RunE: func(cmd *cobra.Command, args []string) error { return runRedrive(cmd.Context(), a, o, args) },
 	}
 	o.register(a, cmd, " (default dead with --all; dead,failed for an object)")
@@ -112,7 +111,7 @@ func runRedrive(ctx context.Context, a *app.App, o *redriveOptions, args []strin
 	return err
 }
 
-// check rejects invalid combinations of flags and sets the default states.
+// check also sets the default states.
 func (o *redriveOptions) check(args []string) error {
 	switch {
 	case len(args) > 1, o.all == (len(args) == 1):
@@ -130,7 +129,7 @@ func (o *redriveOptions) check(args []string) error {
 	return nil
 }
 
-// allowed returns an additional condition on rows, or nil if there is none.
+// allowed returns an additional condition, or nil.
 func (o *redriveOptions) allowed(c *config.Config, sel *rowSelection) func(r *ledger.Row) bool {
 	switch {
 	case o.drop:
@@ -143,11 +142,9 @@ func (o *redriveOptions) allowed(c *config.Config, sel *rowSelection) func(r *le
 	return nil
 }
 
-// confirmAbove is the largest number of rows that redrive changes without confirmation.
+// Above this number of rows, redrive asks for confirmation.
 const confirmAbove = 100
 
-// ask reports whether to redrive the selected rows. If there are more than confirmAbove, it
-// asks the user.
 func (o *redriveOptions) ask(ctx context.Context, a *app.App, v *ledgerReader, sel *rowSelection) (bool, error) {
 	if o.yes && !o.dryRun {
 		return true, nil
@@ -168,13 +165,11 @@ func (o *redriveOptions) ask(ctx context.Context, a *app.App, v *ledgerReader, s
 	return a.Confirm(ctx, c.String()+fmt.Sprintf("%s %d rows?", what, c.total()))
 }
 
-// redriven counts rows by outcome.
 type redriven struct {
 	Redriven int `json:"redriven"`
-	Dropped  int `json:"dropped"` // rows that --drop deleted
-	Skipped  int `json:"skipped"` // rows in another state, and rows that changed meanwhile
-	// Unreadable counts skipped rows that this version of Pawl cannot read. With --all, redrive
-	// does not count them.
+	Dropped  int `json:"dropped"` // deleted by --drop
+	Skipped  int `json:"skipped"` // in another state, or changed meanwhile
+	// Unreadable rows were skipped. With --all, redrive does not count them.
 	Unreadable int `json:"unreadable,omitempty"`
 }
 
@@ -195,7 +190,7 @@ func (d *redriver) String() string {
 	return done
 }
 
-// redriver redrives rows by compare-and-swap, so workers may run at the same time.
+// redriver uses compare-and-swap, so workers may run at the same time.
 type redriver struct {
 	ledger    *ledger.Ledger
 	selection *rowSelection
@@ -203,7 +198,6 @@ type redriver struct {
 	redriveOptions
 }
 
-// one redrives the object that an argument names.
 func (d *redriver) one(ctx context.Context, v *ledgerReader, arg string) error {
 	object, rows, err := v.find(ctx, arg)
 	if err != nil {
@@ -221,7 +215,6 @@ func (d *redriver) one(ctx context.Context, v *ledgerReader, arg string) error {
 // redrivePage is the number of rows in one swap.
 const redrivePage = 500
 
-// all redrives every selected row.
 func (d *redriver) all(ctx context.Context, v *ledgerReader) error {
 	for last := (ledger.RowKey{}); ; {
 		page, err := d.page(ctx, v, last)
@@ -235,7 +228,7 @@ func (d *redriver) all(ctx context.Context, v *ledgerReader) error {
 	}
 }
 
-// page returns the next selected rows. It ends its scan before the caller writes.
+// page ends its scan before the caller writes.
 func (d *redriver) page(ctx context.Context, v *ledgerReader, after ledger.RowKey) (page []ledger.Row, err error) {
 	for row, err := range v.selected(ctx, d.selection, after) {
 		if err != nil {
@@ -253,7 +246,7 @@ func (d *redriver) selects(r *ledger.Row) bool { return r.Unreadable == nil && d
 // maxRounds bounds the swaps of a row that changes concurrently.
 const maxRounds = 20
 
-// redrive swaps rows. If a row changed meanwhile, redrive loads the new value and tries again.
+// If a row changed meanwhile, redrive loads the new value and tries again.
 func (d *redriver) redrive(ctx context.Context, rows []ledger.Row) error {
 	for range maxRounds {
 		changes := d.changes(rows)
@@ -279,7 +272,7 @@ func (d *redriver) redrive(ctx context.Context, rows []ledger.Row) error {
 	return errors.New("redrive: some rows kept changing and were not redriven: run it again")
 }
 
-// changes returns the swaps of the selected rows and counts the others.
+// changes counts the rows that it does not select.
 func (d *redriver) changes(rows []ledger.Row) (changes []ledger.Change) {
 	now := time.Now().UTC()
 	d.selection.now = now

@@ -17,8 +17,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// contendedStore is a ledger whose rows a worker changes just before each swap, meddle
-// times per row.
+// A worker changes each row of a contendedStore just before the swap, meddle times.
 type contendedStore struct {
 	ledger.Store
 	meddle map[string]int
@@ -44,7 +43,6 @@ func (b *contendedStore) Swap(ctx context.Context, changes []ledger.Change) ([]l
 	return b.Store.Swap(ctx, changes)
 }
 
-// deadRows fills a ledger with dead rows of one pipeline.
 func deadRows(t *testing.T, n int) ledger.Store {
 	s := ledger.NewRows(memory.New())
 	now := time.Now().UTC()
@@ -88,8 +86,6 @@ func TestRedriveAllInPages(t *testing.T) {
 	}
 }
 
-// TestRedriveWhileWorkersRun checks that redrive retries a row that changes meanwhile, and
-// skips it if it is no longer dead.
 func TestRedriveWhileWorkersRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(ledger.Row) ledger.Row
@@ -122,8 +118,6 @@ func TestRedriveGivesUp(t *testing.T) {
 	}
 }
 
-// TestRedriveConfirms checks that redrive asks before it changes many rows, or requires
-// --yes.
 func TestRedriveConfirms(t *testing.T) {
 	few, many := &ledgerReader{Store: deadRows(t, confirmAbove)}, &ledgerReader{Store: deadRows(t, confirmAbove+1)}
 	for _, test := range []struct {

@@ -18,7 +18,6 @@ import (
 	"github.com/pawlhq/pawl/source/replaysource"
 )
 
-// replayOptions are the flags of replay.
 type replayOptions struct {
 	dialect string
 	trust   bool
@@ -74,8 +73,7 @@ func completeDialects(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 	return dialectNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// checkFiles rejects missing files and folders. It does not open the files, because a pipe can
-// be opened only once.
+// checkFiles does not open the files, because a pipe can be opened only once.
 func checkFiles(paths []string) error {
 	for _, path := range paths {
 		if path == "-" {
@@ -131,7 +129,6 @@ func replayEvents(ctx context.Context, m *app.Runtime, a *app.App, c replaysourc
 	return r.run(ctx, a, bar)
 }
 
-// replay is the state of one run of the command.
 type replay struct {
 	*app.Runtime
 	src   *replaysource.Source
@@ -162,13 +159,11 @@ func (r *replay) run(ctx context.Context, a *app.App, bar *app.Progress) error {
 	return nil
 }
 
-// dead counts the dead rows of the pipelines.
 type dead struct {
-	Dead       int `json:"dead"`        // rows that died during this replay
-	DeadBefore int `json:"dead_before"` // rows that were dead before this replay
+	Dead       int `json:"dead"`        // died during this replay
+	DeadBefore int `json:"dead_before"` // dead before it
 }
 
-// countDead counts the dead rows in a scan of all rows.
 func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 	for i := range r.Parts.Pipelines {
 		for row, err := range ledger.NewRows(r.Ledger).Scan(ctx, ledger.Range{Pipeline: r.Parts.Pipelines[i].Name}) {
@@ -185,16 +180,15 @@ func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 	return n, nil
 }
 
-// summary is the report of a replay.
 type summary struct {
 	replaysource.Progress
-	Total            *int64 `json:"total,omitempty"`   // total size of the inputs in bytes, if known
-	Completed        int64  `json:"completed"`         // number of committed effects
-	AlreadyCommitted int64  `json:"already_committed"` // number of attempts that found the effect already committed
-	Failed           int64  `json:"failed_attempts"`   // number of failed attempts, including those whose retry succeeded
+	Total            *int64 `json:"total,omitempty"`   // size of the inputs in bytes, if known
+	Completed        int64  `json:"completed"`         // committed effects
+	AlreadyCommitted int64  `json:"already_committed"` // attempts that found the effect committed
+	Failed           int64  `json:"failed_attempts"`   // attempts, including those that a retry followed
 	dead
-	Unsettled int64 `json:"unsettled"` // number of objects that were not settled when the replay was interrupted
-	// NewLedger is the location of the ledger, if this replay created it.
+	Unsettled int64 `json:"unsettled"` // objects, if the replay was interrupted
+	// NewLedger is the location of a ledger that this replay created.
 	NewLedger string  `json:"new_ledger,omitempty"`
 	Seconds   float64 `json:"seconds"`
 }

@@ -7,33 +7,31 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// rowJSON is the JSON form of a row. The field names are part of the command line
-// interface. Times are RFC 3339, sizes are bytes.
+// The field names of rowJSON are part of the command line interface. Sizes are in bytes.
 type rowJSON struct {
 	Pipeline  string `json:"pipeline"`
 	Bucket    string `json:"bucket"`
-	Key       string `json:"key"`                  // object key; replacement characters stand for invalid UTF-8
-	KeyBase64 string `json:"key_base64,omitempty"` // exact key in base64, if the key is not UTF-8
-	VersionID string `json:"version_id,omitempty"` // version id; only with identity: version
+	Key       string `json:"key"`                  // with replacement characters for invalid UTF-8
+	KeyBase64 string `json:"key_base64,omitempty"` // if the key is not UTF-8
+	VersionID string `json:"version_id,omitempty"` // only with identity: version
 
 	State string       `json:"state"`        // a ledger.State
-	Due   time.Time    `json:"due,omitzero"` // time of the next action
-	Want  *versionJSON `json:"want"`         // newest known version
-	Have  *versionJSON `json:"have"`         // version whose effect is committed, or null
-	Lease *leaseJSON   `json:"lease"`        // null if no worker holds the row
-	Fence int64        `json:"fence"`        // fencing token of the latest claim
-	// Doubt is set if an attempt has not finished and may have had an effect.
+	Due   time.Time    `json:"due,omitzero"` // next action
+	Want  *versionJSON `json:"want"`
+	Have  *versionJSON `json:"have"`  // committed; or null
+	Lease *leaseJSON   `json:"lease"` // or null
+	Fence int64        `json:"fence"` // of the latest claim
+	// Doubt: an unfinished attempt may have had an effect.
 	Doubt    bool      `json:"doubt"`
-	Forced   bool      `json:"forced"`   // an operator forced the effect to run again
-	Dead     bool      `json:"dead"`     // whether Pawl has stopped retrying
-	Attempts int       `json:"attempts"` // number of attempts at this version
+	Forced   bool      `json:"forced"` // by an operator
+	Dead     bool      `json:"dead"`
+	Attempts int       `json:"attempts"` // at this version
 	RetryAt  time.Time `json:"retry_at,omitzero"`
 
 	LastError string    `json:"last_error,omitempty"`
 	VerifyAt  time.Time `json:"verify_at,omitzero"`
-	EventTime time.Time `json:"event_time,omitzero"` // time of the newest event
-	// Disorder counts events that Pawl ignored because of their sequencer, although their time
-	// is newer.
+	EventTime time.Time `json:"event_time,omitzero"` // of the newest event
+	// Disorder counts events that Pawl ignored because of their sequencer, although their time is newer.
 	Disorder int `json:"disorder,omitempty"`
 
 	CreatedAt time.Time `json:"created_at"`

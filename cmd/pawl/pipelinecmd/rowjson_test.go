@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// TestRowFieldsAreDocumented checks that the help of ls names every JSON field of a row.
 func TestRowFieldsAreDocumented(t *testing.T) {
 	help := NewLsCommand(&app.App{}).Long
 	var check func(reflect.Type)
@@ -40,7 +39,6 @@ func TestKeyJSON(t *testing.T) {
 	}
 }
 
-// TestRowsOf checks that rowsOf finds all versions of a key, and no longer keys.
 func TestRowsOf(t *testing.T) {
 	s := deadRows(t, 12) // k00000 … k00011
 	v := &ledgerReader{Store: s}

@@ -1,4 +1,4 @@
-// Package pipelinecmd contains the commands about pipelines: run, replay, ls, explain, redrive, purge, audit and ledger, and the function of AWS Lambda.
+// Package pipelinecmd contains the commands about pipelines, and the function of AWS Lambda.
 package pipelinecmd
 
 import (
@@ -70,8 +70,7 @@ func runPipelines(ctx context.Context, m *app.Runtime) error {
 	return nil
 }
 
-// pipelinesLoader returns a loader that rejects a configuration without pipelines, so
-// that no ledger is created for it.
+// The loader rejects a configuration without pipelines, so that no ledger is created for it.
 func pipelinesLoader(a *app.App) app.Loader {
 	return func(name string, lookup func(string) (string, bool)) (*config.Config, error) {
 		c, err := a.Parts.Load(name, lookup)
@@ -85,8 +84,7 @@ func pipelinesLoader(a *app.App) app.Loader {
 	}
 }
 
-// checkAndAnnounce checks the buckets and logs the configuration. It tolerates an unavailable
-// store, because the store may wait until this process listens, as versitygw does.
+// An unavailable store is tolerated: like versitygw, it may wait until this process listens.
 func checkAndAnnounce(ctx context.Context, m *app.Runtime) error {
 	switch err := checkBuckets(ctx, m); {
 	case ctx.Err() != nil:
@@ -100,7 +98,6 @@ func checkAndAnnounce(ctx context.Context, m *app.Runtime) error {
 	return nil
 }
 
-// announce logs the configuration of the process.
 func announce(m *app.Runtime) {
 	m.Log.Info("pawl started", "version", app.ThisBuild().Version, "config", m.Config.Name(),
 		"ledger", m.Config.Ledger.Config.(parts.Ledger).Describe(), "objects", cmp.Or(m.Config.Objects.Endpoint, "Amazon S3"))
