@@ -59,7 +59,6 @@ var (
 	errUnreadable    = errors.New("the object's row cannot be read")
 )
 
-// returnWaiting returns the deliveries of an object that this worker will not settle now.
 func (e *Engine) returnWaiting(en *entry) {
 	for _, o := range en.waiting {
 		after, err := time.Duration(0), errStopping

@@ -24,10 +24,10 @@ type Config struct {
 	Batch         int           // changes in one swap
 	Cache         int           // cached rows of objects without an entry
 	SweepInterval time.Duration // average interval for each pipeline; 0: never
-	Outage        time.Duration // time for which attempts do not count while a receiver is down
+	Outage        time.Duration // attempts do not count for this long while a receiver is down
 	Outages       Outages       // state of an earlier engine; may be nil
-	// AckSettled acknowledges a delivery when its objects are settled or dead, instead of when its
-	// events are in the ledger. Workers need it if no worker sweeps, or if the ledger is volatile.
+	// AckSettled acknowledges a delivery when its objects are settled or dead, not when its events
+	// are in the ledger. Workers need it if no worker sweeps, or the ledger is volatile.
 	AckSettled bool
 	// Counts also emits the notices that only metrics need.
 	Counts bool
@@ -44,7 +44,7 @@ type Engine struct {
 	cache              *simplelru.LRU[ledger.RowKey, ledger.Row]
 	reportedUnreadable *simplelru.LRU[ledger.RowKey, ledger.Nonce]
 
-	dirty   queue            // entries with intents, in order of arrival
+	dirty   queue            // with intents, in order of arrival
 	lanes   map[string]*lane // by pipeline
 	order   []*lane
 	turn    int // in order: the pipeline that may use the next free slot
@@ -66,9 +66,9 @@ type Engine struct {
 // Stats counts since the engine was created.
 type Stats struct {
 	Raised, Duplicate, Stale                       int64 // events
-	Claimed, TakenOver                             int64 // attempts started
-	Completed, NothingToDo, Failed, Released, Lost int64 // attempts ended
-	Died                                           int64 // rows that became dead
+	Claimed, TakenOver                             int64 // started
+	Completed, NothingToDo, Failed, Released, Lost int64 // ended
+	Died                                           int64 // rows
 	Swaps, Refused                                 int64 // compare-and-swaps
 }
 
@@ -90,8 +90,7 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// Step processes inputs and returns the actions to perform, in order. The result is valid until the
-// next Step.
+// Step returns the actions to perform, in order. They are valid until the next Step.
 func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 	e.now, e.out = now, e.out[:0]
 	for _, in := range inputs {

@@ -14,7 +14,7 @@ type entry struct {
 	finish  *Finished
 	renew   bool
 
-	attempt *ledger.Claim // the running attempt, or nil
+	attempt *ledger.Claim // nil: none
 	index   int           // in Engine.running
 	renewAt time.Time
 	endsAt  time.Time // end of the lease, unless it is renewed
@@ -22,22 +22,21 @@ type entry struct {
 
 	tracked bool      // counted by Engine.tracker
 	since   time.Time // when the object began to need a claim
-	began   time.Time // when the running attempt was granted
+	began   time.Time // when the attempt was granted
 
 	pending *pendingSwap
 	waiting []observation // with AckSettled: raised Want, not settled yet
 	queued  [queues]bool
 }
 
-// observation is an item that the row has not recorded yet.
 type observation struct {
 	item     Item
 	delivery *delivery
 	verdict  ledger.Verdict
 }
 
-// A new entry starts from the cached row, or assumes that there is no row. If the guess is wrong,
-// the ledger refuses the swap.
+// A new entry starts from the cached row, or from none. If the guess is wrong, the ledger refuses
+// the swap.
 func (e *Engine) entry(key ledger.RowKey) *entry {
 	en := e.entries[key]
 	if en == nil {
@@ -95,8 +94,8 @@ func (e *Engine) route(en *entry) {
 
 func (en *entry) hasIntents() bool { return len(en.observe) > 0 || en.finish != nil || en.renew }
 
-// claimable also checks RetryAt. If the clock was set back during an attempt, the lease can expire
-// before the back-off ends, and Due returns only the lease's end.
+// If the clock was set back during an attempt, the lease can expire before the back-off ends, and
+// Due returns only the lease's end.
 func claimable(row *ledger.Row, now time.Time) bool {
 	due := row.Due()
 	return !due.IsZero() && !due.After(now) && !row.RetryAt.After(now)

@@ -22,7 +22,7 @@ func (e *Engine) hasWork() bool {
 	}
 	turn := e.turn
 	en := e.nextReady()
-	e.turn = turn // do not advance the turn
+	e.turn = turn
 	return en != nil
 }
 
@@ -55,7 +55,6 @@ func (e *Engine) send(batch []*entry) {
 	e.emit(Swap{Batch: e.lastBatch, Changes: changes})
 }
 
-// fold applies an entry's intents to its row, and adds the entry to the batch if the row changes.
 func (e *Engine) fold(en *entry, batch []*entry) []*entry {
 	p := &pendingSwap{next: en.row, at: e.now}
 	changed := e.foldObserve(en, p)
@@ -92,9 +91,8 @@ func (e *Engine) foldFinish(en *entry, p *pendingSwap) (changed bool) {
 	return p.applyResult(&en.row, en.attempt, &e.cfg, e.now)
 }
 
-// After the deadline, foldRenew does not renew: the handler has ignored its cancelled context. If
-// the handler's own transaction has ended the lease, the handler is about to return, and its task
-// is not cancelled.
+// After the deadline, the handler has ignored its cancelled context. If the handler's own
+// transaction has ended the lease, the handler is about to return, and its task is not cancelled.
 func (e *Engine) foldRenew(en *entry, p *pendingSwap) (changed bool) {
 	renew := en.renew && e.now.Before(en.endsAt)
 	en.renew = false
@@ -108,10 +106,10 @@ func (e *Engine) foldRenew(en *entry, p *pendingSwap) (changed bool) {
 	return p.renewed
 }
 
-// The claim shares the write with the event or the result that precedes it.
+// The claim shares a write with the event or the result before it.
 func (e *Engine) foldClaim(en *entry, p *pendingSwap) (changed bool) {
 	if en.attempt != nil && p.finish == nil {
-		return false // the attempt is still running
+		return false
 	}
 	changed = !e.draining && e.canClaim(en, p) && p.applyClaim(&e.cfg, e.now)
 	if p.claim == nil {
@@ -120,8 +118,7 @@ func (e *Engine) foldClaim(en *entry, p *pendingSwap) (changed bool) {
 	return changed
 }
 
-// canClaim acquires a slot if foldReady has not, unless another object of the pipeline waits for
-// one.
+// canClaim acquires a missing slot, unless another object of the pipeline waits for one.
 func (e *Engine) canClaim(en *entry, p *pendingSwap) bool {
 	return claimable(&p.next, e.now) && (en.slot.held() || e.lane(en.key).ready.empty() && e.acquireSlot(en, &p.next))
 }
@@ -146,7 +143,7 @@ func (e *Engine) swapped(in *Swapped) {
 	}
 }
 
-// refused handles a refused swap. current is the row, or nil if there is none.
+// current is the row that refused the swap, or nil.
 func (e *Engine) refused(en *entry, p *pendingSwap, current *ledger.Row) {
 	e.Stats.Refused++
 	row := ledger.Row{RowKey: en.key}
@@ -187,7 +184,6 @@ func (e *Engine) restoreIntents(en *entry, p *pendingSwap) {
 	e.route(en)
 }
 
-// abandon drops an entry that this engine cannot process.
 func (e *Engine) abandon(en *entry, p *pendingSwap, err error, after time.Duration) {
 	for _, o := range slices.Concat(en.waiting, p.observed, en.observe) {
 		e.returnItem(o.delivery, after, err)
@@ -201,10 +197,9 @@ func (e *Engine) abandon(en *entry, p *pendingSwap, err error, after time.Durati
 	delete(e.entries, en.key)
 }
 
-// unreadableRetry is a redelivery delay. A newer Pawl may process the event by then.
+// A newer Pawl may process the event after this redelivery delay.
 const unreadableRetry = time.Minute
 
-// reportUnreadable reports each version of a row once.
 func (e *Engine) reportUnreadable(row *ledger.Row) {
 	if nonce, ok := e.reportedUnreadable.Get(row.RowKey); ok && nonce == row.Nonce {
 		return

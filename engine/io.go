@@ -23,8 +23,8 @@ type Item struct {
 	Trusted bool // the sequencer alone may decide the order
 }
 
-// Swapped answers a Swap, with one Outcome for each change. [ledger.ErrRejected] means that the
-// change never lands. Any other error leaves the result unknown: the worker is being stopped or its
+// Swapped answers a Swap, with one Outcome for each change. After an error other than
+// [ledger.ErrRejected], a change has an unknown result, because the worker is being stopped or its
 // ledger is unusable.
 type Swapped struct {
 	Batch    uint64
@@ -43,8 +43,7 @@ type Finished struct {
 	// Row is the row after the handler's transaction, if it was loaded.
 	Row     *ledger.Row
 	Failure ledger.Failure
-	// Shared relates the failure to those of other objects.
-	Shared Shared
+	Shared  Shared
 }
 
 // Result is how a task ended.
@@ -74,11 +73,11 @@ type Loaded struct {
 type Tick struct{}
 
 // SourcesEnded reports that no delivery follows. The engine then loads the rows of unsettled
-// objects regularly, until [Engine.AllSettled].
+// objects, until [Engine.AllSettled].
 type SourcesEnded struct{}
 
 // SweepOnce makes the engine sweep each pipeline until one query returns all of its due rows. No
-// delivery follows. [Engine.AllSettled] reports the end.
+// delivery follows.
 type SweepOnce struct{}
 
 // Drain stops new claims, so that running attempts can end.
@@ -104,7 +103,7 @@ type Swap struct {
 }
 
 // Start requests an attempt. Always answer it with Finished. Cancel the task's context by Deadline,
-// by the worker's own clock, because another worker may hold the lease afterwards.
+// because another worker may hold the lease afterwards.
 type Start struct {
 	Claim    ledger.Claim
 	Deadline time.Time
@@ -117,7 +116,7 @@ type Extend struct {
 	Deadline time.Time
 }
 
-// Cancel requests the end of a running task that has lost its lease.
+// Cancel requests the end of a task that has lost its lease.
 type Cancel struct {
 	Key   ledger.RowKey
 	Fence int64

@@ -59,7 +59,7 @@ func (e *Engine) noteEnd(en *entry, p *pendingSwap) {
 	}
 }
 
-// took is the duration of the last attempt, or 0.
+// took is 0 without an attempt.
 func (e *Engine) noteDeath(en *entry, took time.Duration) {
 	e.Stats.Died++
 	e.emit(Notice{Kind: Died, Key: en.key, Took: took, Detail: en.row.LastError})
@@ -98,7 +98,7 @@ func (e *Engine) planRenewal(en *entry, at time.Time) {
 	}
 }
 
-// finished frees the slot at once, so that the write of the result can carry the claim of a waiting
+// The slot is free at once, so that the write of the result can carry the claim of a waiting
 // object.
 func (e *Engine) finished(in *Finished) {
 	en := e.entries[in.Key]
@@ -133,7 +133,6 @@ func (e *Engine) renewDue() {
 	}
 }
 
-// ending reports whether the attempt's result is in a swap, or waits for one.
 func (en *entry) ending() bool {
 	return en.finish != nil || en.pending != nil && en.pending.finish != nil
 }

@@ -28,9 +28,8 @@ func (e *Engine) lane(k ledger.RowKey) *lane {
 
 func (e *Engine) room(l *lane) bool { return l.permitsAttempt(e.now) && e.slots.room(l.share) }
 
-// leavesToSweep reports whether to drop an object from memory, because Config.Waiting objects of
-// its pipeline wait for slots. Otherwise one slow pipeline would fill the backlog. During an outage
-// only the first object waits, as the next probe.
+// leavesToSweep drops an object from memory if too many objects of its pipeline wait for slots.
+// Otherwise one slow pipeline would fill the backlog. During an outage only the next probe waits.
 func (e *Engine) leavesToSweep(en *entry) bool {
 	if l := e.lane(en.key); l.outage.active() {
 		first := e.first(l)
@@ -75,17 +74,15 @@ func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 	return e.slots.fits(l.share, row.Want.Identity.Size)
 }
 
-// A quarantined attempt runs alone. Half of its attempts are used up and the worker of the last one
-// died, so the object may be what kills the processes. Objects beside it would use up their
-// attempts and become dead. This holds across pipelines, because a poison object that is not yet in
-// quarantine would kill this row too.
+// A quarantined attempt runs alone, in all pipelines. Half of its attempts are used up and the
+// worker of the last one died, so the object may kill processes. Objects beside it would use up
+// their attempts and become dead.
 func (e *Engine) quarantined(row *ledger.Row) bool {
 	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
 }
 
 // quarantineWaits reports whether a quarantined object needs only a free slot to start. Other lanes
-// then start nothing, until it has started alone. They do not wait while its own lane is busy or
-// another quarantined object runs.
+// then wait until it has started alone, but not while its own lane is busy.
 func (e *Engine) quarantineWaits() bool {
 	if e.slots.quarantine {
 		return false
@@ -98,8 +95,8 @@ func (e *Engine) quarantineWaits() bool {
 	return false
 }
 
-// first drops entries that no longer wait. While a quarantined object runs for more than one TTL,
-// first leaves other quarantined objects to the sweep, so that they do not block their lane.
+// While a quarantined object runs for more than one TTL, others are left to the sweep, so that they
+// do not block their lane.
 func (e *Engine) first(l *lane) *entry {
 	for range len(l.ready.items) {
 		en := l.ready.peek()
@@ -119,7 +116,6 @@ func (e *Engine) first(l *lane) *entry {
 	return nil
 }
 
-// Pipelines take turns.
 func (e *Engine) nextReady() *entry {
 	for i := range e.order {
 		l := e.order[(e.turn+i)%len(e.order)]
@@ -131,7 +127,6 @@ func (e *Engine) nextReady() *entry {
 	return nil
 }
 
-// waits reports whether an entry still waits for a slot, and for nothing else.
 func (e *Engine) waits(en *entry) bool {
 	return e.entries[en.key] == en && en.pending == nil && en.attempt == nil && !en.hasIntents()
 }

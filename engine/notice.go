@@ -9,11 +9,10 @@ import (
 // Notice reports an event inside a worker or an audit, for logs, metrics and traces.
 type Notice struct {
 	Kind Kind
-	// Key is empty in notices about deliveries and batches, and has only a pipeline in notices
-	// about a pipeline.
+	// Key is empty in notices about deliveries and batches, and has only a pipeline in those about
+	// a pipeline.
 	Key ledger.RowKey
-	// N is the number of rows (RowsWritten, RowsRefused), events (Unmatched), losses (Audited) or
-	// removals (RemovalsWithheld).
+	// N is a number of rows, events, losses or removals.
 	N    int
 	Took time.Duration
 	// Detail is for people.
@@ -27,35 +26,35 @@ type Kind uint8
 const (
 	Died             Kind = iota + 1 // a row is dead and needs an operator; may be reported twice
 	TookOver                         // a claim took over an expired lease
-	LostLease                        // an attempt ended without its lease
-	AttemptFailed                    // an attempt failed, and will be retried
-	AttemptUncounted                 // an attempt failed because of an outage
+	LostLease                        // the attempt ended without its lease
+	AttemptFailed                    // will be retried
+	AttemptUncounted                 // failed because of an outage
 	ShapeChanged                     // a sequencer has another format than the one before
-	Committed                        // an effect was committed
-	NothingToDo                      // an attempt found its effect already committed
-	Unreadable                       // a row cannot be read
-	Disordered                       // an event was ignored as stale, although its time is newer
-	ReceiverDown                     // an outage of a pipeline's receiver began
-	ReceiverUp                       // the outage ended. Took: its duration
+	Committed
+	NothingToDo // the effect was already committed
+	Unreadable
+	Disordered   // an event was ignored as stale, although its time is newer
+	ReceiverDown // an outage of a pipeline's receiver began
+	ReceiverUp   // the outage ended. Took: its duration
 )
 
 // Kinds of notices that only metrics need; see [Config.Counts].
 const (
-	Raised           Kind = ReceiverUp + 1 + iota // an event raised Want
-	Duplicate                                     // an event was seen before
-	Stale                                         // an event is older than Want
-	Unmatched                                     // events match no pipeline
-	Acknowledged                                  // Took: time since the delivery's arrival
-	Returned                                      // to the source. Took: time since the delivery's arrival
-	Claimed                                       // Took: time since the object needed an attempt, if known
-	AttemptReleased                               // at shutdown. Took: duration of the attempt
-	RowsWritten                                   // the ledger answered a swap. Took: duration of the request
-	RowsRefused                                   // rows of that swap were refused
-	LossFound                                     // an audit found a loss. Detail: its kind
-	LossRepaired                                  // the audit repaired the loss
-	Audited                                       // an audit of this process ended. N: its losses. Took: its duration
-	LastAudit                                     // by any process. Took: its age
-	RemovalsWithheld                              // too many removals. N: their number
+	Raised          Kind = ReceiverUp + 1 + iota // an event raised Want
+	Duplicate                                    // an event was seen before
+	Stale                                        // an event is older than Want
+	Unmatched                                    // events match no pipeline
+	Acknowledged                                 // Took: time since the delivery's arrival
+	Returned                                     // to the source. Took: time since the delivery's arrival
+	Claimed                                      // Took: time since the object needed an attempt, if known
+	AttemptReleased                              // Took: duration of the attempt
+	RowsWritten                                  // Took: duration of the request
+	RowsRefused                                  // rows of that swap were refused
+	LossFound                                    // Detail: its kind
+	LossRepaired
+	Audited          // an audit of this process ended. N: its losses. Took: its duration
+	LastAudit        // age of the last audit by any process
+	RemovalsWithheld // too many removals. N: their number
 )
 
 var verdictKinds = [...]Kind{ledger.Raised: Raised, ledger.Duplicate: Duplicate, ledger.Stale: Stale}

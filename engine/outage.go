@@ -7,15 +7,16 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Shared marks a failure that counts as an outage if enough objects of the pipeline have it.
+// Shared marks a failure that is an outage if enough objects of the pipeline have it.
 type Shared struct {
 	Cause   string // equal for failures of one kind
-	Objects int    // objects that must fail with Cause without a success in between; 0: not shared
+	Objects int    // must fail without a success in between; 0: not shared
 }
 
 // Outages is the known state of receivers, by pipeline, for the next engine of the process.
 type Outages map[string]outage
 
+// Outages returns a copy of the current state.
 func (e *Engine) Outages() Outages {
 	all := make(Outages, len(e.order))
 	for name, l := range e.lanes {
@@ -34,11 +35,10 @@ func (o outage) clone() outage {
 	return o
 }
 
-// Processes do not share the state.
 type outage struct {
 	met     map[string][]ledger.RowKey // since the last success, by cause
 	since   time.Time                  // zero: no outage
-	probeAt time.Time                  // of the next attempt
+	probeAt time.Time                  // earliest time of the next attempt
 	probes  int                        // failed since the start
 	ended   time.Time
 }
@@ -50,9 +50,9 @@ func (l *lane) permitsAttempt(now time.Time) bool {
 	return !l.outage.active() || l.share.running == 0 && !l.outage.probeAt.After(now)
 }
 
-// During an outage, failures are not counted until it has lasted for Config.Outage. Without this
-// limit, two objects that always fail could prolong it forever. A failed attempt that began before
-// the last outage ended is not counted and starts no new outage.
+// Failures during an outage are not counted until it has lasted for Config.Outage. Without this
+// limit, two objects that always fail could prolong it forever. A failed attempt from before the
+// end of the last outage does not count either.
 func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 	l := e.lane(in.Key)
 	o := &l.outage
@@ -83,7 +83,6 @@ func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 	in.Failure.Uncounted = in.Failure.Uncounted || e.now.Before(o.since.Add(e.cfg.Outage))
 }
 
-// recordFailure reports whether enough objects have failed with this cause.
 func (o *outage) recordFailure(in *Finished) bool {
 	if o.met == nil {
 		o.met = map[string][]ledger.RowKey{}
@@ -101,8 +100,7 @@ func (e *Engine) backOff(o *outage, in *Finished) {
 	o.probeAt = e.now.Add(max(e.cfg.Policy.OutageBackoff(o.probes, e.cfg.Rand.Float64()), in.Failure.After))
 }
 
-// unqueue drops all waiting objects but the next probe. Sweeps return the oldest rows first, so
-// probes rotate.
+// unqueue keeps only the next probe. Sweeps return the oldest rows first, so probes rotate.
 func (e *Engine) unqueue(l *lane) {
 	first := e.first(l)
 	l.ready.pop()

@@ -6,7 +6,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// pendingSwap is an entry's unanswered write, with its effects if it is applied.
 type pendingSwap struct {
 	next     ledger.Row
 	observed []observation
@@ -65,9 +64,8 @@ func (p *pendingSwap) applyClaim(cfg *Config, now time.Time) bool {
 
 // supersededBy reports whether a refused swap had landed before another worker changed the row. A
 // claim had landed if the row has its fence. A result had landed if the lease has ended and Have is
-// as the swap left it. If another worker retired the row instead, Have is behind or only that
-// worker's row is dead. If both rows are dead, this swap came first only if the row has its
-// verification.
+// as the swap left it. If another worker retired the row instead, Have is behind or only its row is
+// dead. If both rows are dead, the row has this swap's verification only if the swap came first.
 func (p *pendingSwap) supersededBy(row *ledger.Row, owner string, was *ledger.Claim) bool {
 	switch {
 	case p.claim != nil:

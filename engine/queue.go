@@ -7,7 +7,6 @@ const (
 	queues
 )
 
-// queue holds distinct entries.
 type queue struct {
 	which int
 	items []*entry
@@ -20,8 +19,7 @@ func (q *queue) push(en *entry) {
 	}
 }
 
-// append drops popped entries when it moves the slice, so a queue that is never empty does not
-// grow.
+// append drops popped entries when it moves the slice.
 func (q *queue) pop() *entry {
 	en := q.peek()
 	if en != nil {

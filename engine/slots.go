@@ -2,22 +2,20 @@ package engine
 
 import "time"
 
-// slots limits the concurrent attempts and the total size of their objects.
 type slots struct {
 	common  int   // of the pipelines without reserved slots
-	bytes   int64 // maximum total size of the objects in all attempts
+	bytes   int64 // of the objects in all attempts
 	shares  []*share
 	sharers int // pipelines without reserved slots
 
 	used      int
 	usedBytes int64
 
-	quarantine    bool      // an attempt in quarantine is running
+	quarantine    bool      // an attempt in quarantine runs
 	quarantineEnd time.Time // when other attempts may start beside it
 }
 
-// share is one pipeline's part. Common slots beyond the guaranteed ones go to the first pipeline
-// that needs them.
+// share is one pipeline's part of the slots.
 type share struct {
 	running  int
 	reserved int // 0: the pipeline uses the common slots
@@ -41,7 +39,7 @@ func (s *slots) addShare(reserved int) *share {
 	return sh
 }
 
-// guaranteed is half of the common slots divided by the number of pipelines, at least one.
+// guaranteed shares half of the common slots among the pipelines that use them.
 func (s *slots) guaranteed() int { return max(1, s.common/(2*s.sharers)) }
 
 func (s *slots) room(sh *share) bool {
@@ -69,7 +67,7 @@ func (s *slots) fits(sh *share, size int64) bool {
 	return s.room(sh) && (sh.running == 0 || size <= s.bytes-s.usedBytes)
 }
 
-// acquire takes a slot. A non-zero quarantineEnd keeps other attempts from starting until then.
+// A non-zero quarantineEnd keeps other attempts from starting until then.
 func (s *slots) acquire(sh *share, size int64, quarantineEnd time.Time) slot {
 	sh.running++
 	s.used++

@@ -12,17 +12,17 @@ type sweep struct {
 	next     time.Time
 	asked    bool
 	limit    int
-	answered bool // a query has succeeded
+	answered bool
 	complete bool // with SweepOnce: an answer had all due rows
-	// unreadable is the number of unreadable rows in the last answer. They stay due and would fill
-	// every answer, so the next sweep asks for twice that number more.
+	// Unreadable rows stay due and would fill every answer, so the next sweep asks for twice that
+	// number more.
 	unreadable int
 }
 
-// not counting unreadable rows
+// maxSwept does not count unreadable rows.
 const maxSwept = 500
 
-// More unreadable rows block the sweep.
+// maxUnreadable bounds the extra rows. More unreadable rows block the sweep.
 const maxUnreadable = 10_000
 
 func (s *sweep) due(now time.Time) bool { return !s.asked && !s.complete && !s.next.After(now) }
@@ -36,12 +36,12 @@ func (s *sweep) begin(attempts int) int {
 type sweepAnswer struct {
 	failed     bool
 	rows       int
-	unreadable int // among rows
+	unreadable int
 	adopted    int // in need of processing
 }
 
-// After a full answer, the engine sweeps again at once. If no row of it needs processing, the
-// engine waits, because the next answer would have the same rows.
+// After a full answer, the engine sweeps again at once, unless no row needs processing: the next
+// answer would have the same rows.
 func (s *sweep) finish(a sweepAnswer, once bool, now, next time.Time) {
 	full := a.rows >= s.limit
 	s.asked = false
@@ -77,7 +77,6 @@ func (e *Engine) sweptOnce() bool {
 	return e.Idle()
 }
 
-// adopt reports whether the row needs processing. It ignores a row that has an entry.
 func (e *Engine) adopt(row *ledger.Row) bool {
 	if e.draining || e.entries[row.RowKey] != nil {
 		return false
@@ -89,14 +88,14 @@ func (e *Engine) adopt(row *ledger.Row) bool {
 	return e.entries[row.RowKey] == en
 }
 
-// jittered spreads the queries of workers that started together.
+// Workers that started together must spread their queries.
 func (e *Engine) jittered() time.Time {
 	return e.now.Add(e.cfg.SweepInterval/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.SweepInterval)))
 }
 
-// swept ignores a row if the cached one was updated later, because a store may answer from an older
-// snapshot. The cached time may come from a wrong clock, so swept drops the cached row, and the
-// next sweep decides.
+// A store may answer from an older snapshot, so swept ignores a row if the cached one was updated
+// later. That time may come from a wrong clock, so swept drops the cached row, and the next sweep
+// decides.
 func (e *Engine) swept(in *Swept) {
 	a := sweepAnswer{failed: in.Failed, rows: len(in.Rows)}
 	for i := range in.Rows {

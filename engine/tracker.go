@@ -10,8 +10,8 @@ import (
 )
 
 // tracker counts the delivered objects that are neither settled nor dead. Parked ones have no
-// entry, because they back off or another worker holds them. Sweeps do not return objects that
-// another worker settles, so the engine also loads parked rows.
+// entry. Sweeps do not return those that another worker settles, so the engine also loads parked
+// rows.
 type tracker struct {
 	active       int
 	parked       *simplelru.LRU[ledger.RowKey, int] // loads at the time of parking
@@ -55,8 +55,8 @@ func (t *tracker) resume(en *entry) {
 	}
 }
 
-// wantsLoad reports whether to load parked rows: always after the sources have ended, before only
-// above limit, to forget those that other workers settled.
+// Before the sources end, wantsLoad only limits the parked objects: a load forgets those that other
+// workers settled.
 func (t *tracker) wantsLoad(limit int) bool {
 	if t.asked {
 		return false
@@ -81,7 +81,7 @@ func (t *tracker) nextKeys(limit int) []ledger.RowKey {
 
 func (t *tracker) answered(next time.Time) { t.asked, t.next = false, next }
 
-// For objects parked after the request, the answer of a load may be out of date.
+// The answer of a load may be out of date for objects parked after the request.
 func (t *tracker) parkedBeforeLoad(key ledger.RowKey) bool {
 	loads, parked := t.parked.Peek(key)
 	return parked && loads < t.loads

@@ -3,7 +3,7 @@ package engine
 import "github.com/pawlhq/pawl/ledger"
 
 // Unsettled returns the number of delivered objects that are neither settled nor dead. Without
-// sweeps, it does not count objects that the engine returned.
+// sweeps, it omits returned objects.
 func (e *Engine) Unsettled() int { return e.tracker.unsettled() }
 
 // AllSettled reports whether every delivery is answered and every delivered object is settled or
@@ -15,7 +15,6 @@ func (e *Engine) AllSettled() bool {
 	return e.Unsettled() == 0 && len(e.deliveries) == 0
 }
 
-// Without sweeps, park stops tracking the object.
 func (e *Engine) park(en *entry) {
 	if e.cfg.SweepInterval > 0 {
 		e.tracker.park(en)
@@ -31,8 +30,7 @@ func (e *Engine) loadParked() {
 	}
 }
 
-// loaded ignores objects that changed after the request. A missing row was purged, so it was
-// settled.
+// A missing row was purged, so it was settled.
 func (e *Engine) loaded(in *Loaded) {
 	e.tracker.answered(e.jittered())
 	rows := make(map[ledger.RowKey]*ledger.Row, len(in.Rows))
@@ -49,7 +47,7 @@ func (e *Engine) loaded(in *Loaded) {
 		}
 		if row.Unreadable != nil {
 			e.reportUnreadable(row)
-			e.tracker.drop(key) // this engine cannot process it
+			e.tracker.drop(key)
 			continue
 		}
 		e.adopt(row)
