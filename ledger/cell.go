@@ -18,7 +18,6 @@ type registerCell struct {
 
 func (c *registerCell) String() string { return "register:" + c.name }
 
-// Read implements [cell.Cell].
 func (c *registerCell) Read(ctx context.Context) (cell.Value, error) {
 	r, err := c.registers.ReadRegister(ctx, c.name)
 	if err != nil {
@@ -27,7 +26,6 @@ func (c *registerCell) Read(ctx context.Context) (cell.Value, error) {
 	return cell.Value{Version: r.Version, Body: r.Value}, nil
 }
 
-// Write implements [cell.Cell].
 func (c *registerCell) Write(ctx context.Context, version string, body []byte) (next string, err error) {
 	next, err = c.registers.WriteRegister(ctx, c.name, version, body)
 	if err != nil {
@@ -36,7 +34,6 @@ func (c *registerCell) Write(ctx context.Context, version string, body []byte) (
 	return next, nil
 }
 
-// failed wraps an error with the corresponding error of package cell, or with otherwise.
 func (c *registerCell) failed(err, otherwise error) error {
 	kind := otherwise
 	switch {

@@ -12,7 +12,7 @@ type Claim struct {
 	Number      int     // 1 for the first attempt at this Want
 	Want        Version // a completion sets Have to it
 	Have        Version
-	Doubt       bool // as in the row before the claim
+	Doubt       bool // before the claim
 	Forced      bool
 	CreatedTime time.Time
 	// Verifying: the attempt compares the output with its source, even if the row looks settled.
@@ -30,8 +30,8 @@ const (
 	Granted  ClaimResult = iota + 1
 	NotDue               // settled, backing off, or unreadable
 	HeldLive             // another worker holds a live lease
-	IsDead               // already dead
-	Retired              // no attempts left: the row is dead now
+	IsDead
+	Retired // no attempts left: the row is dead now
 )
 
 // Claim tries to acquire the lease. It counts the attempt now, because an object that kills the
@@ -72,7 +72,6 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimRes
 	return r, a, Granted
 }
 
-// claimable ignores death and live leases.
 func (r *Row) claimable(now time.Time) bool {
 	if r.RetryAt.After(now) || r.Unreadable != nil {
 		return false
@@ -99,10 +98,10 @@ func (r Row) retire(now time.Time) Row {
 	return r
 }
 
-// holds reports whether the row still has the lease of a, live or expired.
+// A lease holds even if it has expired.
 func (r *Row) holds(a *Claim) bool { return r.Held() && r.Lease.Fence == a.Fence }
 
-// Renew extends the lease of a. It fails if the row does not have that lease.
+// Renew extends the lease of a, if the row has it.
 func (r Row) Renew(a *Claim, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false

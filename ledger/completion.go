@@ -21,8 +21,8 @@ type Task interface {
 // The handler's writes and Have are committed together or not at all.
 //
 // Call it last, then commit. The lease cannot be renewed until the transaction ends. After an
-// error, roll back and return the error, which matches [ErrNotHeld] if another worker has the
-// object. After the commit, the handler's return value does not matter.
+// error, roll back and return the error, such as [ErrNotHeld]. After the commit, the handler's
+// return value does not matter.
 func Complete(ctx context.Context, tx store.Tx, t Task) error {
 	c, err := t.Completion()
 	if err != nil {
@@ -53,15 +53,14 @@ func Complete(ctx context.Context, tx store.Tx, t Task) error {
 // Completion is the end of an attempt, for a handler that commits it with its effect.
 type Completion struct {
 	Claim Claim
-	Body  int // maximum size of a record's body, in bytes
+	Body  int // bytes of a record's body
 	Read  Read
 	Now   time.Time
 	Nonce Nonce // fresh
 }
 
 // Apply returns the row that replaces the current one. It compares the fence and not the nonce,
-// because renewals continue. It returns [ErrNotHeld] if another worker has the lease, or the
-// attempt has ended.
+// because renewals continue. It returns [ErrNotHeld] if the row has no lease of this attempt.
 func (c *Completion) Apply(row *Row) (Row, error) {
 	if row.Unreadable != nil {
 		return Row{}, row.Unreadable
@@ -74,8 +73,7 @@ func (c *Completion) Apply(row *Row) (Row, error) {
 	return next, nil
 }
 
-// CommittedBy reports whether the attempt of a has completed and no other claim followed. If
-// another worker retired the row, it is dead or Have is behind.
+// CommittedBy reports whether the attempt of a has completed and no other claim followed.
 func (r *Row) CommittedBy(a *Claim) bool {
 	return !r.Held() && !r.Dead && r.Lease.Fence == a.Fence && r.Have.Compare(a.Want) >= 0
 }

@@ -25,10 +25,9 @@ func (a *Claim) Source(r *Read) string {
 // MustAct reports whether the attempt must perform the effect. out is nil for a pipeline without an
 // output.
 //
-// Without doubt, MustAct compares the identity that was read with Have. With doubt, or when
-// verifying, it compares it with the source in the output's metadata. With doubt, an attempt
-// without an output, or in event order, always acts: the output of the latter names the event and
-// not the content.
+// With doubt, or when verifying, MustAct compares the identity that was read with the source in the
+// output's metadata, and otherwise with Have. With doubt, an attempt without an output, or in event
+// order, always acts.
 func (a *Claim) MustAct(r *Read, out *Pinned) bool {
 	switch {
 	case a.Forced:
@@ -45,8 +44,7 @@ func (a *Claim) MustAct(r *Read, out *Pinned) bool {
 	return !out.Exists || out.Source != a.Source(r)
 }
 
-// MustCommit is MustAct for a handler that commits its effect and Have together, so that a crash
-// leaves no doubt.
+// MustCommit is MustAct for a handler that commits its effect and Have together.
 func (a *Claim) MustCommit(r *Read) bool { return a.Forced || !a.isCommitted(r) }
 
 func (a *Claim) isCommitted(r *Read) bool {
@@ -59,9 +57,9 @@ func (a *Claim) isCommitted(r *Read) bool {
 // consistencyWindow is how long an eventually consistent store may hide an object.
 const consistencyWindow = time.Minute
 
-// NotFoundDelay returns how long "not found" may be the lag of an eventually consistent store:
-// until the newest created event, Have and the pinned output are a minute old. Zero or less means
-// no delay. A store's clock ahead of ours adds at most a minute.
+// NotFoundDelay returns how long "not found" may be the lag of an eventually consistent store. It
+// ends when the newest created event, Have and the pinned output are a minute old. A store's clock
+// ahead of ours adds at most a minute.
 func (a *Claim) NotFoundDelay(out *Pinned, now time.Time) time.Duration {
 	newest := a.CreatedTime
 	if a.Have.Kind == event.Created && a.Have.Identity.ModTime.After(newest) {
@@ -81,8 +79,7 @@ func (a *Claim) NotFoundDelay(out *Pinned, now time.Time) time.Duration {
 func (a *Claim) IdempotencyKey(r *Read) string {
 	version := a.Source(r)
 	if r.Kind == event.Removed || a.Forced {
-		// A removal has no identity, and a forced effect must differ from the committed one. Have
-		// stays the same until an attempt completes.
+		// A removal has no identity, and a forced effect must differ from the committed one.
 		version += " after " + a.Have.Order()
 	}
 	return a.Key.digest(r.Kind.String(), version)

@@ -15,7 +15,7 @@ import (
 )
 
 // Decode decodes a row from Encode. A body that is damaged, or of another major version, becomes an
-// [Row.Unreadable] row, which does not block others.
+// [Row.Unreadable] row.
 func Decode(key RowKey, nonce Nonce, body string) Row {
 	r, err := decode(body)
 	if err != nil {
@@ -73,7 +73,6 @@ type instant struct {
 	full     time.Time
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (i *instant) UnmarshalJSON(b []byte) (err error) {
 	switch {
 	case string(b) == `""`:
@@ -108,7 +107,7 @@ func (d *decoder) time(i instant) time.Time {
 	return d.after(d.at, i.ms)
 }
 
-// the years 0 to 9999, in milliseconds since 1970
+// firstMilli and lastMilli bound the years 0 to 9999, in milliseconds since 1970.
 const firstMilli, lastMilli = -62167219200000, 253402300799999
 
 func (d *decoder) after(from, ms int64) time.Time {
@@ -131,7 +130,7 @@ func decode(body string) (r Row, err error) {
 		return r, errors.New(`"at" is not a full time`)
 	}
 	d := &decoder{at: w.At.full.UnixMilli()}
-	have := w.wireVersion // members missing in "have" are equal to those of Want
+	have := w.wireVersion // missing members are equal to those of Want
 	switch w.Have.Kind() {
 	case 0:
 	case 'n':
@@ -196,7 +195,6 @@ func (d *decoder) history(lines []string, r *Row) []Entry {
 	return h
 }
 
-// Unknown abbreviations stay.
 func expand(note string, short []abbreviation) string {
 	if !strings.Contains(note, "~") {
 		return note

@@ -4,7 +4,6 @@
 // committed. Events and audits raise Want, and workers move Have up to it. An object is settled
 // when they are equal.
 //
-// The transitions of a row are pure: they map a row, an input and a time to the next row. A [Store]
-// commits the next row by compare-and-swap, and [Ledger] resolves its unclear answers. [Rows] keeps
-// rows and registers in a record store.
+// The transitions of a row are pure. A [Store] commits the next row by compare-and-swap, and
+// [Ledger] resolves its unclear answers. [Rows] keeps rows and registers in a record store.
 package ledger

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Decode reads all versions with the same major number, and keeps unknown members.
 const bodyVersion = "1.0"
 
 // Encode returns the row as compact JSON, without key and nonce. Reflection would take most of the
@@ -109,9 +108,9 @@ func (e *encoder) text(name, s string) {
 	}
 }
 
-// A store's ETag or an error message may contain invalid UTF-8.
+// A store's ETag may contain invalid UTF-8.
 func (e *encoder) quote(s string) {
-	e.b, _ = jsontext.AppendQuote(e.b, s) // the error only reports invalid UTF-8
+	e.b, _ = jsontext.AppendQuote(e.b, s) // only reports invalid UTF-8
 }
 
 func (e *encoder) time(name string, t time.Time) {
@@ -121,7 +120,6 @@ func (e *encoder) time(name string, t time.Time) {
 	}
 }
 
-// timeOrEmpty writes "" for the zero time.
 func (e *encoder) timeOrEmpty(name string, t time.Time) {
 	e.time(name, t)
 	if t.IsZero() {
@@ -222,7 +220,7 @@ func (e *encoder) history(h []Entry) {
 	e.b = append(e.b, ']')
 }
 
-// line returns the entry's time, which is the base of the next entry.
+// line returns the base of the next entry.
 func (e *encoder) line(h *Entry, last int64) int64 {
 	var buf [256]byte
 	s := buf[:0]
@@ -247,7 +245,6 @@ func usualAttempts(l *Lease) int {
 	return 0
 }
 
-// abbreviation is a letter that stands for a frequent text in notes.
 type abbreviation struct {
 	letter byte
 	text   string
@@ -261,7 +258,7 @@ func abbreviations(r *Row) []abbreviation {
 	}, func(a abbreviation) bool { return len(a.text) < minAbbreviated })
 }
 
-// in bytes
+// minAbbreviated is in bytes.
 const minAbbreviated = 9
 
 func (e *encoder) abbreviate(b []byte, note string) []byte {

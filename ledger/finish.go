@@ -24,15 +24,14 @@ type Ending struct {
 }
 
 // Complete sets Have to the claimed Want, with the identity that was read. It fails if the row does
-// not have the attempt's fence. acted is false if there was nothing to do. If Want was raised
-// during the attempt, the row is pending afterwards.
+// not have the attempt's lease. acted is false if there was nothing to do.
 func (r Row) Complete(a *Claim, e *Ending, acted bool, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false
 	}
 	r.Have = Version{Sequencer: a.Want.Sequencer, Generation: a.Want.Generation, Kind: e.Read.Kind, Identity: e.Read.Identity}
 	r.Doubt = false
-	r.Forced = r.Forced && !r.Settled() // a redrive during this attempt still applies
+	r.Forced = r.Forced && !r.Settled() // a redrive during the attempt applies
 	if a.Verifying && r.VerifyAt.Equal(a.verifyAt) {
 		r.VerifyAt = time.Time{}
 	}
@@ -50,14 +49,13 @@ type Failure struct {
 	Message   string
 	Permanent bool          // a retry with the same content is useless
 	After     time.Duration // minimum back-off
-	// Uncounted: the object is not the cause of the failure, so an outage leaves no dead objects.
+	// Uncounted: the object is not the cause of the failure.
 	Uncounted bool
 }
 
 // Fail ends a failed attempt. The row backs off, or becomes dead if the failure is permanent or no
 // attempts are left. Want of a dead row names the content that was read, so that any other content
-// differs from it. A permanent failure of an outdated version says nothing about the new version,
-// so the row stays alive.
+// revives it. A permanent failure of an outdated version does not make the row dead.
 //
 // jitter is uniform in [0, 1).
 func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, now time.Time) (Row, bool) {
@@ -90,11 +88,10 @@ func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, no
 	return r, true
 }
 
-// Uncounted failures back off as after this number of failures, at most half a minute by default,
-// to spare a store that recovers.
+// Uncounted failures back off at most like this number of failures, half a minute by default.
 const uncountedBackoff = 6
 
-// OutageBackoff returns the back-off after failed probes. jitter is uniform in [0, 1).
+// OutageBackoff returns the back-off after failed probes.
 func (p *Policy) OutageBackoff(probes int, jitter float64) time.Duration {
 	return p.backoff(min(probes, uncountedBackoff), jitter)
 }
@@ -117,7 +114,7 @@ func (r *Row) restoreDoubt(a *Claim, e *Ending) {
 	}
 }
 
-// endLease keeps the fence, and schedules a verification if a write may still land.
+// A write may still land after an unsure ending.
 func (r *Row) endLease(e *Ending, p *Policy, now time.Time) {
 	r.Lease = Lease{Fence: r.Lease.Fence}
 	if e.Unsure {
@@ -125,8 +122,8 @@ func (r *Row) endLease(e *Ending, p *Policy, now time.Time) {
 	}
 }
 
-// ScheduleVerify schedules a verification for a worker that sent a publish and then lost its lease.
-// It follows the current live lease, if there is one.
+// ScheduleVerify schedules a verification for a worker that lost its lease after a publish. It
+// follows the current live lease, if there is one.
 func (r Row) ScheduleVerify(e *Ending, p *Policy, now time.Time) Row {
 	at := now
 	if e.Unsure {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// MaxHistory is the maximum number of history entries of a row.
+// MaxHistory is the maximum number of entries.
 const MaxHistory = 16
 
-// bytes of a note and of LastError
+// maxNote is the maximum size of a note and of LastError, in bytes.
 const maxNote = 512
 
 // Entry is one entry of a row's history.
@@ -28,8 +28,7 @@ func (r *Row) addEntry(now time.Time, what, note string) {
 	r.UpdatedAt = now
 }
 
-// DiedAt returns when a dead row died, or the time of the oldest entry if the history no longer has
-// the death.
+// DiedAt returns when a dead row died, or the time of its oldest entry if that is unknown.
 func (r *Row) DiedAt() (at time.Time) {
 	for _, e := range r.History {
 		at = e.At

@@ -13,11 +13,10 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Ledger is a Store that resolves unclear answers: each change is applied, or refused by the
-// current row.
+// Ledger is a Store that resolves unclear answers.
 type Ledger struct {
 	Store
-	// Unclear, if set, is called for each request that had no clear answer.
+	// Unclear, if set, is called for each unclear answer.
 	Unclear func(err error)
 	// Wait waits between two tries, or until ctx ends. Simulations replace it.
 	Wait func(ctx context.Context, d time.Duration) error
@@ -37,18 +36,15 @@ func (l *Ledger) Traits() Traits {
 
 // Swap commits changes. After an unclear answer, it loads the rows and compares nonces. A row with
 // the nonce of the change shows that the change landed. A row with the expected nonce shows that it
-// has not, and Swap sends it again. Any other row refuses the change. If that row has the caller's
-// own fence, the change had landed before another worker changed the row.
+// has not, and Swap sends it again. Any other row refuses the change, unless the row has the
+// caller's own fence: then the change had landed before.
 //
 // A lost request may land even later. Its nonce then refuses it, unless it is the first row of an
 // object and that row was deleted meanwhile. Then the old row comes back with an expired lease, and
-// another attempt processes it again.
+// another attempt processes it.
 //
-// Swap splits batches that are too large for the store. A change that matches [ErrRejected] never
-// lands, and does not affect others.
-//
-// Swap retries until ctx ends or the store returns [ErrUnusable]. A change whose Outcome has an Err
-// other than ErrRejected has an unknown result. Swap returns an error if any Outcome has one.
+// Swap retries until ctx ends or the store returns [ErrUnusable], and then returns an error. A
+// change whose Outcome has an Err other than [ErrRejected] has an unknown result.
 func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
 	s := &swap{Ledger: l, changes: changes, out: make([]Outcome, len(changes)), ambiguous: make([]bool, len(changes))}
 	all := make([]int, len(changes))
@@ -80,10 +76,9 @@ type swap struct {
 	out     []Outcome
 	// ambiguous: an earlier request had no clear answer, and may have landed.
 	ambiguous []bool
-	rejected  error // of the last rejected change
+	rejected  error
 }
 
-// resolve returns the changes that are still open, with the last error.
 func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	var keys []RowKey
 	for _, i := range open {
@@ -115,10 +110,9 @@ func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	return s.send(ctx, again)
 }
 
-// the current row would not refuse the change
+// errChangedTwice: the current row would not refuse the change.
 var errChangedTwice = fmt.Errorf("the row changed twice: %w", store.ErrThrottled)
 
-// send returns the changes without an answer, with the last error.
 func (s *swap) send(ctx context.Context, which []int) (open []int, err error) {
 	for part := range slices.Chunk(which, s.traits.Batch) {
 		batch := make([]Change, len(part))
@@ -147,8 +141,7 @@ func (s *swap) send(ctx context.Context, which []int) (open []int, err error) {
 	return open, err
 }
 
-// applyAnswer returns the reason for another try. The refusal of an ambiguous change may come from
-// its own first request.
+// The refusal of an ambiguous change may come from its own first request.
 func (s *swap) applyAnswer(c int, o Outcome) error {
 	switch first, known := classify(&s.changes[c], o.Current); {
 	case o.Err != nil:
@@ -163,8 +156,7 @@ func (s *swap) applyAnswer(c int, o Outcome) error {
 	return nil
 }
 
-// classify derives the result of a change from the current row. known is false if the change has
-// not landed and may be sent again.
+// known is false if the change has not landed and may be sent again.
 func classify(c *Change, now *Row) (o Outcome, known bool) {
 	switch {
 	case c.Row == nil && now == nil:

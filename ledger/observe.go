@@ -24,10 +24,9 @@ func (v Verdict) String() string {
 
 // Observe records an event. The row of a new object has only its key.
 //
-// A trusted sequencer decides alone whether Want is raised. An untrusted or missing sequencer
-// always raises Want, by Generation, because the event may be new. Attempts then reset only if the
-// event is newer than any seen before. Otherwise two redelivered copies of one poison event would
-// revive each other forever.
+// A trusted sequencer decides alone whether Want is raised. Any other event raises Want by
+// Generation, because it may be new. Attempts then reset only if its time is newer than any before.
+// Otherwise two redelivered copies of one poison event would revive each other forever.
 func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict) {
 	fresh, at := true, plausibleTime(e.Time, now)
 	newest := !at.Before(r.EventTime)
@@ -48,7 +47,7 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 	if fresh {
 		r.Attempts, r.RetryAt, r.LastError, r.Dead = 0, time.Time{}, "", false
 	}
-	if newest && !r.Dead { // Want of a dead row keeps the content that it died of
+	if newest && !r.Dead { // a dead row keeps the content that it died of
 		r.Want.Kind = e.Kind
 		r.Want.Identity = Identity{VersionID: e.Object.VersionID, ETag: e.ETag, Size: e.Size}
 	}
@@ -69,8 +68,7 @@ func (r *Row) noteEventTimes(e *event.Event, at time.Time) {
 	}
 }
 
-// A stale event must be newer by this much to count as disordered. The first one of a row allows
-// for clock differences.
+// The first disordered event of a row may be due to clock differences.
 func (r *Row) disorderThreshold() time.Duration {
 	if r.Disorder > 0 {
 		return 0
@@ -78,14 +76,13 @@ func (r *Row) disorderThreshold() time.Duration {
 	return 15 * time.Second
 }
 
-// isVersionRemoval reports whether the event is about the removal of one version. In some stores,
-// it has the sequencer position of the removed version, even if the removal is much later.
+// In some stores, a removal of one version has the sequencer position of that version, even if it
+// is much later.
 func isVersionRemoval(e *event.Event) bool {
 	return e.Kind == event.Removed && e.Object.VersionID != ""
 }
 
-// Pawl cannot know whether the sequencer or the time is wrong, so Want stays. An operator can reset
-// the order.
+// Pawl cannot know whether the sequencer or the time is wrong, so Want stays.
 func (r Row) disordered(e *event.Event, at, now time.Time) Row {
 	r.Disorder++
 	r.noteEventTimes(e, at)
@@ -94,11 +91,11 @@ func (r Row) disordered(e *event.Event, at, now time.Time) Row {
 }
 
 // Raise records that an audit found the object different from the row. id is the identity that the
-// audit saw, zero for a removal. The row of a new object has only its key.
+// audit saw, zero for a removal.
 //
 // Want is raised by Generation, so that a later event outranks it. A dead row names the content
-// that it died of, so audits do not revive a poison object forever. No worker may hold the row,
-// because the end of its attempt would clear Doubt.
+// that it died of, so audits do not revive it forever. No worker may hold the row, because the end
+// of its attempt would clear Doubt.
 func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 	r.Want.Generation++
 	r.Want.Kind, r.Want.Identity = kind, id
@@ -116,7 +113,7 @@ func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 
 const maxAhead = 15 * time.Minute
 
-// plausibleTime returns zero for a future time, which would make all later real times look old.
+// A future time would make all later real times look old.
 func plausibleTime(t, now time.Time) time.Time {
 	if t.After(now.Add(maxAhead)) {
 		return time.Time{}
@@ -125,7 +122,7 @@ func plausibleTime(t, now time.Time) time.Time {
 }
 
 // ChangesShape reports whether the event's sequencer has another format than the row's, which makes
-// the order of trusted sequencers doubtful.
+// the order doubtful.
 func (r *Row) ChangesShape(e *event.Event) bool {
 	return !e.Sequencer.SameShape(r.Want.Sequencer)
 }

@@ -19,13 +19,11 @@ func (r Row) Redrive(force bool, now time.Time) Row {
 	return r
 }
 
-// ResetOrder removes the sequencers of a row, after a forged event or a reset clock left a
-// sequencer that no real event outranks. The next event counts regardless of its sequencer, and the
-// next attempt reads the object now. No worker may hold the row, because the end of its attempt
-// would restore the sequencer.
+// ResetOrder removes the sequencers of a row, because a forged event or a wrong clock left one that
+// no real event outranks. The next attempt reads the object. No worker may hold the row, because
+// the end of its attempt would restore the sequencer.
 //
-// The new generations are times, so that no earlier version had the same order, which is part of
-// idempotency keys.
+// The new generations are times, so that no idempotency key repeats.
 func (r Row) ResetOrder(now time.Time) Row {
 	next := max(uint64(max(now.UnixMilli(), 0)), r.Want.Generation+2)
 	r.Want.Sequencer, r.Want.Generation = event.Sequencer{}, next
@@ -38,8 +36,7 @@ func (r Row) ResetOrder(now time.Time) Row {
 }
 
 // Purgeable reports whether the row of a removal, or with PurgeSettled any settled row, may be
-// deleted. It must have been settled for longer than the retention time, without lease or scheduled
-// verification. Its fence must be so old that any later fence is larger.
+// deleted after the retention time. Its fence must be so old that any later fence is larger.
 func (r *Row) Purgeable(p *Policy, now time.Time) bool {
 	return r.Settled() && (r.Have.Kind == event.Removed || p.PurgeSettled) && r.Unreadable == nil && !r.Dead && !r.Held() && r.VerifyAt.IsZero() &&
 		r.UpdatedAt.Before(now.Add(-p.RowRetention)) && r.Lease.Fence < now.Add(-p.Skew).UnixMilli()

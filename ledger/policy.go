@@ -9,15 +9,15 @@ import (
 type Policy struct {
 	TTL             time.Duration // duration of a lease without renewal
 	LeaseEnd        time.Time     // fixed end of every lease; zero: TTL applies
-	Skew            time.Duration // maximum difference between the clocks of two machines
+	Skew            time.Duration // maximum difference between two clocks
 	Attempts        int           // claims before a row is dead
-	Base            time.Duration // first back-off; it doubles with each attempt
+	Base            time.Duration // first back-off; doubles with each attempt
 	Max             time.Duration // maximum back-off
 	LateWriteWindow time.Duration // how late a write may land after its attempt
 	RowRetention    time.Duration // of settled removals
 
 	// PurgeSettled makes settled rows of existing objects purgeable too. Later losses of such
-	// objects are not found.
+	// objects stay undetected.
 	PurgeSettled bool
 }
 
@@ -34,8 +34,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// LeaseUntil returns the end of a lease claimed or renewed at now, for its holder. For other
-// workers the lease ends Skew later.
+// LeaseUntil returns the end of a lease for its holder. For other workers it ends Skew later.
 func (p *Policy) LeaseUntil(now time.Time) time.Time {
 	if !p.LeaseEnd.IsZero() {
 		return p.LeaseEnd
@@ -43,7 +42,6 @@ func (p *Policy) LeaseUntil(now time.Time) time.Time {
 	return now.Add(p.TTL)
 }
 
-// backoff applies full jitter under an exponential ceiling. jitter is uniform in [0, 1).
 // https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/
 func (p *Policy) backoff(attempts int, jitter float64) time.Duration {
 	ceiling := math.Ldexp(float64(p.Base), max(attempts, 1)-1) // may be infinite

@@ -11,22 +11,20 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Registers are named values beside the rows, each changed by its own compare-and-swap. [Rows]
-// implements them.
+// Registers are named values beside the rows, each changed by its own compare-and-swap.
 type Registers interface {
 	// ReadRegister returns a register, without a Version if there is none.
 	ReadRegister(ctx context.Context, name string) (Register, error)
-	// WriteRegister writes value if the register still has the given version; "" requires that
-	// there is no register. It replaces invalid UTF-8. It returns the new version, which no
-	// register has had before.
+	// WriteRegister writes value if the register has the given version; "" requires that there is
+	// no register. It replaces invalid UTF-8. The next version is new among all registers.
 	//
-	// ErrRegisterChanged means that nothing was written. ErrInvalidRegister means that the write
-	// can never succeed. After any other error, the value may have been written or may still be.
+	// ErrRegisterChanged means that nothing was written, and ErrInvalidRegister that the write can
+	// never succeed. After any other error, the value may have been written or may still be.
 	WriteRegister(ctx context.Context, name, version string, value []byte) (next string, err error)
-	// RemoveRegister removes a register if it still has the given version. Its errors are those of
+	// RemoveRegister removes a register that has the given version, with the errors of
 	// WriteRegister.
 	RemoveRegister(ctx context.Context, name, version string) error
-	// ListRegisters yields the registers with a prefix, ordered by name, byte by byte. It may miss
+	// ListRegisters yields the registers with a prefix, in byte order of their names. It may miss
 	// concurrent writes. An error ends it.
 	ListRegisters(ctx context.Context, prefix string) iter.Seq2[Register, error]
 }
@@ -51,8 +49,8 @@ var (
 	ErrInvalidRegister = errors.New("invalid register")
 )
 
-// CheckRegister returns an ErrInvalidRegister unless the name is 1 to MaxRegisterName bytes of
-// printable ASCII without spaces and the value has at most MaxRegister bytes.
+// CheckRegister returns an ErrInvalidRegister for a name or a value that is too long, or a name
+// that is not printable ASCII without spaces.
 func CheckRegister(name string, value []byte) error {
 	if name == "" || len(name) > MaxRegisterName {
 		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", ErrInvalidRegister, len(name), MaxRegisterName)
@@ -115,7 +113,7 @@ func (s *Rows) changeRegister(ctx context.Context, c *store.Change, version stri
 	if version != "" {
 		b, err := hex.DecodeString(version)
 		if err != nil || len(b) != len(c.Expect) {
-			return ErrRegisterChanged // no register ever had this version
+			return ErrRegisterChanged
 		}
 		c.Expect = store.Nonce(b)
 	}

@@ -40,7 +40,7 @@ func (k RowKey) Digest() string { return k.digest() }
 func (k RowKey) digest(more ...string) string {
 	b := make([]byte, 0, 512)
 	for _, s := range append([]string{k.Pipeline, k.Bucket, k.Key, k.VersionID}, more...) {
-		b = strconv.AppendInt(b, int64(len(s)), 10) // the lengths make different lists distinct
+		b = strconv.AppendInt(b, int64(len(s)), 10) // makes different lists distinct
 		b = append(append(b, ':'), s...)
 	}
 	sum := sha256.Sum256(b)
@@ -65,15 +65,13 @@ type Lease struct {
 type Row struct {
 	RowKey
 	Nonce Nonce
-	// Unreadable is why the stored row cannot be read, or nil. Only its key and nonce are known. It
-	// is never claimed, settled or due, and no transition applies to it.
+	// Unreadable is why the stored row cannot be read, or nil. No transition applies to such a row.
 	Unreadable error
 
 	Want  Version
 	Have  Version
 	Lease Lease
-	// Doubt: an earlier attempt may have had an effect without completing, so Have alone proves
-	// nothing.
+	// Doubt: an earlier attempt may have had an effect, so Have alone proves nothing.
 	Doubt bool
 	// Forced: an operator requests the effect again.
 	Forced    bool
@@ -90,7 +88,7 @@ type Row struct {
 	History     []Entry
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	// Unknown is a JSON object with members that a newer Pawl wrote.
+	// Unknown has JSON members that a newer Pawl wrote.
 	Unknown string
 }
 
@@ -103,8 +101,7 @@ func (r *Row) Held() bool { return r.Lease.Owner != "" }
 // Live reports whether a worker has a lease that has not expired.
 func (r *Row) Live(now time.Time) bool { return r.Held() && now.Before(r.Lease.Until) }
 
-// Due returns when a worker should process the row, rounded up to a millisecond, or zero if only a
-// raised Want makes it due.
+// Due returns when a worker should process the row, rounded up to a millisecond, or zero.
 func (r *Row) Due() time.Time {
 	due := r.dueTime()
 	if ms := due.Truncate(time.Millisecond); !ms.Equal(due) {

@@ -12,15 +12,14 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Rows keeps rows and registers in a record store. A row is a record in the space row/PIPELINE,
-// named by bucket, key and version ID.
+// Rows keeps rows and registers in a record store.
 type Rows struct {
 	// IntN returns a random number below n; default [rand.IntN].
 	IntN func(n int) int
 
 	records        store.Store
 	traits         store.Traits
-	knownPipelines sync.Map // pipelines that have a pipeline record
+	knownPipelines sync.Map // have a pipeline record
 }
 
 var (
@@ -143,7 +142,6 @@ func (s *Rows) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
 	return out, nil
 }
 
-// ensurePipeline writes the pipeline record before the pipeline's first row.
 func (s *Rows) ensurePipeline(ctx context.Context, c *Change) error {
 	if !c.Expect.IsZero() {
 		return nil
@@ -175,12 +173,11 @@ func (s *Rows) Load(ctx context.Context, keys []RowKey) ([]Row, error) {
 	return rowsOf(found)
 }
 
-// A worker chooses among this number of runs at random, so that concurrent sweeps rarely get the
-// same rows.
+// A random choice among many runs makes concurrent sweeps rarely get the same rows.
 const dueRuns = 100
 
-// Due returns a random run of the oldest rows if more than limit are due. Their number is unknown,
-// so it halves the offset's range if a run is incomplete.
+// Due returns a random run of the oldest rows if more than limit are due. It halves the offset's
+// range if a run is incomplete.
 func (s *Rows) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]Row, error) {
 	r := store.DueRange{Space: rowSpace + pipeline, Before: before, Limit: limit}
 	oldest, err := s.records.Due(ctx, r)
@@ -267,14 +264,13 @@ func (s *Rows) scan(ctx context.Context, pipeline string, r *Range) iter.Seq2[Ro
 	}
 }
 
-// lowerBound returns a name before prefix that excludes nearly all names before it. Range.Match
-// excludes the others.
+// Range.Match excludes the few names between the bound and prefix.
 func lowerBound(prefix string) string {
 	last := len(prefix) - 1
 	return prefix[:last] + string([]byte{prefix[last] - 1}) + strings.Repeat("\xff", 8)
 }
 
-// Pipelines returns the sorted names of all pipelines that have had rows in a store.
+// Pipelines returns the sorted names of all pipelines that have had rows.
 func Pipelines(ctx context.Context, s Store) (names []string, err error) {
 	for after := (RowKey{}); ; {
 		name, ok, err := firstPipeline(ctx, s, after)

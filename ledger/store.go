@@ -13,8 +13,8 @@ type Change struct {
 	Key RowKey
 	// Expect is the required nonce. The zero Nonce requires that there is no row.
 	Expect Nonce
-	// Row is the next row, with a fresh nonce; nil deletes the row. The store neither keeps nor
-	// modifies it.
+	// Row is the next row, with a fresh nonce, which the store must not modify; nil deletes the
+	// row.
 	Row *Row
 }
 
@@ -27,21 +27,18 @@ type Outcome struct {
 	Err error
 }
 
-// Store keeps rows. It is safe for concurrent use by goroutines and processes. A row that cannot be
-// read is returned as an [Row.Unreadable] row.
+// Store keeps rows. It is safe for concurrent use by goroutines and processes.
 type Store interface {
 	// Swap applies each change independently, in any order. Outcome i answers change i. The keys
-	// must be distinct. A refused change is not an error. After an error, every change may have
-	// been applied, or may still be.
+	// must be distinct. After an error, every change may have been applied, or may still be.
 	Swap(ctx context.Context, changes []Change) ([]Outcome, error)
 	// Load returns the existing rows of keys, in any order.
 	Load(ctx context.Context, keys []RowKey) ([]Row, error)
-	// Due returns rows that are due at or before the given time. If more than limit are due, it
-	// returns limit of the oldest ones, so that workers share them.
+	// Due returns rows that are due at or before the given time: if more than limit, limit of the
+	// oldest ones.
 	Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]Row, error)
-	// Scan yields the rows of a range in the order of [RowKey.Compare]. A row that exists during
-	// the whole scan appears once, or at most once if it is created or deleted meanwhile. An error
-	// ends the scan.
+	// Scan yields the rows of a range in the order of [RowKey.Compare]. A row that exists
+	// throughout appears once, and any other at most once. An error ends the scan.
 	Scan(ctx context.Context, r Range) iter.Seq2[Row, error]
 	// Close releases the store's resources. No call may follow or be in progress.
 	Close() error

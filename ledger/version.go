@@ -29,8 +29,8 @@ func (v Version) Order() string {
 	return v.Sequencer.String() + "." + strconv.FormatUint(v.Generation, 10)
 }
 
-// Identity is what the store reports about one content. Without versioning, two rewrites within a
-// second with equal content and metadata have the same identity.
+// Identity is what the store reports about one content. Without versioning, two equal rewrites
+// within a second have the same identity.
 type Identity struct {
 	VersionID string    `json:"version,omitzero"`
 	ETag      string    `json:"etag,omitzero"`
@@ -48,8 +48,7 @@ func (i Identity) Same(j Identity) bool {
 }
 
 // CompatibleWith reports whether content that was read as seen may be the content of i. An identity
-// from an event is incomplete, so only the members that i has are compared. If both have a version
-// ID, only the IDs are.
+// from an event is incomplete, so only the members that i has are compared.
 func (i Identity) CompatibleWith(seen Identity) bool {
 	if i.VersionID != "" && seen.VersionID != "" {
 		return i.VersionID == seen.VersionID
@@ -60,8 +59,7 @@ func (i Identity) CompatibleWith(seen Identity) bool {
 		(i.Size == 0 || i.Size == seen.Size)
 }
 
-// String returns a distinct text in printable ASCII for each identity. Outputs record it as their
-// source.
+// String returns a distinct text in printable ASCII for each identity.
 func (i Identity) String() string {
 	if i.VersionID != "" {
 		return "version=" + url.QueryEscape(i.VersionID)
