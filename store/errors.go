@@ -8,15 +8,15 @@ import (
 )
 
 var (
-	// ErrUnclear: the change may have landed, may land later, or may never land. It has landed if
-	// the record has its nonce. Other errors are treated like this one.
+	// ErrUnclear: the change may have landed, may land later, or may never land. Any other error is
+	// treated like this one.
 	ErrUnclear = errors.New("unclear answer from the store")
 	// ErrThrottled: the change did not land, and may be sent again.
 	ErrThrottled = errors.New("the store is overloaded")
 	// ErrRejected: the change never lands, and a retry always fails.
 	ErrRejected = errors.New("the store rejects this record")
-	// ErrUnusable: the store cannot be opened or used, and a retry does not help. The wrapping
-	// error has the reason and the remedy. Changes in progress may have landed.
+	// ErrUnusable: the store cannot be opened or used, and a retry does not help. Changes in
+	// progress may have landed.
 	ErrUnusable = errors.New("database unusable")
 )
 

@@ -20,7 +20,7 @@ func (k Key) Compare(o Key) int {
 }
 
 // Nonce is the value that compare-and-swap compares: 128 random bits, new in every write. A counter
-// would restart after a deletion, and a stale swap could succeed. The zero Nonce means "no record".
+// would restart after a deletion. The zero Nonce means "no record".
 type Nonce [16]byte
 
 // NewNonce returns a fresh random nonce.
@@ -55,10 +55,10 @@ type Outcome struct {
 	// Refused: the record did not have the expected nonce. A change of an Apply that another change
 	// stopped is neither applied nor refused.
 	Refused bool
-	// Current is the record that refused the change; nil if there is none. If it has the expected
-	// nonce, the record changed twice, and the change can be sent again.
+	// Current is the record that refused the change, or nil. If it has the expected nonce, the
+	// record changed twice, and the change can be sent again.
 	Current *Record
-	// Err is an error of this package if the change was rejected or has no clear answer.
+	// Err is set if the change was rejected or has no clear answer.
 	Err error
 }
 
@@ -73,24 +73,22 @@ type DueRange struct {
 	Space  string
 	After  Place     // exclusive; the zero Place is the beginning
 	Before time.Time // inclusive: the latest time
-	Skip   int       // records to skip, for workers that share a backlog
+	Skip   int       // for workers that share a backlog
 	Limit  int       // at least 1
 }
 
 // Range selects records of a space by name.
 type Range struct {
 	Space  string
-	After  string // exclusive lower bound; empty: no bound
-	Before string // exclusive upper bound; empty: no bound
-	Newest bool   // in descending order of names
+	After  string // exclusive; empty: no bound
+	Before string // exclusive; empty: no bound
+	Newest bool   // in descending order
 	Limit  int    // 0: no limit
 }
 
 // Store is a batch compare-and-swap of records, safe for concurrent use by goroutines and
-// processes.
-//
-// A driver must not repeat a conditional write after an ambiguous answer: the first write would
-// refuse it.
+// processes. A driver must not repeat a conditional write after an ambiguous answer: the first
+// write would refuse it.
 type Store interface {
 	Traits() Traits
 	// Swap makes each change independently, in any order. Outcome i answers change i. The keys must
@@ -101,19 +99,18 @@ type Store interface {
 	Apply(ctx context.Context, changes []Change) ([]Outcome, error)
 	// Load returns the existing records of keys, in any order.
 	Load(ctx context.Context, keys []Key) ([]Record, error)
-	// Due returns due records in the order of (Due, Name). A result with fewer records than the
-	// limit is the last one.
+	// Due returns due records in the order of (Due, Name). A result below the limit is the last
+	// one.
 	Due(ctx context.Context, r DueRange) ([]Record, error)
-	// Scan yields the records of a range in the order of names. A record that exists during the
-	// whole scan appears once, or at most once if it is written meanwhile. The loop's body may call
-	// the store. An error ends the scan.
+	// Scan yields the records of a range in the order of names. A record that exists throughout
+	// appears once, or at most once if it is written meanwhile. The loop's body may call the store.
+	// An error ends the scan.
 	Scan(ctx context.Context, r Range) iter.Seq2[Record, error]
 	// Close releases the store's resources. No call may follow or be in progress.
 	Close() error
 }
 
-// Tx is a user's transaction in the database of a store. It commits records together with the
-// user's writes.
+// Tx is a user's transaction in the database of a store.
 type Tx interface {
 	// Lock returns the record of a key, or nil. Other clients cannot change it until the
 	// transaction ends.
@@ -124,13 +121,12 @@ type Tx interface {
 
 // Traits declare the properties and limits of a store. Package storetest checks them.
 type Traits struct {
-	// Volatile: the content may be lost when the process ends, so a worker must not acknowledge a
-	// message because the store has its events.
+	// Volatile: the content may be lost when the process ends, so a worker must not rely on it to
+	// acknowledge messages.
 	Volatile bool
 	// Local: processes on other machines cannot share the store.
 	Local bool
-	// Partial: an Outcome of Swap may have an Err other than ErrRejected. Otherwise a Swap without
-	// an error has answered all changes.
+	// Partial: an Outcome of Swap may have an Err other than ErrRejected.
 	Partial bool
 	// DueLag and ScanLag are the maximum staleness of Due and Scan.
 	DueLag, ScanLag time.Duration
@@ -144,7 +140,7 @@ type Traits struct {
 	Name  int // bytes of Key.Space plus Key.Name
 }
 
-// Limits that every driver of this module supports, unless its Traits have lower ones.
+// Limits that every driver of this module supports, unless its Traits are lower.
 const (
 	MaxBody  = 256 << 10
 	MaxName  = 2048

@@ -81,7 +81,6 @@ func (s *Store) delete(ctx context.Context, c *store.Change) error {
 // A retry of a conditional write would conflict with its own first copy.
 func noRetry(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// refusal returns the outcome of a refused change. old is empty if there is no item.
 func (s *Store) refusal(c *store.Change, old item) store.Outcome {
 	if len(old) == 0 {
 		return store.Outcome{Refused: true}

@@ -90,8 +90,6 @@ func (s *Store) checkRecovery(ctx context.Context) store.Finding {
 	return f
 }
 
-// checkPermissions sends each kind of request that a worker needs, with conditions that no item
-// meets.
 func (s *Store) checkPermissions(ctx context.Context) store.Finding {
 	never := condition{"attribute_exists(#p) AND attribute_not_exists(#p)", names(attrPart), nil}
 	key := item{attrPart: text(layoutKey), attrSort: bytes([]byte("permissions"))}

@@ -119,7 +119,6 @@ func connect(ctx context.Context, rawURL string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the URL of the DynamoDB table %w", store.ErrUnusable, err)
 	}
-	// The SDK's log would repeat the errors.
 	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region != "" {
 		opts = append(opts, config.WithRegion(region))

@@ -64,7 +64,6 @@ func refusedOnly(e *types.TransactionCanceledException) bool {
 	return refused
 }
 
-// codesOf returns the error codes of a response, including those of a canceled transaction.
 func codesOf(err error) (codes []string) {
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		for _, r := range canceled.CancellationReasons {
@@ -87,7 +86,6 @@ func codesOf(err error) (codes []string) {
 
 var errNotSent = errors.New("not sent")
 
-// kind returns ErrUnclear unless the request certainly changed nothing.
 func kind(err error) error {
 	codes := codesOf(err)
 	all := func(set map[string]bool) bool {
@@ -153,8 +151,7 @@ func (s *Store) unusable(why string, cause error) error {
 
 type oneLine struct{ error }
 
-// Error keeps the first line of a rejected signature, because the others may contain the session
-// token.
+// The other lines of a rejected signature may contain the session token.
 func (e oneLine) Error() string {
 	said := e.error.Error()
 	if slices.Contains(codesOf(e.error), "InvalidSignatureException") {

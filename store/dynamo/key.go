@@ -29,7 +29,7 @@ const (
 	// A range key has at most 1,024 bytes. In the index it also contains eight bytes for the time,
 	// one for the point, and 32 for the hash.
 	maxSortName = 980
-	// bytes of an escaped space in a hash key
+	// maxPartSpace is the maximum size of an escaped space in a hash key, in bytes.
 	maxPartSpace = 1800
 )
 
@@ -71,8 +71,8 @@ func (s *Store) shard(k store.Key) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// sortKey returns a point and the name. A longer name than [maxSortName] is truncated and its hash
-// appended, so only long names with the same beginning are out of order.
+// A longer name than [maxSortName] is truncated and its hash appended, so only long names with the
+// same beginning are out of order.
 func sortKey(name string) []byte {
 	if len(name) <= maxSortName {
 		return []byte("." + name)
@@ -81,8 +81,7 @@ func sortKey(name string) []byte {
 	return append([]byte("."+name[:maxSortName]), hash[:]...)
 }
 
-// firstKey and lastKey enclose the range keys of all names with the same first [maxSortName] bytes
-// as name.
+// firstKey and lastKey enclose the range keys of all names with the same beginning.
 func firstKey(name string) []byte { return []byte("." + name[:min(len(name), maxSortName)]) }
 
 func lastKey(name string) []byte {
@@ -92,7 +91,6 @@ func lastKey(name string) []byte {
 	return append(firstKey(name), strings.Repeat("\xff", sha256.Size)...)
 }
 
-// dueKey orders items by time in milliseconds, then by range key.
 func dueKey(due time.Time, sort []byte) []byte {
 	const sign = 1 << 63
 	return append(binary.BigEndian.AppendUint64(nil, uint64(due.UnixMilli())^sign), sort...)

@@ -13,19 +13,18 @@ import (
 )
 
 const (
-	firstPage = 100 // items in the first page; each later page has twice as many
+	firstPage = 100 // each later page has twice as many
 	lastPage  = 10_000
-	// endKey follows the range keys of all names, which start with a point.
+	// Range keys of names start with a point.
 	endKey = "/"
 )
 
-// span is a range of items in every shard of a space.
 type span struct {
 	index       string // empty: the table itself
 	attr        string // range key
 	first, last []byte // inclusive
 	newest      bool   // in descending order
-	page        int    // items in the first page of a shard
+	page        int    // in the first page of a shard
 }
 
 type shard struct {
@@ -35,7 +34,7 @@ type shard struct {
 	err  error
 }
 
-// merge yields the items of all shards in order. It buffers one page of each shard.
+// merge buffers one page of each shard.
 func (s *Store) merge(ctx context.Context, what, space string, in span) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
 		var wg sync.WaitGroup

@@ -47,8 +47,7 @@ func (s *Store) load(ctx context.Context, keys []item, spaceOf func(part string)
 	return found, nil
 }
 
-// batchGet also returns the keys that did not fit into the response. It waits while the table
-// throttles.
+// batchGet also returns the keys that did not fit into the response.
 func (s *Store) batchGet(ctx context.Context, keys []item) (items, unread []item, err error) {
 	want := types.KeysAndAttributes{ConsistentRead: aws.Bool(true), Keys: keys}
 	for wait := initialBackoff; ; wait = min(2*wait, callTimeout) {
@@ -129,7 +128,7 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) (found []store.Record
 }
 
 func (s *Store) loadDue(ctx context.Context, r store.DueRange, keys []item) ([]store.Record, error) {
-	places := make(map[string]bool, len(keys)) // places in the index
+	places := make(map[string]bool, len(keys)) // in the index
 	seen := make(map[string]bool, len(keys))
 	var distinct []item
 	for _, i := range keys {
@@ -185,7 +184,7 @@ func (s *Store) Scan(ctx context.Context, r store.Range) iter.Seq2[store.Record,
 	}
 }
 
-// Long names with the same beginning are in the order of their hashes, so inNameOrder sorts them.
+// Long names with the same beginning are in the order of their hashes.
 func (s *Store) inNameOrder(ctx context.Context, r store.Range, in span) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		var run []store.Record

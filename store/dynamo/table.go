@@ -18,11 +18,11 @@ import (
 
 const dueIndex = "due"
 
-// layoutKey is the key of the item with the layout. Hash keys of spaces contain a "#".
+// Hash keys of spaces contain a "#".
 const layoutKey = "pawl"
 
 // layout is the number of shards by space in a new table. A final "/" stands for all spaces with
-// that prefix. Other spaces have one shard, so that they can be read with strong consistency.
+// that prefix. Only a space with one shard can be read with strong consistency.
 var layout = map[string]int{"row/": 8, "file": 8}
 
 const maxShards = 64
@@ -46,9 +46,8 @@ func (c readOnlyBody) Do(r *http.Request) (*http.Response, error) {
 	return c.client.Do(r)
 }
 
-// Create creates the table at a URL, and waits until it is active. The table is billed per request,
-// has point-in-time recovery, and is protected from deletion. For an existing table of Pawl, Create
-// only enables the recovery.
+// Create creates the table at a URL, and waits until it is active. For an existing table of Pawl,
+// it only enables point-in-time recovery.
 func Create(ctx context.Context, url string) error {
 	s, err := connect(ctx, url)
 	if err != nil {

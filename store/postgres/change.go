@@ -36,7 +36,7 @@ func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outco
 	return out, nil
 }
 
-// Apply sends the changes like Swap, and commits in a second round trip.
+// Apply commits in a second round trip.
 func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	if err := traits.CheckAll(changes); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (s *Store) apply(ctx context.Context, q *pgx.Batch, landed func() bool) err
 		return unsent{err} // COMMIT was not sent
 	}
 	if !landed() {
-		_, _ = conn.Exec(ctx, "ROLLBACK") // if this fails, the connection is closed
+		_, _ = conn.Exec(ctx, "ROLLBACK") // if it fails, the connection is closed
 		return nil
 	}
 	_, err = conn.Exec(ctx, "COMMIT")
@@ -152,8 +152,7 @@ func (s *Store) queue(changes []store.Change, chosen []int, out []store.Outcome)
 	return q
 }
 
-// refuse sets the records that refused changes. It returns the changes that these records no longer
-// refuse.
+// refuse sets the records that refused changes, and returns the changes that they no longer refuse.
 func (s *Store) refuse(ctx context.Context, changes []store.Change, refused []int, out []store.Outcome) (again []int, err error) {
 	if len(refused) == 0 {
 		return nil, nil

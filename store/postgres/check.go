@@ -36,7 +36,6 @@ func (s *Store) identify(ctx context.Context) error {
 const privilegesSQL = `SELECT coalesce(string_agg(p, ', ' ORDER BY p), '') FROM unnest($2::text[]) p
 	WHERE NOT has_table_privilege(format('%I.record', $1::text), p)`
 
-// Missing privileges would otherwise cause errors later.
 func (s *Store) writable(ctx context.Context) error {
 	return s.checkPrivilegesOf(ctx, "SELECT", "INSERT", "UPDATE", "DELETE")
 }
@@ -54,9 +53,8 @@ func (s *Store) checkPrivilegesOf(ctx context.Context, privileges ...string) err
 	return nil
 }
 
-// Check examines a database, its durability, clock and connections, without changing anything. skew
-// is the maximum difference between two clocks. An error means that the database cannot be
-// examined.
+// Check examines a database and the clock, without changing anything. skew is the maximum
+// difference between two clocks. An error means that the database cannot be examined.
 func Check(ctx context.Context, url string, skew time.Duration) ([]store.Finding, error) {
 	s, err := dial(ctx, url)
 	if err != nil {
@@ -129,7 +127,6 @@ func (s *Store) checkDurability(ctx context.Context, conn *pgxpool.Conn) (f stor
 const connectionsSQL = `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
 	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')`
 
-// checkConnections compares the free connections with those that one process may need.
 func (s *Store) checkConnections(ctx context.Context, conn *pgxpool.Conn) (store.Finding, error) {
 	f := store.Finding{Name: "connections"}
 	var most, used int

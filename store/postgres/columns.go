@@ -14,7 +14,7 @@ type changeColumns struct {
 	nonces, expects []pgtype.UUID
 	dues            []pgtype.Timestamptz
 	bodies          []string
-	which           []int // index of the change
+	which           []int
 }
 
 func (b *changeColumns) add(c *store.Change, i int) {
@@ -26,7 +26,7 @@ func (b *changeColumns) add(c *store.Change, i int) {
 	}
 }
 
-// byPlace marks the changes whose places, from 1, a statement returned.
+// The statement returns places from 1.
 func (b *changeColumns) byPlace(out []store.Outcome) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var place int
@@ -38,8 +38,7 @@ func (b *changeColumns) byPlace(out []store.Outcome) func(pgx.Rows) error {
 	}
 }
 
-// An INSERT returns only columns of its table, and records of one Apply may share a nonce, so byKey
-// identifies them by key.
+// An INSERT returns no places, and records of one Apply may share a nonce.
 func (b *changeColumns) byKey(out []store.Outcome) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		index := make(map[store.Key]int, len(b.which))
@@ -57,7 +56,6 @@ func (b *changeColumns) byKey(out []store.Outcome) func(pgx.Rows) error {
 
 func uuid(n store.Nonce) pgtype.UUID { return pgtype.UUID{Bytes: n, Valid: true} }
 
-// timestamp returns whole milliseconds, or NULL for the zero time.
 func timestamp(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: time.UnixMilli(t.UnixMilli()), Valid: !t.IsZero()}
 }

@@ -69,7 +69,6 @@ func (e oneLine) Error() string {
 
 func (e oneLine) Unwrap() error { return e.error }
 
-// explainOpen returns an [store.ErrUnusable] unless the context was canceled.
 func (s *Store) explainOpen(ctx context.Context, err error) error {
 	switch f, known := adviceByCode[codeOf(err)]; {
 	case ctx.Err() != nil, errors.Is(err, store.ErrUnusable):
@@ -97,12 +96,10 @@ func (s *Store) call(ctx context.Context, what string, f func(ctx context.Contex
 	return s.explain(ctx, what, f(bounded))
 }
 
-// explain adds the operation and the remedy. The result wraps an error of package store, or the
-// cause of ctx.
 func (s *Store) explain(ctx context.Context, what string, err error) error {
 	code := codeOf(err)
 	if code == readOnly {
-		s.pool.Reset() // after a failover, the name refers to another server
+		s.pool.Reset() // the name now refers to another server
 		s.handlers.Reset()
 	}
 	f, known := adviceByCode[code]
@@ -119,9 +116,8 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s at %s: %w", kind(err), what, s, oneLine{err})
 }
 
-// kind returns ErrUnclear unless the changes certainly did not land. The server rolls back a
-// transaction after every error that does not end the session. pgconn.SafeToRetry returns true for
-// a lost answer (pgx 5.12), so it is not usable here.
+// The server rolls back a transaction after every error that does not end the session.
+// pgconn.SafeToRetry is not usable, because it returns true for a lost answer (pgx 5.12).
 func kind(err error) error {
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
 	_, early := errors.AsType[unsent](err)
@@ -139,7 +135,7 @@ func kind(err error) error {
 	return store.ErrUnclear
 }
 
-// readFailed wraps the error of a read that followed a change. kind is the result of the change.
+// kind is the result of the change before the read.
 func readFailed(kind, err error) error {
 	if errors.Is(err, store.ErrUnusable) {
 		return err

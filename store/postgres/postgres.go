@@ -44,9 +44,8 @@ var _ store.Store = (*Store)(nil)
 //
 //	postgres://user:password@host:5432/database?schema=pawl&pool_max_conns=8
 //
-// All parameters of pgx are allowed except default_query_exec_mode, which must work with a pooler.
-// pool_max_conns limits both the pool for handlers and the store's own pool, which has at least 4
-// connections. It defaults to the number of cores, but at least 4.
+// All parameters of pgx are allowed except default_query_exec_mode. pool_max_conns limits each of
+// two pools: the pool for handlers, and the store's own, with at least 4 connections.
 //
 // If the database cannot hold the store, the error wraps [store.ErrUnusable].
 func Open(ctx context.Context, url string) (*Store, error) {
@@ -74,7 +73,6 @@ func open(ctx context.Context, url string, steps ...func(*Store, context.Context
 	return s, nil
 }
 
-// dial creates the pools, which connect when they are first used.
 func dial(ctx context.Context, url string) (*Store, error) {
 	own, err := parse(url)
 	if err != nil {

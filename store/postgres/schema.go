@@ -9,10 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// migrations are the steps between formats. Never change a released step.
-//
-// Names are bytes, so that they compare byte by byte in every collation and encoding. Settled rows,
-// the great majority, have no due time and are not in the partial index.
+// Never change a released step. Names are bytes, so that they compare byte by byte in every
+// collation and encoding. Settled rows, the great majority, have no due time and are not in the
+// partial index.
 var migrations = []string{`
 CREATE TABLE {}.record (
 	space bytea NOT NULL,
@@ -42,8 +41,8 @@ const (
 )
 
 // Migrations returns the statements that create or upgrade the tables of a schema, for manual
-// execution. The user that executes them owns the tables. Pawl's user needs USAGE on the schema and
-// SELECT, INSERT, UPDATE and DELETE on its tables.
+// execution. Pawl's user needs USAGE on the schema and SELECT, INSERT, UPDATE and DELETE on its
+// tables.
 func Migrations(schema string, from int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "BEGIN;\nSELECT pg_advisory_xact_lock(%d);\n", migrationLockID(schema))
@@ -71,8 +70,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// format is 0 if there are no tables. Tables of newer versions, and of versions before the record
-// store, are rejected.
+// format is 0 if there are no tables.
 func (s *Store) format(ctx context.Context, q querier) (exists bool, format int, err error) {
 	var made bool
 	var old string

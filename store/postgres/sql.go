@@ -13,10 +13,9 @@ func statementsIn(schema string) statements {
 }
 
 const (
-	// beginSQL and settingsSQL start each transaction that writes, whatever the defaults of the
-	// database. READ COMMITTED compares a change with the current record, not with a snapshot. The
-	// plan looks up each change by its key, in key order. COMMIT waits for the disk. Locks of other
-	// sessions, and pauses of this process, delay others for seconds at most.
+	// READ COMMITTED compares a change with the current record, not with a snapshot. The plan looks
+	// up each change by its key, in key order. COMMIT waits for the disk. Locks of other sessions,
+	// and pauses of this process, delay others for seconds at most.
 	beginSQL    = `BEGIN ISOLATION LEVEL READ COMMITTED`
 	settingsSQL = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 		set_config('enable_seqscan', 'off', true), set_config('lock_timeout', '5s', true),

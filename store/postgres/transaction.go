@@ -16,8 +16,7 @@ type transaction struct {
 }
 
 // In returns a [store.Tx] for the caller's own transaction in the same database. The transaction
-// must be READ COMMITTED, because a record may change after it began. Begin it with
-// [pgx.TxOptions], because the database may have another default.
+// must be READ COMMITTED, because a record may change after it began.
 //
 // Lock a record late and commit soon: other changes of the record wait. The server rolls back a
 // transaction that is idle for five seconds after a Lock. Roll back after an error.

@@ -8,7 +8,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// writer is the only connection that writes.
 type writer struct {
 	conn                                      *sqlite.Conn
 	begin, commit, rollback, save, undo, keep *sqlite.Stmt
@@ -123,7 +122,6 @@ func (w *writer) refuse(r *request) error {
 	return nil
 }
 
-// The expected nonce is a condition of the statement, so only refused changes need a read.
 func (w *writer) change(c *store.Change) (applied bool, err error) {
 	stmt := w.remove
 	switch {

@@ -35,7 +35,6 @@ func (s *Store) refuse(why string, cause error) error {
 	return fmt.Errorf("%w: %q %s (%w)", store.ErrUnusable, s.path, why, cause)
 }
 
-// explainOpen returns an [store.ErrUnusable] unless ctx has ended.
 func (s *Store) explainOpen(ctx context.Context, err error) error {
 	switch f, known := adviceByCode[sqlite.ErrCode(err).ToPrimary()]; {
 	case ctx.Err() != nil, errors.Is(err, store.ErrUnusable):
@@ -46,7 +45,6 @@ func (s *Store) explainOpen(ctx context.Context, err error) error {
 	return s.refuse("cannot be opened", err)
 }
 
-// explain wraps [store.ErrUnusable] if a retry does not help, and otherwise kind, which may be nil.
 func (s *Store) explain(ctx context.Context, what string, kind, err error) error {
 	f, known := adviceByCode[sqlite.ErrCode(err).ToPrimary()]
 	switch {

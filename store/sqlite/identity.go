@@ -12,8 +12,7 @@ func (s *Store) recordIdentity() (err error) {
 	return err
 }
 
-// SQLite keeps the log beside the target of a symbolic link, and removes it when the last
-// connection closes.
+// SQLite keeps the log beside the target of a symbolic link.
 func (s *Store) recordWALIdentity() error {
 	real, err := filepath.EvalSymlinks(s.path)
 	if err != nil {
@@ -39,7 +38,7 @@ func (s *Store) checkedCall(f func() error) error {
 	return s.checkFile()
 }
 
-// checkFile only stats: closing a second descriptor would drop SQLite's locks. See section 2.2 of
+// Closing a second descriptor would drop SQLite's locks: see section 2.2 of
 // https://www.sqlite.org/howtocorrupt.html.
 func (s *Store) checkFile() error {
 	for _, f := range []struct {

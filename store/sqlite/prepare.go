@@ -14,8 +14,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// maxCheckedSize bounds the files, in bytes, that Open checks completely, which takes half a
-// second.
+// A complete check of a file of this size, in bytes, takes half a second.
 const maxCheckedSize = 256 << 20
 
 // SQLite would only report "unable to open".
@@ -123,8 +122,8 @@ func (s *Store) check(conn *sqlite.Conn) error {
 	return err
 }
 
-// makeTables creates the tables of a new file. In an existing file, it only checks that the file is
-// writable, and does not wait for another process's write lock.
+// In an existing file, makeTables only checks that it is writable, without waiting for another
+// process's lock.
 func (s *Store) makeTables(conn *sqlite.Conn) (err error) {
 	version, err := queryValue(conn, "PRAGMA user_version", sqlitex.ResultInt)
 	if err != nil {
@@ -182,8 +181,7 @@ func queryValue[T any](conn *sqlite.Conn, query string, result func(*sqlite.Stmt
 	return answer, errors.Join(err, stmt.Finalize())
 }
 
-// retryBusy retries while another process holds a lock, at most until s.wait after start. SQLite's
-// own waits grow to 100 ms, in which a busy process acquires the lock many times.
+// SQLite's own waits grow to 100 ms, in which a busy process acquires the lock many times.
 func (s *Store) retryBusy(ctx context.Context, start time.Time, try func() error) error {
 	wait := &backoff.ExponentialBackOff{
 		InitialInterval: 100 * time.Microsecond, MaxInterval: 2 * time.Millisecond,

@@ -51,8 +51,7 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, erro
 	})
 }
 
-// A scan holds no connection between pages, so that a slow caller does not block checkpoints of the
-// log.
+// A scan holds no connection between pages, so that it does not block checkpoints of the log.
 const page = 256
 
 // Scan implements [store.Store].
@@ -102,8 +101,8 @@ func (s *Store) query(ctx context.Context, what, sql, space string, bind func(*s
 	return found, nil
 }
 
-// read checks the file's path before and after f, because the result may show whether a change
-// landed. A new connection would open or create any file at the path.
+// The result may show whether a change landed, so read checks the file's path. A new connection
+// would open or create any file at the path.
 func (s *Store) read(ctx context.Context, what string, f func(*sqlite.Conn) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -122,7 +121,7 @@ func (s *Store) read(ctx context.Context, what string, f func(*sqlite.Conn) erro
 	return nil
 }
 
-// find returns nil if there is no record. stmt must be prepared from loadSQL.
+// stmt must be prepared from loadSQL.
 func find(stmt *sqlite.Stmt, k store.Key, buf []byte) (*store.Record, []byte, error) {
 	buf = bindKey(stmt, k, buf)
 	more, err := stmt.Step()

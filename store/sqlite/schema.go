@@ -1,16 +1,16 @@
 package sqlite
 
 const (
-	// "Pawl" in ASCII: https://www.sqlite.org/pragma.html#pragma_application_id
+	// https://www.sqlite.org/pragma.html#pragma_application_id
 	applicationID = 0x5061776C
-	// file indexes of earlier versions
+	// filesID identifies file indexes of earlier versions.
 	filesID = 0x50776669
-	// user_version of the file; formats 1 and 2 belonged to ledgers of earlier versions
+	// Formats 1 and 2 belonged to ledgers of earlier versions.
 	format = 3
 )
 
-// Keys are blobs, so that SQLite compares them byte by byte. due is in milliseconds since 1970. The
-// table has a rowid, because random keys would split the large leaves of a table without one.
+// due is in milliseconds since 1970. The table has a rowid, because random keys would split the
+// large leaves of a table without one.
 const schema = `
 	CREATE TABLE record (
 		space BLOB NOT NULL,
@@ -34,8 +34,7 @@ const (
 	loadSQL = columns + `AND name = ?2`
 	dueSQL  = columns + `AND due IS NOT NULL AND (due, name) > (?2, ?3) AND due <= ?4 ORDER BY due, name LIMIT ?5 OFFSET ?6`
 
-	// SQLite plans a statement before it knows the bounds, so each exists with and without an upper
-	// bound.
+	// SQLite plans a statement before it knows the bounds.
 	scanSQL     = columns + `AND name > ?2 ORDER BY name LIMIT ?3`
 	scanToSQL   = columns + `AND name > ?2 AND name < ?4 ORDER BY name LIMIT ?3`
 	newestSQL   = columns + `AND name > ?2 ORDER BY name DESC LIMIT ?3`

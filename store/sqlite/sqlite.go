@@ -1,8 +1,8 @@
 // Package sqlite stores records in one SQLite file, the default store. Several processes of one
-// machine may use the file, and an answered change survives a power failure.
+// machine may use the file.
 //
-// The file must be on a local disk: the locks and the shared memory of SQLite do not work over a
-// network. The files with the suffixes -wal and -shm belong to it.
+// The file must be on a local disk, because the locks and the shared memory of SQLite do not work
+// over a network. The files with the suffixes -wal and -shm belong to it.
 package sqlite
 
 import (
@@ -20,7 +20,6 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// lockWait bounds the wait for another process's lock.
 const lockWait = 10 * time.Second
 
 const readers = 4
@@ -29,7 +28,7 @@ const readers = 4
 type Store struct {
 	path     string
 	file     os.FileInfo // the file that was opened
-	wal      os.FileInfo // its write-ahead log
+	wal      os.FileInfo
 	walPath  string
 	wait     time.Duration
 	readOnly bool
@@ -52,9 +51,8 @@ func (s *Store) Traits() store.Traits { return traits }
 
 // Open opens the store in the file at path, and creates a missing file, but not its folder.
 //
-// It returns an error that wraps [store.ErrUnusable] if the file is read-only, locked for longer
-// than 10 seconds, damaged, of another application, or of another format. Files above 256 MiB are
-// not checked for damage.
+// It returns an error that wraps [store.ErrUnusable] if the file is unsuitable, or locked for
+// longer than 10 seconds. Files above 256 MiB are not checked for damage.
 //
 // Calls return [store.ErrUnusable] when the file or its log is no longer at path, because changes
 // in a deleted file are lost.
@@ -97,8 +95,8 @@ func open(ctx context.Context, path string, wait time.Duration, readOnly bool) (
 	return s, nil
 }
 
-// WAL mode is left to prepareFile. A reader also opens the file for writing, because the last
-// connection that closes moves the log into the file.
+// prepareFile sets WAL mode. A reader also opens the file for writing, because the last connection
+// that closes moves the log into the file.
 func (s *Store) flags() sqlite.OpenFlags {
 	if s.readOnly {
 		return sqlite.OpenReadWrite

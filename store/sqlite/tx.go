@@ -20,8 +20,8 @@ type tx struct {
 	conn *sqlite.Conn
 }
 
-// In returns a [store.Tx] for the open transaction of conn, which comes from [Store.Write] or is
-// the caller's own connection to the file.
+// In returns a [store.Tx] for the open transaction of conn. conn may be the caller's own connection
+// to the file.
 func (s *Store) In(conn *sqlite.Conn) store.Tx { return tx{s, conn} }
 
 // Lock only reads, because the transaction holds the only write lock.

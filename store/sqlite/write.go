@@ -40,8 +40,8 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outc
 // submit queues a request. Requests share transactions, because each transaction waits for the disk
 // once. The caller that gets the writer executes all queued requests.
 //
-// A request whose context ends leaves the queue. Once it is part of a transaction, submit waits for
-// the answer, because the transaction reads the caller's records.
+// A transaction reads the caller's records, so submit waits for its end even if the context has
+// ended.
 func (s *Store) submit(ctx context.Context, r *request) ([]store.Outcome, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -86,8 +86,7 @@ func (s *Store) queued(r *request) bool {
 	return slices.Contains(s.queue, r)
 }
 
-// lead executes all queued requests in one transaction. If no transaction starts, it withdraws own,
-// and the other callers try themselves.
+// If no transaction starts, lead withdraws own, and the other callers try themselves.
 func (s *Store) lead(ctx context.Context, w *writer, own *request) error {
 	if !s.queued(own) {
 		return nil // another caller has executed it
@@ -146,10 +145,7 @@ func (s *Store) commit(w *writer, what string) error {
 
 // Write runs f in a transaction on the writing connection, and commits if f returns nil: see
 // [Store.In]. Keep f short, because all other changes wait for it, including lease renewals. The
-// end of ctx interrupts f.
-//
-// The errors are those of [store.Store], or the error of f after a rollback. f must not commit or
-// roll back, or keep the connection.
+// end of ctx interrupts f. f must not commit, roll back, or keep the connection.
 func (s *Store) Write(ctx context.Context, f func(conn *sqlite.Conn) error) error {
 	const what = "write"
 	switch {
@@ -173,7 +169,7 @@ func (s *Store) Write(ctx context.Context, f func(conn *sqlite.Conn) error) erro
 	defer func() {
 		w.conn.SetInterrupt(nil)
 		if !committed { // also if f panics
-			_ = w.rollbackIfOpen() // if this fails, the next BEGIN fails as well
+			_ = w.rollbackIfOpen() // the next BEGIN would fail as well
 		}
 	}()
 	w.conn.SetInterrupt(ctx.Done())

@@ -59,7 +59,7 @@ func testApplyNone(f *fixture) {
 				by = r
 			}
 		}
-		wrong[i].Expect = f.nonce() // an insertion becomes an update of a missing record
+		wrong[i].Expect = f.nonce() // an update of a missing record
 		for j, o := range f.apply(wrong...) {
 			switch {
 			case i == j:

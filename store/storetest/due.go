@@ -73,7 +73,7 @@ func testDueOrder(f *fixture) {
 	} {
 		want = append(want, f.at(fmt.Sprintf("%c", 'z'-i), d))
 	}
-	want[4], want[5] = want[5], want[4] // due at the same instant
+	want[4], want[5] = want[5], want[4]
 	end := f.record("dead")
 	end.Due = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)
 	want = append(want, end)
@@ -99,8 +99,7 @@ func dueWith(want []*store.Record, i int) (same []*store.Record) {
 	return same
 }
 
-// Pages by (Due, Name) return each of many records with the same due time once. Each page except
-// the last is full.
+// Many records have the same due time.
 func testDuePages(f *fixture) {
 	const n = 1100
 	want := make([]*store.Record, n)

@@ -21,11 +21,11 @@ type Fault uint8
 // Faults. A call returns ErrLost, except with None, Half and Throttled.
 const (
 	None      Fault = iota
-	Lost            // executed; only the answer is lost
+	Lost            // only the answer is lost
 	Unsent          // never executed
-	Torn            // the first half of a Swap is executed; an Apply is executed
-	Late            // executed after the next Load: the caller reads too early
-	Later           // executed after the next Swap or Apply: after a repetition
+	Torn            // executed: the first half of a Swap, or an Apply
+	Late            // executed after the next Load
+	Later           // executed after the next Swap or Apply
 	Half            // executed; the outcomes of the second half of a Swap, or all of an Apply, are ErrLost
 	Throttled       // never executed; the error is store.ErrThrottled
 )
@@ -37,8 +37,7 @@ func (f Fault) String() string {
 	return [...]string{"none", "lost", "unsent", "torn", "late", "later", "half", "throttled"}[f]
 }
 
-// Faulty is a store that loses answers according to a plan, as a network does. It is safe for
-// concurrent use.
+// Faulty is a store that loses answers according to a plan. It is safe for concurrent use.
 type Faulty struct {
 	store.Store
 
@@ -57,8 +56,8 @@ type pending struct {
 
 type call func(context.Context, []store.Change) ([]store.Outcome, error)
 
-// NewFaulty wraps a store. It calls plan for the fault of each Swap and Apply, with the number of
-// the call from 0. Calls of plan do not overlap.
+// NewFaulty wraps a store. It calls plan for each Swap and Apply, with the number of the call from
+// 0. Calls of plan do not overlap.
 func NewFaulty(s store.Store, plan func(call int) Fault) *Faulty {
 	return &Faulty{Store: s, plan: plan}
 }

@@ -50,7 +50,6 @@ func (f *fixture) handle() store.Store {
 	return s
 }
 
-// handles returns the same handle twice if the store is not shared.
 func (f *fixture) handles() [2]store.Store {
 	if !f.harness.Shared {
 		return [2]store.Store{f.store, f.store}
@@ -151,8 +150,7 @@ func (f *fixture) applied(out ...store.Outcome) {
 	}
 }
 
-// refused fails the test unless the record by refused the change. A nil by stands for a missing
-// record.
+// A nil by stands for a missing record.
 func (f *fixture) refused(o store.Outcome, by *store.Record) {
 	f.Helper()
 	if o.Err != nil || o.Applied || !o.Refused || !equal(o.Current, by) {

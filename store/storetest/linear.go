@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Each key is a register. Clients use a few keys concurrently, answers get lost, and the calls on
-// each key must be linearizable.
+// Each key is a register, and the calls on it must be linearizable.
 var linearTests = []test{
 	{name: "Swap", run: func(f *fixture) { f.linear(false) }},
 	{name: "SwapAndApply", run: func(f *fixture) { f.linear(true) }, needs: applies},
@@ -57,7 +56,7 @@ type client struct {
 	history *linearizable.History
 
 	prefix string
-	made   int // values written by the client
+	made   int
 	keys   []store.Key
 	seen   map[store.Key][]string // values, newest last
 }
@@ -106,7 +105,6 @@ func (c *client) run(ctx context.Context) (err error) {
 	return err
 }
 
-// aim is an intended change of one key.
 type aim struct{ expect, next string }
 
 func recordOf(k store.Key, value string) *store.Record {
@@ -128,7 +126,6 @@ func valueOf(r *store.Record) string {
 	return r.Body
 }
 
-// aim mostly expects the last value that the client has seen.
 func (c *client) aim(k store.Key) aim {
 	seen := c.seen[k]
 	a := aim{expect: seen[len(seen)-1]}

@@ -12,8 +12,7 @@ import (
 
 var modelTests = []test{{name: "Random", run: testModel}}
 
-// testModel makes the same random calls on two handles and on a map. rapid prints the command that
-// repeats a failure.
+// rapid prints the command that repeats a failure.
 func testModel(f *fixture) {
 	handles := f.handles()
 	rapid.Check(f.T, func(t *rapid.T) {
@@ -81,13 +80,12 @@ func drawKeys(t *rapid.T, least, most int) []store.Key {
 	return rapid.SliceOfNDistinct(key, least, most, rapid.ID[store.Key]).Draw(t, "keys")
 }
 
-// Few different times, so that several records are due at the same instant.
+// Several records must be due at the same instant.
 func drawTime(t *rapid.T, label string) time.Time {
 	return t0.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, label)) * time.Millisecond)
 }
 
-// drawChanges returns changes with correct and wrong expectations, the current records, and whether
-// all expectations are met.
+// all reports whether all expectations are met.
 func (m *model) drawChanges(t *rapid.T, most int) (changes []store.Change, was []*store.Record, all bool) {
 	all = true
 	for _, k := range drawKeys(t, 1, most) {

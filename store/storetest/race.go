@@ -37,7 +37,7 @@ func (f *fixture) race(run func(i int, s store.Store, m *maker) error) {
 	}
 }
 
-// modify repeats a change until it is applied. edit receives the current record, or nil.
+// edit receives the current record, or nil.
 func modify(ctx context.Context, s store.Store, k store.Key, edit func(*store.Record) store.Change) error {
 	found, err := load(ctx, s, k)
 	if err != nil {

@@ -76,7 +76,6 @@ func (f *fixture) grid() []*store.Record {
 	return records
 }
 
-// A bound may be the name of a record or not.
 func testScanRanges(f *fixture) {
 	f.scans(store.Range{Space: "p"})
 	records := f.grid()
@@ -166,7 +165,6 @@ func testScanWhileWriting(f *fixture) {
 	}
 }
 
-// writeAround changes the current and the last record, and inserts one beside each.
 func (f *fixture) writeAround(met *store.Record, ahead []*store.Record) {
 	f.Helper()
 	last := len(ahead) - 1

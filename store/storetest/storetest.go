@@ -19,22 +19,21 @@ import (
 // Harness creates the stores for the suite.
 type Harness struct {
 	// New creates an empty database for one test, and returns a function that opens a handle on it.
-	// Tests run in parallel. New releases its resources with t.Cleanup; the suite closes all
-	// handles before.
+	// Tests run in parallel. The suite closes all handles before t.Cleanup.
 	New func(t *testing.T) Open
 	// Shared: several handles may be open at the same time.
 	Shared bool
 	// Within runs f in a user's transaction in the database of s, and commits if f returns nil. It
-	// is required if the Traits declare Transactions.
+	// is required for stores with Transactions.
 	Within func(ctx context.Context, s store.Store, f func(store.Tx) error) error
-	// Pass advances the clock of a store whose Due or Scan lags. Nil: the suite waits in real time.
+	// Pass advances the clock of a store whose Due or Scan lags. Nil: the suite waits.
 	Pass func(ctx context.Context, d time.Duration)
 }
 
 // Open opens a handle on a database.
 type Open func() (store.Store, error)
 
-// Run runs the suite. It skips tests of abilities that neither the traits nor the harness declare.
+// Run runs the suite. It skips tests of undeclared abilities.
 func Run(t *testing.T, h Harness) {
 	for _, c := range concerns {
 		t.Run(c.name, func(t *testing.T) {

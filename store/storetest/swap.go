@@ -210,14 +210,14 @@ func testLostAnswer(f *fixture) {
 		r := f.record(fault.String())
 		out, err := faulty.Swap(f.ctx, []store.Change{insert(r)})
 		landed := err == nil && out[0].Applied
-		for range 2 { // the change of Late lands after the first Load
+		for range 2 {
 			found, err := load(f.ctx, faulty, r.Key)
 			if err != nil {
 				f.Fatal(err)
 			}
 			landed = landed || equal(found[r.Key], r)
 		}
-		if fault == Later { // it lands after the next call
+		if fault == Later {
 			f.absent(r.Key)
 			f.refusedOrApplied(faulty, r)
 			continue
