@@ -8,7 +8,6 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// admission limits the items and objects in progress.
 type admission struct {
 	mu      sync.Mutex
 	max     int
@@ -24,8 +23,8 @@ func newAdmission(limit, share int) *admission {
 	return &admission{max: limit, share: share, each: map[string]int{}, changed: make(chan struct{})}
 }
 
-// enter admits a delivery with one item for each of the given pipelines. A delivery without items
-// counts as one item. A delivery larger than the free room is admitted whole, if there is any room.
+// A delivery without items counts as one item. A delivery larger than the free room is admitted
+// whole, if there is any room.
 func (a *admission) enter(ctx context.Context, pipelines []string, wait bool) error {
 	for {
 		a.mu.Lock()

@@ -20,12 +20,11 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Attempt performs one claim in four steps: it pins the output's state, reads the input, calls the
-// handler, and publishes the output. If it pinned after the read, a worker that slept in between
-// would replace a newer result with an older one.
+// Attempt performs one claim: it pins the output's state, reads the input, calls the handler, and
+// publishes the output. If it pinned after the read, a worker that slept in between would replace a
+// newer result with an older one.
 //
-// Time and nonces come only from the fields, so that a simulator can run it. All fields except
-// FailAfter are required.
+// All fields except FailAfter are required.
 type Attempt struct {
 	Ledger   *ledger.Ledger
 	Objects  bucket.Store
@@ -34,26 +33,24 @@ type Attempt struct {
 	Nonce    func() string // must never repeat
 	Now      func() time.Time
 	// FailAfter is the running time after which an attempt that a shutdown cancels counts as
-	// failed, and is not released. 0: never.
+	// failed. 0: never.
 	FailAfter time.Duration
 
 	ending          ledger.Ending
-	began           bool        // the handler was called
+	began           bool
 	completionAsked bool        // requested by the handler
 	finalRow        *ledger.Row // after the commit
 	pinned          *bucket.Output
 	info            bucket.Info
 }
 
-// maxMoves bounds the tries of an attempt whose input or output keeps changing.
 const maxMoves = 5
 
-// recheckDelay bounds the delay before an object is read again that an eventually consistent store
-// may hide.
+// recheckDelay bounds the delay before the next read of an object that the store may hide.
 const recheckDelay = 15 * time.Second
 
-// unmatched: the match was edited after the event. The location of the output is no longer
-// validated, so the object waits.
+// The match was edited after the event. The location of the output is no longer validated, so the
+// object waits.
 const unmatched = "the pipeline no longer matches this object: Pawl checks again every hour; pawl redrive --drop removes the row"
 
 const unmatchedRetry = time.Hour
@@ -62,12 +59,12 @@ var errMayBeHidden = errors.New("not found, but it changed too recently to count
 
 var errMoved = errors.New("the object changed during the attempt")
 
-// Run runs the attempt and returns its result. The caller must cancel ctx with the cause
-// [ErrLeaseLost] at the lease's deadline, and call Run only once.
+// Run returns the result of the attempt. The caller must cancel ctx with the cause [ErrLeaseLost]
+// at the lease's deadline, and call Run only once.
 func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	fin := engine.Finished{Key: x.Claim.Key, Fence: x.Claim.Fence, Transactional: x.Pipeline.Transactional}
 	if context.Cause(ctx) != nil {
-		fin.Result = engine.Released // nothing has started
+		fin.Result = engine.Released
 		return fin
 	}
 	if !x.Pipeline.Match(x.ref()) {
@@ -133,8 +130,8 @@ func (x *Attempt) try(ctx context.Context) (acted bool, err error) {
 	return true, x.act(ctx, &read)
 }
 
-// An attempt without an output that called the handler and started over must call it again, because
-// Have does not record that effect.
+// An attempt without an output that has called its handler and starts over must call it again,
+// because Have does not record the effect.
 func (x *Attempt) mustAct(read *ledger.Read, out *ledger.Pinned) bool {
 	if x.Pipeline.Transactional {
 		return x.Claim.MustCommit(read)
@@ -159,8 +156,7 @@ func (x *Attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
 	return &ledger.Pinned{Exists: out.Exists(), Source: source, ModTime: out.ModTime()}, nil
 }
 
-// A server on a file system may store these keys elsewhere: there, s3://out/gray/../x is not below
-// s3://out/gray/.
+// A server on a file system may store s3://out/gray/../x elsewhere.
 func checkOutput(key string) error {
 	if key == "" {
 		return errors.New("has an empty key: set an output prefix, or match a shorter prefix")
@@ -173,7 +169,6 @@ func checkOutput(key string) error {
 	return nil
 }
 
-// read sends a HEAD request, or returns the event's data in event order.
 func (x *Attempt) read(ctx context.Context) (ledger.Read, error) {
 	if x.Pipeline.Order == EventOrder {
 		return x.readEvent(ctx)
@@ -220,8 +215,8 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	if x.pinned != nil && read.Kind == event.Removed {
 		return x.remove(ctx)
 	}
-	// A read after the end of the lease may be newer than the next holder's, whose result would
-	// then replace a newer one.
+	// A read after the end of the lease may be newer than the next holder's. Its result would then
+	// be replaced by an older one.
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -295,7 +290,7 @@ func (x *Attempt) task(read *ledger.Read) *Task {
 	}
 }
 
-// open reads exactly the content of the HEAD request, or the current content in event order.
+// In event order, open reads the current content.
 func (x *Attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, error) {
 	if x.Objects == nil {
 		return nil, Permanent(fmt.Errorf("read %s: no object store is configured", x.object()))
@@ -339,7 +334,6 @@ func digest(i *bucket.Info) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// recoverPanic returns a panic of f as an error with its location.
 func recoverPanic(what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -363,8 +357,8 @@ func panickedAt() string {
 	}
 }
 
-// An attempt does not count if the object is not the cause. Once the handler has started, an
-// unavailable store counts, because the object may be too large for any lease.
+// Once the handler has started, an unavailable store counts, because the object may be too large
+// for any lease.
 func (x *Attempt) uncounted(err error) bool {
 	return isOutage(err) || !x.began && (errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, errMayBeHidden))
 }

@@ -33,8 +33,7 @@ func (w *Worker) accept(ctx context.Context, d source.Delivery, wait bool) error
 }
 
 // Route returns the rows that a delivery's events concern, and the number of events that match no
-// pipeline. It returns [source.ErrUntrusted] if a pipeline in event order matches an event without
-// a trusted sequencer.
+// pipeline. In event order, an event without a trusted sequencer is a [source.ErrUntrusted].
 func Route(pipelines []*Pipeline, d *source.Delivery) (items []engine.Item, unmatched int, err error) {
 	items = make([]engine.Item, 0, len(d.Events))
 	for i := range d.Events {

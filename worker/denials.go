@@ -11,14 +11,14 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// denials distinguishes a missing permission from a denial of one object. The permission is missing
-// if the same call is denied for two objects of a bucket without a success in between. Each further
-// denial is then an [Outage] until a call succeeds.
+// denials detects missing permissions. A permission is missing if the same call is denied for two
+// objects of a bucket without a success in between. Each further denial is an [Outage] until a call
+// succeeds.
 type denials struct {
 	bucket.Store
 
 	mu    sync.Mutex
-	since map[permission]denial // since the last success
+	since map[permission]denial
 }
 
 type permission struct{ call, bucket string }
@@ -29,7 +29,7 @@ type denial struct {
 }
 
 // DetectDenials wraps a store to detect missing permissions, for workers that share their
-// knowledge. A worker wraps any other store itself.
+// knowledge.
 func DetectDenials(s bucket.Store) bucket.Store { return newDenials(s) }
 
 func newDenials(s bucket.Store) bucket.Store {
@@ -65,26 +65,22 @@ func (d *denials) classify(call string, ref event.Object, err error) error {
 	return err
 }
 
-// Head implements [bucket.Store].
 func (d *denials) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	info, err := d.Store.Head(ctx, ref)
 	return info, d.classify("Head", ref, err)
 }
 
-// Get implements [bucket.Store].
 func (d *denials) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	info, body, err := d.Store.Get(ctx, ref)
 	return info, body, d.classify("Get", ref, err)
 }
 
-// Put implements [bucket.Store].
 func (d *denials) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	etag, err := d.Store.Put(ctx, ref, o, c)
 	return etag, d.classify("Put", ref, err)
 }
 
-// Copy implements [bucket.Copier] if the store does. The caller uploads the bytes after a denied
-// copy, so Copy does not record it.
+// The caller uploads the bytes after a denied copy, so Copy does not record it.
 func (d *denials) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	copier, ok := d.Store.(bucket.Copier)
 	if !ok {
@@ -93,7 +89,6 @@ func (d *denials) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Sou
 	return copier.Copy(ctx, m, from, ref, o, c)
 }
 
-// Delete implements [bucket.Store].
 func (d *denials) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	return d.classify("Delete", ref, d.Store.Delete(ctx, ref, c))
 }

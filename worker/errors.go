@@ -37,8 +37,7 @@ type outageError struct{ err error }
 func (e *outageError) Error() string { return e.err.Error() }
 func (e *outageError) Unwrap() error { return e.err }
 
-// Outage marks an error that does not depend on the object. The worker retries the object with
-// back-off until it succeeds, and does not count the attempts.
+// Outage marks an error that does not depend on the object. Attempts are then not counted.
 func Outage(err error) error { return &outageError{err} }
 
 type sharedError struct {
@@ -49,10 +48,9 @@ type sharedError struct {
 func (e *sharedError) Error() string { return e.err.Error() }
 func (e *sharedError) Unwrap() error { return e.err }
 
-// OutageIfShared marks an error that is an outage of the receiver when the given number of objects
-// have failed with the same cause without a success in between. The attempts before that count.
-// During the outage, one object at a time probes the receiver, and attempts do not count until
-// Config.Outage has passed.
+// OutageIfShared marks an error that is an outage if this many objects fail with the same cause. A
+// success in between resets the count. During the outage, one object at a time probes the receiver,
+// and attempts do not count until Config.Outage has passed.
 func OutageIfShared(err error, cause string, objects int) error {
 	return &sharedError{err, engine.Shared{Cause: cause, Objects: objects}}
 }

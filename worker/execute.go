@@ -51,14 +51,12 @@ func (w *Worker) task(key ledger.RowKey, fence int64) *running {
 	return nil
 }
 
-// The context of the attempt ends at the lease's deadline.
 func (w *Worker) start(a *engine.Start) {
 	held := newLease(w.base, a.Deadline)
 	w.tasks[a.Claim.Key] = &running{fence: a.Claim.Fence, lease: held}
 	claim, p := a.Claim, w.pipelines[a.Claim.Key.Pipeline]
 	w.wg.Go(func() {
-		// This result replaces that of an attempt whose handler ends its goroutine, as a test's
-		// FailNow does.
+		// The handler may end its goroutine, as a test's FailNow does.
 		fin := engine.Finished{
 			Key: claim.Key, Fence: claim.Fence, Result: engine.Failed, Ending: ledger.Ending{Sent: true, Unsure: true},
 			Failure: ledger.Failure{Message: "the handler ended its goroutine"}, Transactional: p.Transactional,
@@ -79,7 +77,6 @@ func (w *Worker) endTask(f *engine.Finished) {
 	}
 }
 
-// Results can no longer be stored in an unusable ledger.
 func (w *Worker) stopIfUnusable(err error) {
 	if errors.Is(err, ledger.ErrUnusable) {
 		w.endCalls(err)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lease is the context of an attempt. Err compares the deadline with the clock, because after a
-// pause of the process the task may run before the timer does.
+// lease is the context of an attempt. After a pause of the process, the task may run before the
+// timer does, so Err compares the deadline with the clock.
 type lease struct {
 	context.Context
 	cancel   context.CancelCauseFunc
@@ -15,7 +15,6 @@ type lease struct {
 	timer    *time.Timer
 }
 
-// The deadline may have passed already.
 func newLease(parent context.Context, deadline time.Time) *lease {
 	l := &lease{}
 	l.Context, l.cancel = context.WithCancelCause(parent)

@@ -8,15 +8,14 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// Observer receives notices about a worker's activity. The worker's main loop calls Observe, so it
-// must not block or call the worker. Workers that share an Observer may call it concurrently.
+// Observer receives notices from the worker's main loop, so it must not block or call the worker.
+// Workers that share an Observer may call it concurrently.
 type Observer interface {
 	Observe(r engine.Notice)
 }
 
 type observers []Observer
 
-// Observe implements Observer.
 func (o observers) Observe(r engine.Notice) {
 	for _, each := range o {
 		each.Observe(r)
@@ -46,7 +45,6 @@ var logLines = map[engine.Kind]struct {
 	engine.Unreadable:       {slog.LevelWarn, "the object's row in the ledger is unreadable: Pawl skips the object; pawl ls --state unreadable lists such rows"},
 }
 
-// Observe implements Observer.
 func (l logObserver) Observe(r engine.Notice) {
 	line, ok := logLines[r.Kind]
 	ctx := context.Background()

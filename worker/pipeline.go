@@ -27,7 +27,7 @@ type Pipeline struct {
 	EachVersion bool // each version of an object has its own row
 	// Transactional: the handler completes its tasks in its own transactions.
 	Transactional        bool
-	EventuallyConsistent bool // the store may hide an object for a while
+	EventuallyConsistent bool
 	// Concurrency is the number of reserved slots. 0: the common slots of Config.Concurrency.
 	Concurrency int
 }
@@ -40,8 +40,7 @@ func (p *Pipeline) row(o event.Object) ledger.RowKey {
 	return k
 }
 
-// isOldVersionRemoval reports whether an event removes a single version in a pipeline in event
-// order. Without a read, Pawl cannot know whether it was the latest.
+// Without a read, Pawl cannot know whether the removed version was the latest.
 func (p *Pipeline) isOldVersionRemoval(e *event.Event) bool {
 	return p.Order == EventOrder && !p.EachVersion && e.Kind == event.Removed && e.Object.VersionID != "" &&
 		strings.HasSuffix(e.Name, ":Delete")

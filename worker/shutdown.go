@@ -16,8 +16,8 @@ var (
 	errHandlerTimeout = errors.New("handlers did not return in time during shutdown: their leases will expire")
 )
 
-// shutdown drains the loop, cancels tasks after the shutdown timeout, and cancels ledger calls
-// after the ledger timeout. If the ledger becomes unusable, everything ends at once.
+// shutdown cancels tasks after the shutdown timeout, and ledger calls after the ledger timeout. If
+// the ledger becomes unusable, everything ends at once.
 type shutdown struct {
 	w           *Worker
 	begin       <-chan struct{}
@@ -43,7 +43,7 @@ func (s *shutdown) cancelTasks() {
 	s.callTimeout = time.After(s.w.cfg.LedgerTimeout)
 }
 
-// cancelCalls also logs the handlers that still run. Only the end of the process can stop them.
+// Only the end of the process can stop the handlers that still run.
 func (s *shutdown) cancelCalls() {
 	s.callTimeout = nil
 	unresponsive := slices.SortedFunc(maps.Keys(s.w.tasks), ledger.RowKey.Compare)

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// in bytes
+// spoolMemory is in bytes.
 const spoolMemory = 4 << 20
 
 // spool buffers an output until its handler has succeeded.
@@ -36,7 +36,7 @@ func (s *spool) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// spill moves the output to an unlinked temporary file, which does not survive a crash.
+// The temporary file is unlinked, so it does not survive a crash.
 func (s *spool) spill() error {
 	f, err := os.CreateTemp("", "pawl-output-*")
 	if err != nil {
@@ -69,6 +69,6 @@ func (s *spool) len() int64 { return s.size }
 
 func (s *spool) close() {
 	if s.file != nil {
-		_ = s.file.Close() // unlinked, so no data can be lost
+		_ = s.file.Close() // unlinked
 	}
 }

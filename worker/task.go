@@ -31,18 +31,17 @@ func (f HandlerFunc) Handle(ctx context.Context, t *Task) error { return f(ctx, 
 type Task struct {
 	Pipeline string
 	Object   event.Object
-	// Kind is Created if the object exists now, otherwise Removed. If the pipeline has an output,
-	// Pawl handles removals itself.
+	// Kind is Removed if the object does not exist. If the pipeline has an output, Pawl handles
+	// removals itself.
 	Kind event.Kind
-	// Info is the metadata that the attempt read, or the event's data in event order. It is empty
-	// for a removal.
+	// Info is the metadata that the attempt read, or the event's data in event order.
 	Info bucket.Info
 	// Attempt counts from 1.
 	Attempt int
-	// Fence is the fencing token, larger than that of every earlier attempt at the object. A
-	// receiver that rejects smaller tokens is safe from workers that outlived their lease.
+	// Fence is the fencing token. A receiver that rejects smaller tokens is safe from workers that
+	// outlived their lease.
 	Fence int64
-	// IdempotencyKey has 32 hexadecimal digits, equal for all attempts at this version of the
+	// IdempotencyKey has 32 hexadecimal digits. It is equal for all attempts at this version of the
 	// object, and different for all others.
 	IdempotencyKey string
 
@@ -54,16 +53,16 @@ type Task struct {
 	content *content
 }
 
-// content is the output to publish. open may be called repeatedly.
+// open may be called repeatedly.
 type content struct {
 	open        func() (io.ReadCloser, error)
 	size        func() int64
 	contentType string
-	copies      bucket.CopyMethod // permitted methods; 0: the content is not the object itself
+	copies      bucket.CopyMethod // permitted methods; 0: not the object itself
 }
 
-// Open reads the content of the version that the attempt saw. If the object has changed since, Open
-// fails and the attempt starts over. The caller closes the reader.
+// Open reads the content that the attempt saw, or fails if it has changed. Then the attempt starts
+// over. The caller closes the reader.
 func (t *Task) Open(ctx context.Context) (io.ReadCloser, error) {
 	if t.Kind != event.Created {
 		return nil, Permanent(fmt.Errorf("open %s: the object was removed", t.Object))
@@ -71,15 +70,14 @@ func (t *Task) Open(ctx context.Context) (io.ReadCloser, error) {
 	return t.open(ctx)
 }
 
-// Completion is for ledger.Complete. The pipeline must be Transactional.
+// Completion is for ledger.Complete, in a Transactional pipeline.
 func (t *Task) Completion() (*ledger.Completion, error) { return t.completion() }
 
-// HasOutput reports whether the pipeline has an output, which Output and Publish need.
+// HasOutput reports whether the pipeline has an output.
 func (t *Task) HasOutput() bool { return t.hasOut }
 
-// Output returns a writer for the content of the output object. The output is written after the
-// handler has returned nil, unless another attempt has written it meanwhile. Without a call of
-// Output or Publish, the existing output is removed.
+// Output returns a writer for the output object, which is written after the handler has returned
+// nil. Without a call of Output or Publish, the existing output is removed.
 //
 // Large content is buffered in a temporary file. Another call discards the previous content.
 func (t *Task) Output(contentType string) (io.Writer, error) {
@@ -93,7 +91,7 @@ func (t *Task) Output(contentType string) (io.Writer, error) {
 }
 
 // Publish sets the output's content without a buffer. open is called once per try after the handler
-// has returned nil, and its reader must yield size bytes.
+// has returned nil. Its reader must yield size bytes.
 func (t *Task) Publish(contentType string, size int64, open func() (io.ReadCloser, error)) error {
 	if !t.hasOut {
 		return Permanent(fmt.Errorf("pipeline %s has no output: configure one (to)", t.Pipeline))
@@ -103,10 +101,9 @@ func (t *Task) Publish(contentType string, size int64, open func() (io.ReadClose
 	return nil
 }
 
-// PublishCopy publishes the object itself, with its content type and without its metadata. The
-// store copies it if one of methods permits the object's size; otherwise the bytes stream through
-// the worker. The methods must be known to honour conditions: see
-// [github.com/pawlhq/pawl/doctor.ProveCopies].
+// PublishCopy publishes the object itself, without its metadata. The store copies it if one of
+// methods permits the object's size; otherwise the bytes stream through the worker. The methods
+// must be known to honour conditions: see [github.com/pawlhq/pawl/doctor.ProveCopies].
 func (t *Task) PublishCopy(ctx context.Context, methods bucket.CopyMethod) error {
 	open := func() (io.ReadCloser, error) { return t.Open(ctx) }
 	if err := t.Publish(t.Info.ContentType, t.Info.Size, open); err != nil {

@@ -23,9 +23,9 @@ func (x *Attempt) completion() (*ledger.Completion, error) {
 
 var errUncommitted = errors.New("the handler of a transactional pipeline returned nil without completing its task: call ledger.Complete in the transaction, then commit")
 
-// checkCommit returns the result of a handler's transaction. err is the handler's error, but the
-// row decides. If the row cannot be loaded, or the commit may still land, the attempt fails. If the
-// commit has landed nevertheless, the row refuses to record the failure.
+// err is the handler's error, but the row decides. If the row cannot be loaded, or the commit may
+// still land, the attempt fails. If the commit has landed nevertheless, the row refuses to record
+// the failure.
 func (x *Attempt) checkCommit(ctx context.Context, err error) error {
 	if !x.completionAsked {
 		if err == nil {

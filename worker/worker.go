@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Config configures a worker. Fields are required unless they say otherwise. Package pawl has the
-// defaults.
+// Config configures a worker. Fields are required unless they say otherwise.
 type Config struct {
 	Ledger           ledger.Store
 	Objects          bucket.Store
@@ -27,11 +26,11 @@ type Config struct {
 	MaxBacklogEvents int
 	MaxBytes         int64
 	SweepInterval    time.Duration  // 0: never
-	Outage           time.Duration  // time for which attempts do not count while a receiver is down
+	Outage           time.Duration  // attempts do not count for this long while a receiver is down
 	Outages          engine.Outages // state of an earlier worker; may be nil
 	ShutdownTimeout  time.Duration
 	LedgerTimeout    time.Duration // wait for the ledger after ShutdownTimeout
-	FailAfter        time.Duration // running time after which an attempt cancelled by a shutdown counts as failed; 0: never
+	FailAfter        time.Duration // see Attempt
 	AckSettled       bool
 	Logger           *slog.Logger
 	Observer         Observer // may be nil
@@ -49,18 +48,18 @@ type Worker struct {
 	lastID     atomic.Uint64
 	open       sync.Map // delivery ID → *openDelivery
 	wg         sync.WaitGroup
-	allSettled chan struct{} // no delivery follows and all objects are settled
-	done       chan struct{} // the loop has ended
+	allSettled chan struct{} // closed when all is settled
+	done       chan struct{} // closed when the loop has ended
 
 	tasks        map[ledger.RowKey]*running // owned by the loop
-	sourcesEnded bool                       // no delivery follows; owned by the loop
+	sourcesEnded bool                       // owned by the loop
 
 	// base is the context of tasks, hard the context of ledger calls.
 	base, hard         context.Context
 	endTasks, endCalls context.CancelCauseFunc
 
 	warnings *warnings
-	due      func(pipeline string) // see OnDue
+	due      func(pipeline string)
 
 	mu    sync.Mutex
 	stats Stats
@@ -76,7 +75,7 @@ type Stats struct {
 
 type openDelivery struct {
 	source.Delivery
-	pipelines []string // of each item
+	pipelines []string
 	unmatched int
 }
 
@@ -127,8 +126,8 @@ func waiting(cfg Config) int {
 	return max(1, cfg.MaxBacklogEvents/len(cfg.Pipelines))
 }
 
-// share limits how many backlog events one pipeline's deliveries may occupy while they wait to
-// settle. Each such object counts twice: in its delivery, and as an active object.
+// share limits the backlog events of one pipeline's waiting deliveries. Each such object counts
+// twice: in its delivery, and as an active object.
 func share(cfg Config) int {
 	if !cfg.AckSettled || len(cfg.Pipelines) < 2 {
 		return cfg.MaxBacklogEvents
@@ -136,15 +135,14 @@ func share(cfg Config) int {
 	return max(1, cfg.MaxBacklogEvents/(2*len(cfg.Pipelines)))
 }
 
-// owner returns a name for leases that no other worker has ever had.
 func owner() string { return process.Name() + "/" + process.Nonce()[:12] }
 
-// Run works until ctx ends, and then shuts down. It lets running handlers finish within the
-// shutdown timeout, releases the other attempts, and answers every delivery. It waits for a handler
-// that ignores its cancelled context, and logs the handler's object. Call Run only once.
+// Run works until ctx ends. Then running handlers may finish within the shutdown timeout, the other
+// attempts are released, and every delivery is answered. Run waits for a handler that ignores its
+// cancelled context. Call Run only once.
 //
 // If the ledger becomes unusable, Run cancels the handlers, acknowledges no open delivery, and
-// returns an error that wraps [ledger.ErrUnusable].
+// returns an [ledger.ErrUnusable].
 func (w *Worker) Run(ctx context.Context) error {
 	w.base, w.endTasks = context.WithCancelCause(context.WithoutCancel(ctx))
 	w.hard, w.endCalls = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -237,11 +235,9 @@ func (w *Worker) send(in engine.Input) {
 	}
 }
 
-// WaitSettled tells the worker that no delivery follows, and waits until every delivered object is
-// settled or dead. It returns early when ctx or Run ends. Call it only once.
-//
-// A worker without sweeps returns the deliveries that it does not settle, and does not wait for
-// their objects.
+// WaitSettled reports that no delivery follows, and waits until every delivered object is settled
+// or dead, or ctx or Run ends. Call it only once. A worker without sweeps returns deliveries that
+// it does not settle, and does not wait for their objects.
 func (w *Worker) WaitSettled(ctx context.Context) {
 	w.send(engine.SourcesEnded{})
 	select {
@@ -254,12 +250,12 @@ func (w *Worker) WaitSettled(ctx context.Context) {
 // Outages returns the known state of receivers. Call it after Run has returned.
 func (w *Worker) Outages() engine.Outages { return w.engine.Outages() }
 
-// OnDue sets a function that is called, from any goroutine, after each query for due rows. Call
-// OnDue before Run.
+// OnDue sets a function that is called, from any goroutine, after each query for due rows. Call it
+// before Run.
 func (w *Worker) OnDue(f func(pipeline string)) { w.due = f }
 
-// SweepOnce processes all due rows, and reports whether it finished before ctx or Run ended. Use it
-// without deliveries, and only once.
+// SweepOnce processes all due rows, and reports whether it finished. Use it without deliveries, and
+// only once.
 func (w *Worker) SweepOnce(ctx context.Context) bool {
 	w.send(engine.SweepOnce{})
 	w.WaitSettled(ctx)
