@@ -49,6 +49,7 @@ type Finished struct {
 // Result is how a task ended.
 type Result uint8
 
+// Results of a task.
 const (
 	Completed Result = iota + 1
 	Failed

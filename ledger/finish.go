@@ -45,6 +45,7 @@ func (r Row) Complete(a *Claim, e *Ending, acted bool, p *Policy, now time.Time)
 	return r, true
 }
 
+// Failure is the reason of a failed attempt.
 type Failure struct {
 	Message   string
 	Permanent bool          // a retry with the same content is useless

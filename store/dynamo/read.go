@@ -16,6 +16,7 @@ import (
 
 const maxBatchGetKeys = 100
 
+// Load reads items with strong consistency.
 func (s *Store) Load(ctx context.Context, keys []store.Key) ([]store.Record, error) {
 	spaces := make(map[string]string, 1) // by hash key
 	distinct := make([]item, 0, len(keys))

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
+// Load implements [store.Store].
 func (s *Store) Load(ctx context.Context, keys []store.Key) (found []store.Record, err error) {
 	spaces, names := make([][]byte, len(keys)), make([][]byte, len(keys))
 	for i, k := range keys {
@@ -25,6 +26,7 @@ func (s *Store) Load(ctx context.Context, keys []store.Key) (found []store.Recor
 	return found, err
 }
 
+// Due implements [store.Store].
 func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, error) {
 	return s.inOrder(ctx, "due", s.sql.due, dueArgs(r))
 }
