@@ -111,7 +111,6 @@ func (w *testEnv) program(name string, args ...string) *program {
 	return p
 }
 
-// end interrupts the program and waits for its exit.
 func (w *testEnv) start(p *program, env ...string) (end func()) {
 	w.Helper()
 	p.Env = append(p.Env, env...)

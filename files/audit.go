@@ -19,11 +19,11 @@ type Listed struct {
 // AuditOptions configure an audit.
 type AuditOptions struct {
 	DryRun bool // report differences without writing
-	// Limit permits the immediate removal of all orphans if there are at most Limit. 0 permits none.
-	// Set it only if the index is known to be complete.
+	// Limit permits the immediate removal of all orphans if there are at most Limit; 0 permits none.
+	// Set it only if the index is complete.
 	Limit int64
-	// Orphans contains the orphans that earlier audits of this process saw. The audit updates it. If
-	// it is nil, only Limit permits a removal.
+	// Orphans contains the orphans of earlier audits of this process. The audit updates it. If it is
+	// nil, only Limit permits a removal.
 	Orphans Orphans
 	// Progress is called for each listed object. It may be nil.
 	Progress func(*AuditReport)
@@ -35,15 +35,15 @@ type AuditReport struct {
 	Rows    int64 `json:"rows"`
 	// Moved counts files whose state changed, by new state.
 	Moved map[string]int64 `json:"moved"`
-	// Leftovers counts objects of Gone and Expired files. It also counts multipart uploads that are
-	// too old to be completed and whose file has a row.
+	// Leftovers counts objects of Gone and Expired files, and overdue multipart uploads of files with
+	// a row.
 	Leftovers int64 `json:"leftovers"`
-	// Orphans counts objects that are named like a file but have no row. It also counts multipart
-	// uploads without a row that are too old. OrphanKeys contains the first keys.
+	// Orphans counts objects that are named like a file but have no row, and overdue multipart
+	// uploads without a row. OrphanKeys contains the first keys.
 	Orphans    int64    `json:"orphans"`
 	OrphanKeys []string `json:"orphan_keys,omitempty"`
 	Removed    int64    `json:"removed"`
-	// Foreign counts objects that are not named like a file, except probes. An audit keeps them.
+	// Foreign counts objects that are not named like a file, except probes. They are kept.
 	Foreign int64 `json:"foreign"`
 	// Failed counts files and uploads that could not be checked or repaired.
 	Failed int64 `json:"failed"`
@@ -170,8 +170,8 @@ func (a *audit) compare(ctx context.Context, o *Listed) error {
 	return a.advance(ctx)
 }
 
-// auditClockTolerance is the maximum lead of the store's clock. An audit cannot detect an object of
-// the same size that replaced another within this time.
+// auditClockTolerance is the maximum lead of the store's clock. An audit misses a replacement of
+// equal size within this time.
 const auditClockTolerance = time.Minute
 
 // differs ignores Deleted and Purging files, because timers handle them.
@@ -211,7 +211,7 @@ func (a *audit) checkFile(ctx context.Context, id string) error {
 	return err
 }
 
-// checkObjectWithoutRow handles an object whose row may have been written after the scan.
+// checkObjectWithoutRow checks again, because the row may have been written after the scan.
 func (a *audit) checkObjectWithoutRow(ctx context.Context, key string) error {
 	id, ours := a.ID(key)
 	if !ours {

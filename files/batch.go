@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// sendBatch applies items together with the usage. It answers items with known outcomes and
-// requeues the others. It returns only errors of ctx.
+// sendBatch answers items with known outcomes and requeues the others. It returns only errors of
+// ctx.
 func (x *Index) sendBatch(ctx context.Context, s *sender, batch []*item) error {
 	usage, err := s.usageChange(batch)
 	if err != nil {
@@ -102,8 +102,6 @@ func (x *Index) retryOrOutcome(ctx context.Context, it *item, out []store.Outcom
 	return x.mayTakeKey(ctx, it, out[it.key].Current)
 }
 
-// mayTakeKey reports whether the owner of the idempotency key is missing or Expired. Otherwise err
-// is the item's result.
 func (x *Index) mayTakeKey(ctx context.Context, it *item, current *store.Record) (again bool, err error) {
 	key := &it.changes[it.key]
 	if current == nil {

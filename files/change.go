@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// ErrUnclear is returned if a change may have landed, or may land later. Repeat the request with
-// the same idempotency key.
+// ErrUnclear is returned if a change may have landed, or may land later. Repeat it with the same
+// idempotency key.
 var ErrUnclear = errors.New("the index gave an ambiguous answer: send the request again with the same idempotency key")
 
 // ErrConflict is returned if the row has changed since it was loaded.
@@ -27,8 +27,8 @@ type Change struct {
 	Limit Usage // upper limit of an increased usage
 }
 
-// Apply changes row, list entry, usage, and a new file's idempotency key atomically. It returns the
-// new row. If the idempotency key belongs to another file, Apply returns that file and an error.
+// Apply changes row, list entry, usage, and a new file's idempotency key atomically. If the key
+// belongs to another file, it returns that file and an error.
 func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 	for expired := ""; ; {
 		it, err := x.prepare(ctx, &c)

@@ -16,8 +16,8 @@ type Multipart interface {
 	// SignPart returns a request that uploads a part with the given SHA-256. Part numbers start at 1.
 	// The request may be repeated until the given time.
 	SignPart(ctx context.Context, f *File, number int, sum [32]byte, until time.Time) (SignedRequest, error)
-	// Complete assembles the object if all parts were uploaded and the object does not exist. The
-	// caller must reconcile the file even after success.
+	// Complete assembles the object if all parts exist and the object does not. Reconcile the file
+	// even after success.
 	Complete(ctx context.Context, f *File) error
 	// Abort aborts a multipart upload. Afterwards, neither a part nor a completion can land. Aborting
 	// a finished upload is not an error.
@@ -44,10 +44,10 @@ func CompositeSHA256(sums [][32]byte) (sum [32]byte) {
 }
 
 // UploadParts is [Service.Upload] for a multipart file. It returns one request for each part, or
-// none if the bytes have arrived. Call [Service.Complete] after all parts were sent.
+// none if the bytes have arrived. Call [Service.Complete] afterwards.
 //
-// The row is written before the multipart upload starts, so that a crash does not hide the upload
-// from reconciliations.
+// The row is written first, so that a crash does not hide the multipart upload from
+// reconciliations.
 func (s *Service) UploadParts(ctx context.Context, entity, idempotency string, p Promise, sums [][32]byte) (File, []SignedRequest, error) {
 	f, _, err := s.Upload(ctx, entity, idempotency, p)
 	if err == nil && f.State == Pending && f.UploadID == "" {

@@ -33,11 +33,11 @@ type RebuildReport struct {
 	SkippedKeys []string `json:"skipped_keys,omitempty"`
 }
 
-// Rebuild writes an Indexed row for each object that is named like a file but has no row, from the
-// object's metadata. Call it after a restore of the index from a backup. Files that users deleted
-// after the backup become visible again. Rebuild restarts the undelete window of Deleted rows,
-// because they may have been undeleted after the backup. Use it only if the store rejects forged
-// uploads: users could forge metadata.
+// Rebuild writes an Indexed row for each object that is named like a file but has no row. Call it
+// after a restore of the index from a backup. Files that were deleted after the backup become
+// visible again. The undelete window of Deleted rows restarts, because they may have been undeleted
+// after the backup. Use it only if the store rejects forged uploads, because rows come from
+// metadata.
 func (s *Service) Rebuild(ctx context.Context, objects iter.Seq2[Listed, error], o RebuildOptions) (r RebuildReport, err error) {
 	for listed, err := range objects {
 		if err != nil {

@@ -99,7 +99,7 @@ func (x *Index) withdraw(s *sender, it *item, cause error) error {
 	return wrapUnclear(it.id, cause)
 }
 
-// handOver makes the caller of the first waiting item the sender. The caller holds x.mu.
+// The caller of handOver holds x.mu.
 func (s *sender) handOver() {
 	if s.active = len(s.queue) > 0; s.active {
 		next := s.queue[0]
@@ -173,8 +173,8 @@ func (s *sender) setUsage(r *store.Record) (err error) {
 	return err
 }
 
-// nextBatch takes items that together fit into the limit and have no record in common. unfit
-// disables the limit.
+// nextBatch takes items that together fit into the limit, unless unfit, and have no record in
+// common.
 func (x *Index) nextBatch(s *sender, unfit bool) (batch []*item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -80,8 +80,8 @@ func (s *Service) limit(entity string) Usage {
 	return s.Limit(entity)
 }
 
-// CheckQuota returns ErrQuota if a file of the given size would exceed the entity's quota. A file
-// that exists with the idempotency key is permitted.
+// CheckQuota returns ErrQuota if a file of the given size would exceed the quota, unless its
+// idempotency key already has a file.
 func (s *Service) CheckQuota(ctx context.Context, entity, idempotency string, size int64) error {
 	used, err := s.Index.Used(ctx, entity)
 	if err != nil || max(size, MinCharge) <= s.limit(entity).Bytes-used.Bytes {
@@ -152,13 +152,12 @@ func (s *Service) sign(ctx context.Context, f *File) (SignedRequest, error) {
 	return s.Objects.Sign(ctx, f, f.PutBy)
 }
 
-// requestTimeout limits a reconciliation and the index calls of UploadBytes. While the index
-// rejects writes, they are repeated until this limit.
+// requestTimeout limits a reconciliation and the index calls of UploadBytes, which repeat while the
+// index rejects writes.
 const requestTimeout = 30 * time.Second
 
-// Reconcile changes the row of a file according to its object. notified is true if a notification
-// or the uploading client triggers the call. Reconcile returns ErrNotFound if the row does not
-// exist.
+// Reconcile changes the row of a file according to its object, or returns ErrNotFound. notified is
+// true if a notification or the uploading client triggers the call.
 func (s *Service) Reconcile(ctx context.Context, id string, notified bool) (File, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -288,8 +287,8 @@ func (s *Service) change(ctx context.Context, id string, decide func(*File) (Fil
 	}
 }
 
-// UploadBytes uploads a file for a client that cannot use a signed URL. If the upload fails, the
-// file becomes Expired, and an object that lands later is removed.
+// UploadBytes uploads a file for a client that cannot use a signed URL. A failed upload becomes
+// Expired, and its object is removed.
 func (s *Service) UploadBytes(ctx context.Context, entity, idempotency string, p Promise, body io.ReadSeeker) (File, error) {
 	begin, begun := context.WithTimeout(ctx, requestTimeout)
 	f, signed, err := s.Upload(begin, entity, idempotency, p)

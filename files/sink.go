@@ -84,13 +84,13 @@ func (s *Sink) reconcile(d *source.Delivery) (o source.Outcome) {
 	return o
 }
 
-// A reconciliation and the scheduling of a retry take up to noticeTimeout each. Both together are
-// shorter than the timeout of a source.
+// Two times noticeTimeout, for reconciliation and rescheduling, must be shorter than the timeout of
+// a source.
 const noticeTimeout = 8 * time.Second
 
-// ReconcileNotified reconciles a file after a notification. If it returns nil, the notification may
-// be acknowledged. If the bucket does not respond, it schedules a retry in a minute, so that one
-// object cannot block a queue. It logs and ignores an unreadable row, which the next audit reports.
+// ReconcileNotified reconciles a file after a notification, which may be acknowledged if the error
+// is nil. If the bucket does not respond, it schedules a retry in a minute, so that one object
+// cannot block a queue. It logs and ignores an unreadable row.
 func (s *Service) ReconcileNotified(ctx context.Context, id string) error {
 	look, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()

@@ -93,9 +93,8 @@ func (f *File) multipartCleanupAt(s ObjectInfo) time.Time {
 	return f.LandBy
 }
 
-// bump handles a file whose state does not change. If a notification finds no matching object, the
-// row gets a new nonce, so that an undelete with an older HEAD cannot land. A timer that is due too
-// early by the store's clock is set again.
+// bump writes a new nonce if a notification finds no matching object, so that an undelete with an
+// older HEAD cannot land. It resets a timer that is due too early by the store's clock.
 func (f File) bump(s ObjectInfo, notified bool, t *Times, now time.Time) (File, decision) {
 	early := !f.DueAt.IsZero() && !now.Before(f.DueAt)
 	if early && f.State == Lost && f.multipartCleanupAt(s).IsZero() {
@@ -113,7 +112,6 @@ func (f File) bump(s ObjectInfo, notified bool, t *Times, now time.Time) (File, 
 	return f, unchanged
 }
 
-// windowEnd is the end of the undelete window or of the tombstone retention.
 func (f *File) windowEnd(t *Times) time.Time {
 	switch f.State {
 	case Deleted:

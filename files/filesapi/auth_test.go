@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/files/filesapi"
 )
 
-// The library would not write such a header.
 func rawToken(header string) string {
 	claims := fmt.Sprintf(`{"sub":"ann","scope":"read:*","exp":%d}`, time.Now().Add(time.Hour).Unix())
 	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))

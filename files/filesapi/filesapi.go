@@ -48,8 +48,7 @@ type Config struct {
 
 type server struct {
 	Config
-	schema *graphql.Schema
-	// The tracer of estimates computes the cost of a query.
+	schema    *graphql.Schema
 	estimates *graphql.Schema
 	cursors   cursors
 	limits    *lru.Cache[string, *limit]
@@ -121,7 +120,6 @@ func document(contentType string, text []byte) http.HandlerFunc {
 	}
 }
 
-// notFound responds with 405 if the path supports other methods.
 func (s *server) notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPost} {

@@ -122,8 +122,6 @@ func verificationKey(key jwk.Key) (jwk.Key, bool) {
 	return public, true
 }
 
-// newKeyRefresher returns a function that fetches the key set if a token names an unknown key. It
-// reports whether the key is now in the set.
 func newKeyRefresher(keys *httprc.ResourceBase[jwk.Set], failed func(context.Context, error)) func(context.Context, string) bool {
 	turn := make(chan struct{}, 1)
 	var last time.Time

@@ -53,7 +53,6 @@ func (o *operation) authorize(do, entity string) error {
 	return nil
 }
 
-// loadAuthorized returns ErrNotFound if the subject may not access the file.
 func (s *server) loadAuthorized(ctx context.Context, o *operation, do, id string) (files.File, error) {
 	if _, ok := s.Files.ID(s.Files.Prefix + id); !ok {
 		return files.File{}, files.ErrNotFound

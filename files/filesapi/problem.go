@@ -69,7 +69,6 @@ func (p *problem) write(w http.ResponseWriter) {
 	respond(w, p.Status, "application/problem+json", text)
 }
 
-// encode replaces invalid UTF-8.
 func encode(body any) ([]byte, error) {
 	return json.Marshal(body, jsontext.AllowInvalidUTF8(true))
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// Without a composite SHA-256, an object cannot be compared with its promise.
 var errNoCompositeSHA256 = errors.New("the store keeps no SHA-256 of multipart uploads: upload files in one piece, or use another store")
 
 // Begin implements [files.Multipart].
@@ -163,7 +162,6 @@ func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.Ope
 	}
 }
 
-// parseSHA256 returns zero values for an invalid text.
 func parseSHA256(text string) (sum [32]byte, parts int) {
 	text, count, composite := strings.Cut(text, "-")
 	if composite {

@@ -19,7 +19,6 @@ import (
 
 const partSize = 5 << 20
 
-// All pieces but the last have the minimum size.
 func pieces() []string {
 	return []string{strings.Repeat("a", partSize), strings.Repeat("b", partSize), "the end"}
 }

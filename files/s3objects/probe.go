@@ -47,14 +47,14 @@ const (
 	otherText = "PAWL PROVES THAT THIS STORE KEEPS WHAT IT WAS PROMISED, AND NOTHING ELSE"
 )
 
-// Probe checks that the store is suitable for files. It writes and removes a few keys below
-// ".pawl-doctor/" in prefix. The store must accept a signed upload once, and only with the promised
-// bytes. It must reject a copy source, which could read any object with the rights of the service.
-// HEAD must return length and SHA-256, and the bucket must not keep versions.
+// Probe checks that the store is suitable for files, with a few keys below ".pawl-doctor/" in
+// prefix. The store must accept a signed upload once, and only with the promised bytes. It must
+// reject a copy source, which could read any object of the service. HEAD must return length and
+// SHA-256, and the bucket must not keep versions.
 //
 // Warnings describe limitations of a suitable store. The error for an unsuitable store matches
-// [ErrUnsuitable], and possibly [ErrForgeable]. Any other error may be temporary; the bucket is
-// then probed again before the next URL is signed.
+// [ErrUnsuitable], and possibly [ErrForgeable]. Any other error may be temporary, and the next
+// signature needs another probe.
 func (b *Bucket) Probe(ctx context.Context, prefix string) (warnings []error, err error) {
 	b.AllowProbe(prefix)
 	p, err := b.requireSuitable(ctx, prefix)
@@ -126,7 +126,6 @@ func (b *Bucket) ensureProbed(ctx context.Context, key string) (*probe, error) {
 	}
 }
 
-// probe is the result of a probe, and its state while it runs.
 type probe struct {
 	*Bucket
 	signsEmptyHeaders  bool // uploads must sign emptyHeaders

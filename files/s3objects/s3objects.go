@@ -88,7 +88,6 @@ func (b *Bucket) signPut(ctx context.Context, c *s3.Client, f *files.File, until
 	return toSignedRequest(signed, until), nil
 }
 
-// toSignedRequest omits headers that a client does not set.
 func toSignedRequest(signed *v4.PresignedHTTPRequest, until time.Time) files.SignedRequest {
 	out := files.SignedRequest{Method: signed.Method, URL: signed.URL, Headers: map[string]string{}, Until: until}
 	for name, values := range signed.SignedHeader {

@@ -124,9 +124,8 @@ const (
 	firstAuditDelay, auditInterval  = time.Hour, 24 * time.Hour
 )
 
-// Run serves the API, notifications and timers until ctx ends or one of them fails. It probes the
-// store when the sources are ready, because some stores wait for a webhook's response. Call Run at
-// most once.
+// Run serves until ctx ends or a part fails. It probes the store when the sources are ready,
+// because some stores wait for a webhook's response. Call it at most once.
 func (s *Server) Run(ctx context.Context) error {
 	api, err := s.api()
 	if err != nil {

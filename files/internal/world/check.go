@@ -177,8 +177,8 @@ func (w *World) checkUsageIsSwapped(changes []store.Change) {
 	}
 }
 
-// checkRefusal requires a time since the write at which the upload exceeded the limit and its
-// idempotency key was unused. Otherwise the refusal is wrong.
+// checkRefusal accepts a refusal if the upload exceeded the limit at some time since the write,
+// while its idempotency key had no file.
 func (w *World) checkRefusal(u *user, since int, err error) {
 	rowOf := func(write int) bool {
 		for _, t := range w.models {
@@ -213,7 +213,6 @@ func (w *World) checkRemoval(t *fileModel) {
 	}
 }
 
-// Without an audit, checkQuiescent ignores files whose object a third party has changed.
 func (w *World) checkQuiescent(audited bool) {
 	for _, t := range w.models {
 		if t.tampered && !audited {

@@ -33,7 +33,6 @@ func (t *thread) list(yield func(files.Listed, error) bool) {
 	}
 }
 
-// objects is the bucket as one thread accesses it.
 type objects thread
 
 // Sign implements [files.Objects]. The URL is the key.

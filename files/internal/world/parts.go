@@ -42,7 +42,6 @@ func (w *World) hasOpenUpload(key string) bool {
 	return slices.ContainsFunc(w.uploads, func(u *upload) bool { return u.key == key })
 }
 
-// An upload that starts after LandBy is aborted only by an audit or the last reconciliation.
 func (w *World) beginUpload(key string, p files.Promise, landBy time.Time) string {
 	w.ids++
 	u := &upload{key: key, id: fmt.Sprintf("u%d", w.ids), promise: p, begun: w.Now}
@@ -156,8 +155,6 @@ func (b *objects) Uploads(_ context.Context, prefix string) iter.Seq2[files.Open
 	}
 }
 
-// sendParts uploads most or all of the parts, some twice. The completion follows when all parts may
-// have arrived, around the deadline, or never.
 func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
 	w := u.w
 	within := w.Tape.UpTo(w.times.Parts + 10*time.Minute)

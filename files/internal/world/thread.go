@@ -35,7 +35,6 @@ func newThreads() *threads {
 	}}
 }
 
-// spawn runs a new thread until it first waits.
 func (w *World) spawn(node int, job func(*thread)) {
 	t := w.threads.Get()
 	t.process, t.skew, t.faultless = w.processes[node], w.skews[node], w.faultless

@@ -100,7 +100,6 @@ func (u *user) uploadedBytes(f files.File, err error) {
 	}
 }
 
-// send uploads up to twice, at different times and speeds.
 func (u *user) send(s files.SignedRequest) {
 	w := u.w
 	for range w.Tape.Choose(3) {
@@ -194,7 +193,6 @@ func (w *World) putOrphan() {
 	}
 }
 
-// tamper acts as a third party with access to the bucket.
 func (u *user) tamper() {
 	if len(u.ids) == 0 {
 		return

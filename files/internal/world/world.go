@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// drawTimes sometimes makes one duration longer than all others.
 func drawTimes(t *simkit.Tape) files.Times {
 	return files.Times{
 		URL: simkit.Pick(t, 15*time.Minute, 15*time.Minute, 3*24*time.Hour), Parts: simkit.Pick(t, 20*time.Minute, 12*time.Hour), Upload: simkit.Pick(t, time.Hour, 10*time.Minute),
@@ -182,7 +181,6 @@ func (w *World) storeObject(key string, p files.Promise) bool {
 	return true
 }
 
-// changeObject removes the object if p is nil.
 func (w *World) changeObject(t *fileModel, p *files.Promise) {
 	w.writes++
 	w.observeObject(t)
