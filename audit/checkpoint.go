@@ -26,7 +26,7 @@ const (
 
 const (
 	maxReports         = 30              // fewer if they are large
-	checkpointInterval = 5 * time.Second // unless a repair was made
+	checkpointInterval = 5 * time.Second // minimum, unless a repair was made
 	maxCheckpointAge   = 24 * time.Hour  // an older audit starts over
 	shutdownTimeout    = 5 * time.Second // bounds the last checkpoint and the release of the lease
 )

@@ -162,7 +162,7 @@ type losses struct {
 	listed   int
 }
 
-// newLosses loses the notifications of about a fifth of the objects.
+// About a fifth of the objects of newLosses have a lost notification.
 func newLosses(t *testing.T, rng *rand.Rand, n int) *losses {
 	t.Helper()
 	at := time.Now().Add(-24 * time.Hour)

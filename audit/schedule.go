@@ -89,7 +89,8 @@ func (a *Auditor) runUnlessHeld(ctx context.Context, s *Schedule, last *time.Tim
 	return err
 }
 
-// untilDue counts from the start of the last audit. The parameter last is that of this process.
+// untilDue counts from the start of the last audit. The parameter last is the start of this
+// process's last audit.
 func (a *Auditor) untilDue(ctx context.Context, every time.Duration, last time.Time) (time.Duration, error) {
 	all, err := a.Reports(ctx)
 	if err != nil {

@@ -12,9 +12,8 @@
 // The command runs in its own process group. When the lease is lost, Pawl sends SIGTERM to the
 // group, and SIGKILL 2 seconds later. It does the same if reading the content fails, and only
 // then closes standard input, so that the command cannot mistake a part for the whole. When the
-// command has ended, Pawl kills the rest of the group. Without process groups, Pawl kills the
-// command only. If Pawl itself dies, standard input ends early: the command can compare the
-// length with PAWL_SIZE.
+// command has ended, Pawl kills the rest of the group. If Pawl itself dies, standard input ends
+// early: the command can compare the length with PAWL_SIZE.
 package execaction
 
 import (

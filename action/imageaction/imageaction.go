@@ -87,9 +87,7 @@ func New(c Config) (pawl.Handler, error) {
 }
 
 // Concurrency implements [pawl.Limited]: one picture for every two cores, because other pipelines
-// also need cores. A picture takes at most 28 bytes per pixel: up to 20 while a progressive JPEG
-// is decoded, and 4 to 8 for the conversion. libwebp takes up to 28, but only after that memory
-// is released.
+// also need cores. A picture takes at most 28 bytes per pixel.
 func (h *handler) Concurrency() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {

@@ -100,8 +100,8 @@ func (l *loader) Target() string { return "the table " + l.target }
 
 // Handle implements [pawl.Handler].
 //
-// An attempt that waits for a connection has neither an open stream, which the store would close,
-// nor a temporary file.
+// It acquires a connection first. A waiting attempt therefore has neither an open stream, which the
+// store would close, nor a temporary file.
 func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 	conn, err := l.Pool.Acquire(ctx)
 	if err != nil {

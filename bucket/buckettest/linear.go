@@ -156,7 +156,7 @@ func (w *writer) attempt(ctx context.Context) {
 	pinned := ""
 	if o.Exists() {
 		if w.harness.MixesHeads && w.peek.mixed() {
-			return // so the condition is not on the source that was read
+			return // Head mixed two objects
 		}
 		pinned = "what nobody published"
 		if source, ok := o.Source(); ok {

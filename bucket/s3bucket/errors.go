@@ -110,7 +110,7 @@ func classify(err error) error {
 	return nil
 }
 
-// codes have kinds that do not follow from the status.
+// codes has the error codes whose kind does not follow from the status.
 var codes = map[string]error{
 	"NoSuchBucket":  bucket.ErrNoBucket,
 	"NoSuchKey":     bucket.ErrNotFound,
