@@ -16,6 +16,7 @@ import (
 // new line needs a review.
 var layers = map[string]map[string]string{
 	"internal/logthrottle": {},
+	"internal/extsort":     {},
 	"internal/process":     {},
 
 	// Conditional writes, events, rows, buckets and sources.
@@ -263,20 +264,25 @@ var layers = map[string]map[string]string{
 		"source/replaysource": "The command replay reads recorded messages.",
 		"store":               "A command opens the record store for one ledger or file index.",
 	},
+	"cmd/pawl/notificationstats": {
+		"event":            "It compares the events of notifications.",
+		"internal/extsort": "It sorts the notifications by object and change.",
+	},
 	"cmd/pawl/pipelinecmd": {
-		".":                   "The command run starts a Pawl, and the command audit starts an audit.",
-		"audit":               "The command audit prints the report and its counts.",
-		"audit/inventory":     "An audit can read an inventory instead of listing the bucket.",
-		"awslambda":           "As the bootstrap of a function of AWS Lambda it handles invocations.",
-		"bucket":              "A failing command explains the errors of a bucket.",
-		"bucket/s3bucket":     "Commands open buckets on S3.",
-		"cmd/pawl/app":        "Commands share streams, exit codes and tables.",
-		"cmd/pawl/config":     "Commands read the configuration file.",
-		"cmd/pawl/parts":      "Commands build what the configuration file describes.",
-		"event":               "Commands take and print the names of objects.",
-		"ledger":              "Commands list, explain and change rows.",
-		"source/replaysource": "The command replay reads recorded messages.",
-		"store":               "A command opens the record store for one ledger or file index.",
+		".":                          "The command run starts a Pawl, and the command audit starts an audit.",
+		"cmd/pawl/notificationstats": "The command stats measures captured notifications.",
+		"audit":                      "The command audit prints the report and its counts.",
+		"audit/inventory":            "An audit can read an inventory instead of listing the bucket.",
+		"awslambda":                  "As the bootstrap of a function of AWS Lambda it handles invocations.",
+		"bucket":                     "A failing command explains the errors of a bucket.",
+		"bucket/s3bucket":            "Commands open buckets on S3.",
+		"cmd/pawl/app":               "Commands share streams, exit codes and tables.",
+		"cmd/pawl/config":            "Commands read the configuration file.",
+		"cmd/pawl/parts":             "Commands build what the configuration file describes.",
+		"event":                      "Commands take and print the names of objects.",
+		"ledger":                     "Commands list, explain and change rows.",
+		"source/replaysource":        "The command replay reads recorded messages.",
+		"store":                      "A command opens the record store for one ledger or file index.",
 	},
 	"cmd/pawl/doctorcmd": {
 		"bucket":          "A failing command explains the errors of a bucket.",

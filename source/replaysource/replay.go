@@ -117,7 +117,7 @@ func (s *Source) count(f func(p *Progress)) {
 // [Progress.Complete]. A source runs once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
-		return errors.New("replay: already run: create a new source")
+		return errStarted
 	}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -126,7 +126,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	drained := make(chan struct{})
 	work.Go(func() { f.redeliver(inner, drained) })
 
-	err := s.readAll(inner, f)
+	err := s.readAll(inner, func(payload []byte, at position) error { return s.payload(inner, f, payload, at) })
 	interrupted := inner.Err() != nil
 	f.drain(inner)
 	close(drained)
@@ -144,16 +144,18 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-func (s *Source) readAll(ctx context.Context, f *inFlight) error {
+var errStarted = errors.New("replay: already run: create a new source")
+
+func (s *Source) readAll(ctx context.Context, each func(payload []byte, at position) error) error {
 	for _, path := range s.cfg.Paths {
-		if err := s.readOne(ctx, f, path); err != nil {
+		if err := s.readOne(ctx, path, each); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Source) readOne(ctx context.Context, f *inFlight, path string) error {
+func (s *Source) readOne(ctx context.Context, path string, each func(payload []byte, at position) error) error {
 	in, err := open(ctx, path, s.cfg.Stdin)
 	if err != nil {
 		return err
@@ -175,7 +177,7 @@ func (s *Source) readOne(ctx context.Context, f *inFlight, path string) error {
 			}
 			continue
 		}
-		if err := s.payload(ctx, f, payload, at); err != nil {
+		if err := each(payload, at); err != nil {
 			return err
 		}
 		s.count(func(p *Progress) { p.Bytes = before + values.offset() })
@@ -188,12 +190,16 @@ func (s *Source) payload(ctx context.Context, f *inFlight, payload []byte, at po
 	if err != nil {
 		return s.bad(ctx, at, err)
 	}
+	s.countRead(&batch)
+	return f.deliver(ctx, &delivery{events: batch.Events, at: at})
+}
+
+func (s *Source) countRead(batch *event.Batch) {
 	s.count(func(p *Progress) {
 		p.Payloads++
 		p.Events += int64(len(batch.Events))
 		p.Ignored += int64(batch.Ignored)
 	})
-	return f.deliver(ctx, &delivery{events: batch.Events, at: at})
 }
 
 // badLine skips the line if SkipBad is set and the invalid payload starts it.

@@ -95,6 +95,6 @@ func newlines(b []byte) int64 { return int64(bytes.Count(b, []byte{'\n'})) }
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-var errGzip = errors.New("the input is compressed: decompress it first: zcat FILE | pawl replay -")
+var errGzip = errors.New("the input is compressed: decompress it with zcat, and name \"-\" for standard input")
 
 var errTooLarge = fmt.Errorf("%w: more than %d bytes", event.ErrTooLarge, event.MaxPayload)

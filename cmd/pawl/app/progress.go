@@ -9,7 +9,6 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/source/replaysource"
 )
 
@@ -45,8 +44,8 @@ func (p *Progress) Clear() {
 	}
 }
 
-// Begin shows the bar until End.
-func (p *Progress) Begin(read func() replaysource.Progress, done func() pawl.Stats) {
+// Begin shows the bar until End, with the description of the progress.
+func (p *Progress) Begin(read func() replaysource.Progress, describe func(replaysource.Progress) string) {
 	if !p.Shown {
 		return
 	}
@@ -59,7 +58,8 @@ func (p *Progress) Begin(read func() replaysource.Progress, done func() pawl.Sta
 			case <-p.stop:
 				return
 			case <-tick.C:
-				p.show(read(), done())
+				now := read()
+				p.show(now, describe(now))
 			}
 		}
 	})
@@ -71,10 +71,10 @@ func (p *Progress) Draw(total int64, more ...progressbar.Option) {
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetRenderBlankState(true))...)
 }
 
-func (p *Progress) show(now replaysource.Progress, s pawl.Stats) {
+func (p *Progress) show(now replaysource.Progress, description string) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
-	p.Bar.Describe(fmt.Sprintf("%d events, %d done, %d dead", now.Events, s.Completed+s.NothingToDo, s.Died))
+	p.Bar.Describe(description)
 	at := now.Bytes
 	if now.Total > 0 {
 		at = min(at, now.Total-1) // only End completes the bar

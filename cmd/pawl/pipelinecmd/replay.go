@@ -49,16 +49,20 @@ ends the replay.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd.Context(), a, o, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.dialect, "dialect", "auto", "format of the notifications: `dialect`, one of "+strings.Join(dialectNames(), ", "))
+	addDialectFlag(cmd, &o.dialect)
 	flags.BoolVar(&o.trust, "trust-sequencer", false, "trust the sequencers although the dialect does not guarantee their order")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "skip unreadable payloads, and lines that start with invalid JSON")
-	_ = cmd.RegisterFlagCompletionFunc("dialect", completeDialects) // fails only if the flag is missing
 	app.DocumentExitCodes(cmd, `  0  every object in the notifications is settled
   1  failed or interrupted: completed effects are committed, replay again
   2  invalid usage or configuration: nothing was done
   3  objects became dead in this replay: see "pawl ls --state dead"
 `)
 	return cmd
+}
+
+func addDialectFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "dialect", "auto", "format of the notifications: `dialect`, one of "+strings.Join(dialectNames(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("dialect", completeDialects) // fails only if the flag is missing
 }
 
 func dialectNames() []string {
@@ -71,6 +75,20 @@ func dialectNames() []string {
 
 func completeDialects(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return dialectNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+func checkInputs(a *app.App, name string, paths []string) (event.Dialect, []string, error) {
+	dialect, err := event.ParseDialect(name)
+	if err != nil {
+		return "", nil, app.Usage("--dialect: %w", err)
+	}
+	if len(paths) == 0 {
+		if app.IsTerminal(a.In) {
+			return "", nil, app.Usage(`name files with notifications, or "-" for standard input`)
+		}
+		paths = []string{"-"}
+	}
+	return dialect, paths, checkFiles(paths)
 }
 
 // checkFiles does not open the files, because a pipe can be opened only once.
@@ -90,17 +108,8 @@ func checkFiles(paths []string) error {
 }
 
 func runReplay(ctx context.Context, a *app.App, o *replayOptions, paths []string) (err error) {
-	dialect, err := event.ParseDialect(o.dialect)
+	dialect, paths, err := checkInputs(a, o.dialect, paths)
 	if err != nil {
-		return app.Usage("--dialect: %w", err)
-	}
-	if len(paths) == 0 {
-		if app.IsTerminal(a.In) {
-			return app.Usage(`name files to replay, or "-" for standard input`)
-		}
-		paths = []string{"-"}
-	}
-	if err := checkFiles(paths); err != nil {
 		return err
 	}
 	bar := a.NewProgress()
@@ -137,7 +146,10 @@ type replay struct {
 }
 
 func (r *replay) run(ctx context.Context, a *app.App, bar *app.Progress) error {
-	bar.Begin(r.src.Progress, r.pawl.Stats)
+	bar.Begin(r.src.Progress, func(now replaysource.Progress) string {
+		s := r.pawl.Stats()
+		return fmt.Sprintf("%d events, %d done, %d dead", now.Events, s.Completed+s.NothingToDo, s.Died)
+	})
 	err := app.WhileRunning(r.pawl.Run(ctx))
 	bar.End()
 	dead, scanErr := r.countDead(context.WithoutCancel(ctx))
