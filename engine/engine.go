@@ -66,9 +66,9 @@ type Engine struct {
 // Stats counts since the engine was created.
 type Stats struct {
 	Raised, Duplicate, Stale                       int64 // events
-	Claimed, TakenOver                             int64 // started
-	Completed, NothingToDo, Failed, Released, Lost int64 // ended
-	Died                                           int64 // rows
+	Claimed, TakenOver                             int64 // attempts started
+	Completed, NothingToDo, Failed, Released, Lost int64 // attempts ended
+	Died                                           int64 // rows that became dead
 	Swaps, Refused                                 int64 // compare-and-swaps
 }
 

@@ -27,8 +27,8 @@ const (
 	Died             Kind = iota + 1 // a row is dead and needs an operator; may be reported twice
 	TookOver                         // a claim took over an expired lease
 	LostLease                        // the attempt ended without its lease
-	AttemptFailed                    // will be retried
-	AttemptUncounted                 // failed because of an outage
+	AttemptFailed                    // an attempt failed, and will be retried
+	AttemptUncounted                 // an attempt failed because of an outage
 	ShapeChanged                     // a sequencer has another format than the one before
 	Committed
 	NothingToDo // the effect was already committed
@@ -50,7 +50,7 @@ const (
 	AttemptReleased                              // Took: duration of the attempt
 	RowsWritten                                  // Took: duration of the request
 	RowsRefused                                  // rows of that swap were refused
-	LossFound                                    // Detail: its kind
+	LossFound                                    // an audit found a loss. Detail: its kind
 	LossRepaired
 	Audited          // an audit of this process ended. N: its losses. Took: its duration
 	LastAudit        // age of the last audit by any process

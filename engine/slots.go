@@ -3,7 +3,7 @@ package engine
 import "time"
 
 type slots struct {
-	common  int   // of the pipelines without reserved slots
+	common  int   // slots of the pipelines without reserved slots
 	bytes   int64 // of the objects in all attempts
 	shares  []*share
 	sharers int // pipelines without reserved slots

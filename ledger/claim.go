@@ -12,7 +12,7 @@ type Claim struct {
 	Number      int     // 1 for the first attempt at this Want
 	Want        Version // a completion sets Have to it
 	Have        Version
-	Doubt       bool // before the claim
+	Doubt       bool // Doubt of the row before the claim
 	Forced      bool
 	CreatedTime time.Time
 	// Verifying: the attempt compares the output with its source, even if the row looks settled.

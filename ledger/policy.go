@@ -14,7 +14,7 @@ type Policy struct {
 	Base            time.Duration // first back-off; doubles with each attempt
 	Max             time.Duration // maximum back-off
 	LateWriteWindow time.Duration // how late a write may land after its attempt
-	RowRetention    time.Duration // of settled removals
+	RowRetention    time.Duration // how long rows of settled removals are kept
 
 	// PurgeSettled makes settled rows of existing objects purgeable too. Later losses of such
 	// objects stay undetected.

@@ -11,7 +11,7 @@ import (
 type admission struct {
 	mu      sync.Mutex
 	max     int
-	share   int            // of one pipeline's open items
+	share   int            // maximum of one pipeline's open items
 	open    int            // items of unanswered deliveries
 	each    map[string]int // by pipeline
 	pending int            // active objects of the engine

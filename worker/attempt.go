@@ -39,7 +39,7 @@ type Attempt struct {
 	ending          ledger.Ending
 	began           bool
 	completionAsked bool        // requested by the handler
-	finalRow        *ledger.Row // after the commit
+	finalRow        *ledger.Row // the row after the commit
 	pinned          *bucket.Output
 	info            bucket.Info
 }

@@ -27,7 +27,7 @@ type faultyLedger struct {
 	waiting int // waiting calls, now and at most
 	most    int
 	failed  int           // returned err
-	sweep   time.Duration // of a sweep
+	sweep   time.Duration // duration of a sweep
 	dues    int           // answered sweeps
 }
 

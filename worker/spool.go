@@ -69,6 +69,6 @@ func (s *spool) len() int64 { return s.size }
 
 func (s *spool) close() {
 	if s.file != nil {
-		_ = s.file.Close() // unlinked
+		_ = s.file.Close() // the file is unlinked
 	}
 }
