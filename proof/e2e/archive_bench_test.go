@@ -34,7 +34,7 @@ var (
 )
 
 const (
-	ratePage   = 1000 // entries
+	ratePage   = 1000
 	rateRecord = 1000 // bytes
 )
 
@@ -77,7 +77,7 @@ type archiveRate struct {
 	*s3bucket.Store
 	bucket  string
 	lines   []byte
-	records int // in each shard
+	records int
 }
 
 // rateLines returns text that compresses like a log.

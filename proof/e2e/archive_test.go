@@ -56,12 +56,11 @@ type archiveTest struct {
 	bucket   string
 	put      int
 	reshards int
-	read     map[string]bool // keys of objects
-	records  map[string]int  // number of times that each was read
+	read     map[string]bool
+	records  map[string]int // number of times that each was read
 }
 
-// TestArchive archives a stream while workers are killed or frozen, and shards are split and merged. Verify
-// and an independent reader find each record once.
+// Verify and an independent reader find each record once.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	t.Run("kinesalite", func(t *testing.T) { testArchive(t, servertest.Kinesalite, *archiveRecords) })

@@ -55,7 +55,7 @@ func TestArchiveFailures(t *testing.T) {
 		}
 		return time.Now().Before(until)
 	})
-	puts := 0 // of a batch that has grown meanwhile
+	puts := 0
 	denied := objects.reject(deny, func(r *http.Request) bool {
 		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/clicks/20") {
 			puts++
@@ -142,7 +142,7 @@ func newRejectingProxy(t *testing.T, endpoint string) *rejectingProxy {
 			r.SetURL(server)
 			r.Out.Host = r.In.Host // because it is signed
 		},
-		ErrorLog: log.New(io.Discard, "", 0), // senders disconnect
+		ErrorLog: log.New(io.Discard, "", 0),
 	}}
 	srv := httptest.NewServer(g)
 	t.Cleanup(srv.Close)
@@ -150,7 +150,6 @@ func newRejectingProxy(t *testing.T, endpoint string) *rejectingProxy {
 	return g
 }
 
-// reject answers matching requests from now on, and returns their counter.
 func (g *rejectingProxy) reject(answer http.HandlerFunc, which func(*http.Request) bool) (count func() int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

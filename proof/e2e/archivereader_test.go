@@ -35,7 +35,7 @@ func (a *archiveTest) readAll() {
 	a.Helper()
 	a.resetReader()
 	a.readNew()
-	wrong := len(a.records) - a.put // unknown records
+	wrong := len(a.records) - a.put
 	for i := range a.put {
 		if n := a.records[fmt.Sprintf("record-%d", i)]; n != 1 {
 			if wrong++; wrong < 20 {

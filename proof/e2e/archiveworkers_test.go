@@ -103,7 +103,7 @@ func (a *archiveTest) shardsByProcess() map[string]int {
 	cmd.Env = append(os.Environ(), a.fleet.env...)
 	out, err := cmd.Output()
 	if err != nil {
-		return nil // no worker has claimed the prefix yet
+		return nil
 	}
 	n := map[string]int{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
@@ -227,7 +227,6 @@ func TestArchiveShutdownWithoutLedger(t *testing.T) {
 	a.readAll()
 }
 
-// The exit code is 1.
 func TestArchiveFailsAlone(t *testing.T) {
 	t.Parallel()
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 21)))

@@ -29,7 +29,6 @@ import (
 
 var auditKeys = flag.Int("auditkeys", 1_000_000, "keys and rows of BenchmarkAudit")
 
-// The limit does not depend on the number of keys.
 const auditMB = 100
 
 // BenchmarkAudit compares its speed with a plain listing of the same server. It needs two cores; on a busy
@@ -126,11 +125,11 @@ func listBare(b *testing.B, store audit.Listing, n int) time.Duration {
 
 func cpuTime() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // never fails
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memoryUse measures the peak growth of the process in MB.
+// memoryUse returns the peak growth in MB.
 func memoryUse() func() float64 {
 	debug.FreeOSMemory()
 	used := func() uint64 {

@@ -69,7 +69,7 @@ func auditOne(t *testing.T, store bucket.Store, led *ledger.Ledger, key ledger.R
 		if loss == audit.None {
 			return loss
 		}
-		_, _ = crand.Read(next.Nonce[:]) // never fails
+		_, _ = crand.Read(next.Nonce[:])
 		out, err := led.Swap(t.Context(), []ledger.Change{{Key: key, Expect: row.Nonce, Row: &next}})
 		if err != nil {
 			t.Fatal(err)

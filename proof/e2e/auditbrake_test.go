@@ -32,8 +32,7 @@ audit: {every: 1s, settle_window: 1ns}
 
 const brakeObjects = 300
 
-// TestAuditBrake audits an endpoint whose bucket is empty, and a bucket that was emptied. No output is
-// removed without --allow-removals, and other losses are repaired.
+// No output is removed without --allow-removals, and other losses are repaired.
 func TestAuditBrake(t *testing.T) {
 	t.Parallel()
 	w := newBrakeTest(t)
@@ -89,7 +88,6 @@ func (w *brakeTest) command(ctx context.Context, s *servertest.Server, args ...s
 	return cmd
 }
 
-// The audit must exit with 3.
 func (w *brakeTest) audit(t *testing.T, s *servertest.Server, flags ...string) audit.Counts {
 	t.Helper()
 	out, err := w.command(t.Context(), s, append([]string{"audit", "--json", "--settle-window", "1ns"}, flags...)...).Output()

@@ -41,9 +41,8 @@ const auditAuth = "Bearer secret"
 
 const auditorVar = "PAWL_E2E_AUDITOR"
 
-// TestAuditDuringTraffic runs and kills pairs of concurrent auditors while objects are put and notified. In
-// the end, each object has one effect, also if its notification was lost, or if an audit and a notification
-// both reported it.
+// In the end, each object has one effect, also if its notification was lost, or if an audit and a
+// notification both reported it.
 func TestAuditDuringTraffic(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -96,8 +95,8 @@ type concurrentAudit struct {
 	server *servertest.Server
 	store  bucket.Store
 	ledger ledger.Store
-	path   string // of the ledger
-	url    string // of the source
+	path   string
+	url    string
 
 	mu         sync.Mutex
 	effects    map[string]int
@@ -134,7 +133,6 @@ func (w *concurrentAudit) put(ctx context.Context, key string) (etag string, err
 	return w.store.Put(ctx, event.Object{Bucket: inputs, Key: key}, bucket.Object{Body: strings.NewReader(key), Size: int64(len(key))}, bucket.Condition{})
 }
 
-// putAndWait puts objects one after the other, and returns their sorted latencies.
 func (w *concurrentAudit) putAndWait(t *testing.T, prefix string, n int) []time.Duration {
 	t.Helper()
 	var took []time.Duration

@@ -38,7 +38,7 @@ func TestAuditLost(t *testing.T) {
 		w.change(t, func(i int) string {
 			switch i % 5 {
 			case 0:
-				return "" // removed
+				return ""
 			case 1, 2:
 				return fmt.Sprintf("content of %d as it is now", i)
 			}
@@ -65,7 +65,7 @@ type unnotifiedBucket struct {
 	store   bucket.Store
 	ledger  ledger.Store
 	pawl    *pawl.Pawl
-	want    map[string]string // expected contents, by key
+	want    map[string]string
 	changes map[string]int
 
 	mu       sync.Mutex
@@ -215,7 +215,6 @@ func (w *unnotifiedBucket) pendingChanges() (n int) {
 	return n
 }
 
-// Every write changes a nonce.
 func (w *unnotifiedBucket) nonces(t *testing.T) map[ledger.RowKey]ledger.Nonce {
 	t.Helper()
 	all := map[ledger.RowKey]ledger.Nonce{}

@@ -29,7 +29,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// upper is the function f in "output = f(input)". A missing effect cannot look like a copy.
+// upper changes the content, so that a missing effect cannot look like a copy.
 func upper(ctx context.Context, t *pawl.Task) error {
 	in, err := t.Open(ctx)
 	if err != nil {
@@ -54,13 +54,12 @@ const (
 	outputs = "outputs"
 )
 
-// testBuckets is an input bucket, and an output bucket that should contain f of its objects.
 type testBuckets struct {
 	store       *s3bucket.Store
 	want        map[string]string   // key → content
 	puts        map[string][]string // key → ETags of all contents, in order
 	changes     []string
-	unsupported []string // keys that the store does not support
+	unsupported []string
 }
 
 func newTestBuckets(t *testing.T, s *servertest.Server) *testBuckets {
@@ -123,7 +122,6 @@ func (w *testBuckets) remove(t *testing.T, key string) {
 	w.recordChange("removed", key, "")
 }
 
-// outputDiffs compares the outputs below prefix with f(inputs).
 func (w *testBuckets) outputDiffs(ctx context.Context, led ledger.Store, prefix string, f func(string) string) ([]string, error) {
 	diffs, err := w.outputDiffsByKey(ctx, led, prefix, f)
 	return slices.Sorted(maps.Values(diffs)), err

@@ -72,7 +72,7 @@ func TestRowHistoryReportsViolations(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(*rowWriter)
-		want string // part of the violation; empty for none
+		want string
 	}{
 		{"valid", func(c *rowWriter) {
 			c.settle("1")

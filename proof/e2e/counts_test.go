@@ -41,7 +41,6 @@ func (c *counts) String() string {
 	return b.String()
 }
 
-// countRound fails the test if a common fault never happened.
 func (r *round) countRound(t *testing.T) *counts {
 	t.Helper()
 	c := &counts{elapsed: time.Since(r.began)}

@@ -95,7 +95,6 @@ func (t *recordingStore) Swap(ctx context.Context, changes []store.Change) ([]st
 	return t.Store.Swap(ctx, changes)
 }
 
-// feed delivers batches of ten, like a queue.
 type feed []event.Event
 
 func (f feed) Run(ctx context.Context, sink source.Sink) error {
@@ -140,7 +139,7 @@ const bareUpsert = `INSERT INTO record (space, name, nonce, due, body) VALUES (?
 
 func upsertAll(b *testing.B, path string, records []*store.Record) time.Duration {
 	b.Helper()
-	s, err := pawlsqlite.Open(b.Context(), path) // creates the tables
+	s, err := pawlsqlite.Open(b.Context(), path)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -51,8 +51,7 @@ func TestKillsDynamoDB(t *testing.T) {
 	})
 }
 
-// dynamoProxy is also the journal's log. It forwards the writes of an item one at a time, so that it knows
-// their order.
+// dynamoProxy forwards the writes of an item one at a time, so that it knows their order.
 type dynamoProxy struct {
 	url     string
 	forward *httputil.ReverseProxy
@@ -87,7 +86,7 @@ const throttling = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThrou
 
 func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = detached(r)
-	body, _ := io.ReadAll(r.Body) // in memory
+	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	p.mu.Lock()

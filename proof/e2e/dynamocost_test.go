@@ -25,7 +25,6 @@ import (
 
 type cost struct{ requests, table, index int }
 
-// The cost depends on whether the process knows the row.
 func TestDynamoDBCost(t *testing.T) {
 	t.Parallel()
 	server := servertest.DynamoDB(t)
@@ -158,7 +157,7 @@ func (m *dynamoMeter) takeCost() cost {
 
 func (m *dynamoMeter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = detached(r)
-	body, _ := io.ReadAll(r.Body) // in memory
+	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -104,9 +104,9 @@ type filesTest struct {
 	fleet             *fleet
 	index             *files.Index
 	lister            *listChecker
-	lostNotifications int // files that were pending because of a lost notification
-	openParts         int // multipart uploads without completion
-	orphanUploads     int // those without a row that has their ID
+	lostNotifications int
+	openParts         int
+	orphanUploads     int
 	resent            atomic.Int32
 
 	mu    sync.Mutex

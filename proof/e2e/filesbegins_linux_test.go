@@ -29,9 +29,8 @@ var (
 
 const beginProcesses = 2
 
-// TestFilesBegins runs two processes that begin, complete, delete and undelete files over one index while
-// they are killed. The index must match the answers that the processes gave. Finally the processes sweep
-// twice, 40 days later each time: only uploaded files that were not deleted remain.
+// The index must match the answers that the processes gave before they were killed. Finally they sweep, 40
+// days later: only uploaded files that were not deleted remain.
 func TestFilesBegins(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -104,8 +103,8 @@ type beginChecker struct {
 
 	mu              sync.Mutex
 	known           map[string]*begunFile // by idempotency key
-	ids             map[string]string     // of files without a key
-	quotaRejections []beginPlan           // rejected because the quota was exceeded
+	ids             map[string]string
+	quotaRejections []beginPlan
 	answers         int
 	rejected        int
 	kills           int
@@ -147,7 +146,6 @@ func (k *beginChecker) run(t *testing.T, b beginWork, kills int) {
 	}
 }
 
-// If after is 0, the process is not killed.
 func (k *beginChecker) runProcess(t *testing.T, b *beginWork, after int) (killed bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -177,7 +175,7 @@ func (k *beginChecker) runProcess(t *testing.T, b *beginWork, after int) (killed
 		err = k.recordAnswer(b, line)
 		if n == after {
 			killed = true
-			_ = cmd.Process.Kill() // fails only when it has ended
+			_ = cmd.Process.Kill()
 		}
 	}
 	if !errors.Is(err, io.EOF) {

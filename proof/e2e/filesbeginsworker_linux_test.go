@@ -24,13 +24,12 @@ const beginVar = "PAWL_E2E_BEGINS"
 
 const beginClients = 32
 
-// beginWork is the input of a process. It begins files, or sweeps at a later date.
 type beginWork struct {
-	Store  string // URL of PostgreSQL, or path
+	Store  string
 	Place  int
 	Seed   uint64
-	Begins int              // per client
-	Next   []clientPosition // next request of each client
+	Begins int // per client
+	Next   []clientPosition
 	Days   int
 }
 
@@ -223,7 +222,7 @@ type beginObjects struct {
 	files.Objects
 	index  *files.Index
 	now    func() time.Time
-	onHead func() error // may be nil
+	onHead func() error
 
 	mu      sync.Mutex
 	removed map[string]bool

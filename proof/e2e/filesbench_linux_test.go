@@ -32,7 +32,7 @@ var (
 )
 
 const (
-	albumFiles = 1000                 // files of each of the other entities
+	albumFiles = 1000
 	maxLatency = 5 * time.Millisecond // for one request in a hundred
 )
 

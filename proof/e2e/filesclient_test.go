@@ -20,7 +20,6 @@ import (
 
 const filesSecret = "0123456789abcdef0123456789abcdef"
 
-// filesClient sends requests to random processes.
 type filesClient struct {
 	*rig.FilesClient
 	apis func() []string

@@ -22,8 +22,8 @@ type clientFile struct {
 	id, entity  string
 	body        []byte
 	lastStep    string
-	wantVisible bool            // the client wants it visible in the end
-	parts       *rig.FileAnswer // for a file in parts
+	wantVisible bool
+	parts       *rig.FileAnswer
 
 	// Expectations for lists, guarded by filesTest.mu; revision counts their changes.
 	mustBeListed, mustNotBeListed bool
@@ -107,7 +107,7 @@ func (s *filesTest) uploadThroughService(ctx context.Context, c *filesClient, f 
 
 var errWrongBytesAccepted = errors.New("the store accepted other bytes than promised")
 
-// putWrongBytes uploads other bytes than promised. The store must reject them.
+// The store must reject them.
 func putWrongBytes(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
 	if status, err := c.putOnce(ctx, cmp.Or(append(signed.Parts, signed.Upload)...), bytes.ToUpper(f.body)[:min(len(f.body), filePart)]); err == nil && status == http.StatusOK {
 		return errWrongBytesAccepted

@@ -55,7 +55,7 @@ func newStreamTest(t testing.TB) *streamTest {
 	server := servertest.MinIO(t, servertest.Options{})
 	s := &streamTest{filesServer: serve(t, server, filepath.Join(t.TempDir(), "files.db"))}
 	s.filesClient = s.client(t)
-	s.HTTP.Timeout = 0 // files are large
+	s.HTTP.Timeout = 0
 	if err := s.slots[0].waitUntilListening(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func newStreamTest(t testing.TB) *streamTest {
 		_, _, err := s.Try(ctx, http.MethodGet, "/v1/files/none", nil, nil)
 		return nil, err
 	})
-	s.memoryRise(t, 4, 1<<20) // warm up
+	s.memoryRise(t, 4, 1<<20)
 	return s
 }
 
@@ -83,7 +83,7 @@ func benchmarkStream(b *testing.B) {
 	reportLoad(b)
 }
 
-// memoryRise returns the peak growth of the process in MB.
+// memoryRise returns the peak growth in MB.
 func (s *streamTest) memoryRise(t testing.TB, files int, size int64) float64 {
 	t.Helper()
 	pid := s.slots[0].process.Pid

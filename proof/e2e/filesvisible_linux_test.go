@@ -68,9 +68,9 @@ func benchmarkVisible(b *testing.B, index string) {
 }
 
 type arrivalRecorder struct {
-	to      string // host and port
+	to      string
 	arrived *sync.Cond
-	at      map[string]time.Time // by key
+	at      map[string]time.Time
 }
 
 func (s *arrivalRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,7 @@ func (s *arrivalRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	var n struct{ Key string } // bucket and key
+	var n struct{ Key string }
 	if err := json.Unmarshal(body, &n); err == nil && n.Key != "" {
 		s.arrived.L.Lock()
 		s.at[n.Key[len(inputs)+1:]] = now

@@ -73,7 +73,7 @@ func TestForged(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := r.ResetOrder(time.Now())
-	_, _ = rand.Read(next.Nonce[:]) // never fails
+	_, _ = rand.Read(next.Nonce[:])
 	if out, err := rows.Swap(t.Context(), []ledger.Change{{Key: key, Expect: r.Nonce, Row: &next}}); err != nil || !out[0].Applied {
 		t.Fatalf("the row cannot be changed: %+v, %v", out, err)
 	}

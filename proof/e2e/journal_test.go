@@ -31,7 +31,6 @@ type journal struct {
 }
 
 type journalLog interface {
-	// drain removes and returns the records.
 	drain() ([]journalRecord, error)
 	// writable returns false while a process blocks the ledger's writes.
 	writable() bool
@@ -101,7 +100,7 @@ func (b *sqliteLog) writable() bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = conn.Close() }() // nothing was written
+	defer func() { _ = conn.Close() }()
 	conn.SetBusyTimeout(100 * time.Millisecond)
 	end, err := sqlitex.ImmediateTransaction(conn)
 	if err == nil {

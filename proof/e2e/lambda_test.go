@@ -56,8 +56,7 @@ func TestKillsLambda(t *testing.T) {
 	})
 }
 
-// TestKillsLambdaAndWorkers is TestKillsLambda with workers on the same queues and table. The table
-// throttles 30 % of the requests, and executes 5 % without an answer.
+// The table throttles 30 % of the requests, and executes 5 % without an answer.
 func TestKillsLambdaAndWorkers(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -94,7 +93,7 @@ func runLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64, 
 	q := newQueues(t, 1)
 	m := &eventSourceMapping{queues: q, throttled: workers > 0, messages: int64(*messages), dead: newDeadLetters(t, q), rng: rand.New(rand.NewPCG(seed, 7))}
 	if workers > 0 {
-		m.messages /= 3 // the workers receive most
+		m.messages /= 3
 	}
 	r := newRoundOn(t, servertest.MinIO, binary, seed, q, workers, &testLedger{table, ledger.NewRows(records), journal})
 	m.Function = lambdaOf(t, r)
@@ -149,17 +148,16 @@ type eventSourceMapping struct {
 	*servertest.Function
 	throttled   bool
 	messages    int64
-	dead        string // URL of the dead-letter queue
+	dead        string
 	deadLetters int
 
 	mu         sync.Mutex
 	rng        *rand.Rand
 	received   atomic.Int64
-	frozenLong atomic.Int64 // started freezes of ten minutes
-	thawed     atomic.Int64 // those followed by an invocation
+	frozenLong atomic.Int64 // of ten minutes
+	thawed     atomic.Int64
 }
 
-// newDeadLetters configures a dead-letter queue for messages that failed twice.
 func newDeadLetters(t *testing.T, q *queues) (url string) {
 	t.Helper()
 	url = q.server.NewQueue(t, nil)
@@ -306,7 +304,7 @@ func (m *eventSourceMapping) delete(ctx context.Context, all []types.Message, sa
 		}
 		_, err := m.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &m.urls[0], ReceiptHandle: one.ReceiptHandle})
 		if received := (*types.ReceiptHandleIsInvalid)(nil); errors.As(err, &received) {
-			continue // the invocation outlasted the visibility timeout, and the message was redelivered
+			continue
 		}
 		if err != nil && ctx.Err() == nil {
 			return err

@@ -50,9 +50,8 @@ concurrency: 8
 sweep_interval: 200ms
 `
 
-// TestLoads loads CSV files into PostgreSQL while files change and notifications, workers, PostgreSQL and
-// answers to commits fail. At rest, the table contains exactly the rows of the existing files. A plain
-// table of processed keys has wrong rows.
+// At rest, the table contains exactly the rows of the existing files. A plain table of processed keys has
+// wrong rows.
 func TestLoads(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
@@ -116,8 +115,8 @@ type loadTest struct {
 	relay     *relay
 	buckets   *testBuckets
 	fleet     *fleet
-	commits   atomic.Int64 // commits whose answers were lost
-	lost      atomic.Int64 // other lost answers
+	commits   atomic.Int64
+	lost      atomic.Int64
 	naiveDone sync.WaitGroup
 	stop      context.CancelFunc
 }
@@ -210,7 +209,6 @@ func (l *loadTest) table(t *testing.T, name string) []string {
 	return all
 }
 
-// differences ignores order.
 func differences(want, got []string) (wrong []string) {
 	counts := map[string]int{}
 	for _, s := range want {
@@ -263,7 +261,7 @@ func (l *loadTest) runNaive(ctx context.Context, rng *rand.Rand) {
 		l.relay.mu.Unlock()
 		done += len(fresh)
 		for _, e := range fresh {
-			_ = l.naiveLoad(ctx, &e, rng.IntN(20) == 0) // as by a service that only logs it
+			_ = l.naiveLoad(ctx, &e, rng.IntN(20) == 0)
 		}
 	}
 }

@@ -27,8 +27,6 @@ var (
 	manyStrikes = flag.Int("strikes", 5, "number of times that TestManyWorkers kills two workers")
 )
 
-// TestManyWorkers runs eight workers on one PostgreSQL and two SQS queues, and kills pairs of them at
-// random.
 func TestManyWorkers(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()

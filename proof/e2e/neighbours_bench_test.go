@@ -28,8 +28,6 @@ const (
 	neighbourPosts    = 40
 )
 
-// BenchmarkNeighbours measures 100 copies alone, and beside expensive pictures and a web service that never
-// answers.
 func BenchmarkNeighbours(b *testing.B) {
 	var alone, beside time.Duration
 	for b.Loop() {

@@ -36,20 +36,19 @@ const (
 	maxWriteDelay = 3 * time.Second
 )
 
-// network is a proxy before the store. It forwards delayed requests even if the worker was killed or has
-// timed out.
+// network forwards delayed requests even if the worker was killed or has timed out.
 type network struct {
 	url         string
 	headBucket  string // its HEAD requests may be delayed
 	writeBucket string // its writes may have faults
 	proxy       *httputil.ReverseProxy
-	wg          sync.WaitGroup // of aborted requests
+	wg          sync.WaitGroup
 
 	mu                                                                      sync.Mutex
 	rng                                                                     *rand.Rand
 	delayedHeads, delayedWrites, abortedWrites, lostAnswers, rejectedWrites int
 	inFlight                                                                int
-	aborted                                                                 map[string]bool // paths of writes
+	aborted                                                                 map[string]bool
 }
 
 func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
@@ -128,7 +127,7 @@ func (n *network) forwardLater(w http.ResponseWriter, r *http.Request, wait time
 func detached(r *http.Request) *http.Request {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the sender did not finish the request
+		panic(http.ErrAbortHandler)
 	}
 	r = r.Clone(context.WithoutCancel(r.Context()))
 	r.Body = io.NopCloser(bytes.NewReader(body))

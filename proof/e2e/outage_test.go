@@ -37,7 +37,6 @@ retry: {attempts: 2, base: 50ms, max: 200ms}
 pipelines: [{name: tell, match: {bucket: photos}, http: {url: "http://%s"}}]
 `
 
-// An outage of the receiver must not kill objects, even with few attempts.
 func TestReceiverDown(t *testing.T) {
 	t.Parallel()
 	const objects = 20
@@ -60,7 +59,7 @@ func TestReceiverDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = log.Close() }() // read by name later
+	defer func() { _ = log.Close() }()
 	said := func() string {
 		b, err := os.ReadFile(log.Name())
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 type outputChange struct {
 	event.Event
 	fence int64
-	etag  string // of the source
+	etag  string
 }
 
 func (p *outputChange) String() string {
@@ -42,7 +42,7 @@ func parseOutputChanges(bodies [][]byte, prefix string) (map[string][]*outputCha
 			return nil, err
 		}
 		if len(batch.Events) != 1 || len(raw.Records) != 1 {
-			continue // removal of a missing object
+			continue
 		}
 		p := &outputChange{Event: batch.Events[0]}
 		if err := p.parseMetadata(raw.Records[0].S3.Object.UserMetadata); err != nil {

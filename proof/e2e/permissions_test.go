@@ -32,7 +32,7 @@ type policyTest struct {
 	server   *servertest.Server
 	binary   string
 	dir      string
-	policies map[string]string // by command
+	policies map[string]string
 }
 
 // TestPermissions runs each command on MinIO with exactly the policy that docs/PERMISSIONS.md
@@ -63,7 +63,6 @@ pipelines: [{name: mirror, match: {bucket: photos}, copy: {to: s3://photos-out/g
 
 var statedPolicy = regexp.MustCompile("(?ms)^```json policy=([a-z ,]+)\n(.*?)^```")
 
-// statedPolicies returns the S3 statements of the policies in docs/PERMISSIONS.md, by command.
 func statedPolicies(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/PERMISSIONS.md")
@@ -258,7 +257,7 @@ func (p *policyTest) daemon(policy string, args ...string) (stop func()) {
 		if cmd.ProcessState != nil {
 			return
 		}
-		_ = cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended
+		_ = cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil || p.Failed() || strings.Contains(out.String(), "denied") {
 			p.Errorf("pawl %s: %v\n%s", strings.Join(args, " "), err, out.String())
 		}

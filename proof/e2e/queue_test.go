@@ -38,7 +38,7 @@ type queues struct {
 	server      *servertest.Queues
 	client      *sqs.Client
 	urls        []string
-	lastVisible atomic.Int64 // latest number of messages
+	lastVisible atomic.Int64
 }
 
 func newQueues(t *testing.T, n int) *queues {

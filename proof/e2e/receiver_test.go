@@ -32,7 +32,7 @@ type receiver struct {
 // Times of an effect are ticks of the receiver's event counter.
 type effect struct {
 	action.Facts
-	at                          time.Time // arrival, for logs
+	at                          time.Time
 	arrived, happened, answered int
 }
 

@@ -27,7 +27,6 @@ const (
 
 const maxNotificationDelay = 2 * time.Second
 
-// relay sends a store's notifications to workers that are killed at random.
 type relay struct {
 	*rig.Relay
 	url  string
@@ -45,7 +44,7 @@ type relay struct {
 type objectNotices struct {
 	notices uint64
 	newest  event.Event // in the store's order
-	lost    bool        // a notification was dropped
+	lost    bool
 }
 
 type offer func(ctx context.Context, body []byte, address string) error
@@ -113,7 +112,7 @@ func (r *relay) handling(key string, number uint64) rig.Handling {
 
 func hash(s string) uint64 {
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, s) // never fails
+	_, _ = io.WriteString(h, s)
 	return h.Sum64()
 }
 

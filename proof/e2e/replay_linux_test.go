@@ -30,7 +30,7 @@ pipelines:
     http: {url: %q}
 `
 
-// The promise is this many objects through one replay, in this much memory.
+// This is the promise: so many objects in so much memory.
 const (
 	replayObjects = 100_000
 	replayMB      = 200
@@ -100,7 +100,7 @@ func runMeasured(b testing.TB, cmd *exec.Cmd) (peak int64) {
 func highWater(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0 // it has exited
+		return 0
 	}
 	_, rest, found := strings.Cut(string(status), "VmHWM:")
 	var kb int64

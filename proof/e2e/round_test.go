@@ -45,7 +45,6 @@ func newRound(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	return newRoundOn(t, start, binary, seed, q, workers, &testLedger{"sqlite:" + database, led, newSQLiteJournal(t, database)})
 }
 
-// The journal's triggers write to the same ledger.
 type testLedger struct {
 	url     string
 	store   ledger.Store
@@ -82,8 +81,7 @@ func newRoundOn(t *testing.T, start func(testing.TB, servertest.Options) *server
 	return r
 }
 
-// holdsLease reports whether a process holds a lease and does not block the ledger. Others can take such a
-// lease over.
+// Others can take such a lease over.
 func (r *round) holdsLease(pid int) bool {
 	for row, err := range r.ledger.Scan(context.Background(), ledger.Range{}) {
 		if err != nil {
@@ -182,7 +180,6 @@ func (r *round) changeObjects(t *testing.T, rng *rand.Rand, faultsDone <-chan er
 	}
 }
 
-// All contents differ.
 func (w *testBuckets) changeRandom(t *testing.T, rng *rand.Rand, n int) {
 	t.Helper()
 	i := rng.IntN(objects)

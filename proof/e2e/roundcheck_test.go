@@ -103,7 +103,7 @@ func (r *round) missingEvents(t *testing.T) (bad []string) {
 	}
 	for _, e := range r.relay.acked {
 		if e.Object.Bucket != inputs {
-			continue // garbled by the store
+			continue
 		}
 		for _, p := range pipelines {
 			row, ok := rows[ledger.RowKey{Pipeline: p, Bucket: e.Object.Bucket, Key: e.Object.Key}]

@@ -22,7 +22,7 @@ import (
 //     found the output wrong.
 type rowHistory struct {
 	key        ledger.RowKey
-	output     bool // the pipeline has an output
+	output     bool
 	row        ledger.Row
 	entries    []ledger.Entry // oldest first; a row itself keeps only the latest ones
 	attempts   []*attempt     // in order of their claims

@@ -25,7 +25,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// A shortage exceeds the webhook's answer timeout of 30 seconds, so that the timeout would show.
+// The shortage exceeds the webhook's answer timeout of 30 seconds, so that the timeout would show.
 var shortage = flag.Duration("shortage", 35*time.Second, "duration of a shortage")
 
 const shortageConfig = `
@@ -43,11 +43,9 @@ retry: {attempts: 2, base: 100ms, max: 1s}
 // Bursts exceed the concurrency of a process under shortage.
 const burst = 25
 
-// TestShortages deprives a running process of a resource.
 func TestShortages(t *testing.T) {
 	binary := build(t)
 	for name, c := range map[string]struct {
-		// The ledger and the temporary files are in dir.
 		start func(ctx context.Context, t *testing.T, dir string, command ...string) *exec.Cmd
 		// take holds a resource until ctx ends.
 		take   func(s *shortageTest, ctx context.Context) error
@@ -92,7 +90,7 @@ func TestShortages(t *testing.T) {
 type shortageTest struct {
 	server  *servertest.Server
 	store   bucket.Store
-	in, out string // buckets
+	in, out string
 	dir     string
 	bursts  int
 	config  string

@@ -109,7 +109,7 @@ func backlog(t *testing.T, rows ledger.Store, n int) {
 				RowKey: ledger.RowKey{Pipeline: "noop", Bucket: "photos", Key: fmt.Sprintf("in/%d.jpg", i)},
 				Want:   ledger.Version{Generation: 1, Kind: event.Created}, CreatedAt: at, UpdatedAt: at,
 			}
-			_, _ = rand.Read(row.Nonce[:]) // never fails
+			_, _ = rand.Read(row.Nonce[:])
 			changes = append(changes, ledger.Change{Key: row.RowKey, Row: row})
 		}
 		if _, err := rows.Swap(t.Context(), changes); err != nil {

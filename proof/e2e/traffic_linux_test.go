@@ -197,7 +197,7 @@ type effectCounter struct {
 	url string
 
 	mu        sync.Mutex
-	effects   []int // by object number
+	effects   []int
 	malformed []string
 }
 
@@ -242,7 +242,6 @@ func (s *effectCounter) check(t *testing.T, tr *traffic.Traffic, want func(traff
 
 type storeMetrics struct{ rate, mb float64 } // keys per second, peak memory
 
-// storeAlone writes the rows of a ledger to another one, in a separate process.
 func storeAlone(t *testing.T, from, to string) storeMetrics {
 	t.Helper()
 	self, err := os.Executable()
@@ -286,7 +285,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// DynamoDB Local accepts any credentials.
-	_ = os.Setenv("AWS_ACCESS_KEY_ID", "pawl") // never fails
+	_ = os.Setenv("AWS_ACCESS_KEY_ID", "pawl")
 	_ = os.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
 	defer func() { removeBuilt() }()
 	m.Run()
