@@ -174,7 +174,6 @@ func (s *Source) Response(ctx context.Context) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// maxLogged is in bytes.
 const maxLogged = 200
 
 func (s *Source) log(ctx context.Context, m *message) {

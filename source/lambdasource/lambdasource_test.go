@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/source/sourcetest"
 )
 
-// sink acknowledges keys in ack, and reports no outcome for keys in silent.
 type sink struct {
 	ack, silent string
 	room        int

@@ -6,7 +6,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// position is that of a payload, or of a fault in it.
 type position struct {
 	Path   string // printable; "standard input" for "-"
 	Line   int64  // starts at 1

@@ -17,8 +17,7 @@ const (
 	maxInFlight = event.MaxRecords
 	// With a memory ledger, and in a program without sweeps, redelivery is the only retry. The limit ends a
 	// replay even if the row of a payload stays unreadable.
-	maxAttempts = 10
-	// defaultRetryDelay applies if the sink requests no delay.
+	maxAttempts       = 10
 	defaultRetryDelay = time.Second
 	maxRetryDelay     = time.Minute
 )
@@ -27,8 +26,8 @@ type delivery struct {
 	events []event.Event
 	at     position
 	tries  int
-	due    time.Time // next attempt
-	err    error     // of the last attempt
+	due    time.Time
+	err    error
 }
 
 func (d *delivery) weight() int64 { return int64(len(d.events)) }

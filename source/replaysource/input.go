@@ -42,7 +42,6 @@ func size(paths []string, stdin io.Reader) (int64, error) {
 	return total, nil
 }
 
-// stat returns nil for a standard input that is not a file.
 func stat(path string, stdin io.Reader) (fs.FileInfo, error) {
 	if path != "-" {
 		return os.Stat(path)
@@ -78,7 +77,7 @@ func open(ctx context.Context, path string, stdin io.Reader) (input, error) {
 	}
 	if f, ok := r.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			return input{Reader: f, close: closeFile}, nil // does not block for long
+			return input{Reader: f, close: closeFile}, nil
 		}
 	}
 	p := newAsyncReader(ctx, r)
@@ -156,5 +155,5 @@ func (p *asyncReader) end() {
 		return
 	}
 	<-p.ended
-	_ = d.SetReadDeadline(time.Time{}) // for the caller
+	_ = d.SetReadDeadline(time.Time{})
 }

@@ -184,7 +184,6 @@ func (s *Source) readOne(ctx context.Context, path string, each func(payload []b
 	}
 }
 
-// payload keeps no reference to its bytes.
 func (s *Source) payload(ctx context.Context, f *inFlight, payload []byte, at position) error {
 	batch, err := event.Parse(payload, s.cfg.Dialect)
 	if err != nil {
@@ -202,13 +201,12 @@ func (s *Source) countRead(batch *event.Batch) {
 	})
 }
 
-// badLine skips the line if SkipBad is set and the invalid payload starts it.
 func (s *Source) badLine(ctx context.Context, v *values, at position, err error) error {
 	bad, ok := errors.AsType[*InputError](err)
 	if !ok || !bad.Skippable || !s.cfg.SkipBad {
 		return err
 	}
-	if err := v.skipLine(ctx); err != nil && err != io.EOF { // at the end of the input, next returns io.EOF
+	if err := v.skipLine(ctx); err != nil && err != io.EOF {
 		return &InputError{position: at, Err: err}
 	}
 	return s.bad(ctx, at, bad.Err)

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// readBuffer is in bytes.
 const readBuffer = 64 << 10
 
 // values keeps one value in memory.

@@ -30,7 +30,6 @@ func (w *window) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// unreadBytes puts back b, the last bytes that were read.
 func (w *window) unreadBytes(b []byte) {
 	w.unread = append(bytes.Clone(b), w.unread...)
 	w.read -= int64(len(b))

@@ -15,10 +15,8 @@ import (
 // Running is a running source.
 type Running struct {
 	Source source.Source
-	// Cancel cancels the context of Run.
 	Cancel func()
-	// Ended receives the result of Run.
-	Ended <-chan error
+	Ended  <-chan error
 	// Acknowledged is closed when the sender has all acknowledgements.
 	Acknowledged <-chan struct{}
 }

@@ -34,7 +34,6 @@ var hints = map[string]string{
 	"InvalidAccessKeyId":          "the access key is unknown: correct the credentials",
 }
 
-// Expired credentials can be renewed.
 var expiredCredentials = map[string]bool{
 	"ExpiredToken": true, "ExpiredTokenException": true, "RequestExpired": true, "TokenRefreshRequired": true,
 }

@@ -30,7 +30,7 @@ type fake struct {
 	waiting  []string
 	more     chan struct{}
 	recorded []string
-	polls    int // in progress
+	polls    int
 }
 
 func newFake(bodies ...string) *fake {

@@ -17,7 +17,7 @@ import (
 type message struct {
 	id, handle  string
 	receivedAt  time.Time
-	hiddenUntil time.Time     // end of the visibility timeout
+	hiddenUntil time.Time
 	lost        bool          // not renewed any more
 	delay       time.Duration // deleteMessage, or the delay until redelivery
 }
@@ -31,14 +31,14 @@ type inFlight struct {
 	*Source
 	sink     source.Sink
 	stopping <-chan struct{}
-	reached  atomic.Bool         // the queue has responded
-	slots    *semaphore.Weighted // one per message in flight
+	reached  atomic.Bool // the queue has responded
+	slots    *semaphore.Weighted
 	wake     chan struct{}
 
 	mu         sync.Mutex
-	unanswered map[*message]struct{} // without an outcome
-	answers    []*message            // to send
-	failed     []*message            // not confirmed by the queue; sent again
+	unanswered map[*message]struct{}
+	answers    []*message
+	failed     []*message // not confirmed by the queue; sent again
 }
 
 func newInFlight(s *Source, sink source.Sink, ended <-chan struct{}) *inFlight {

@@ -126,7 +126,6 @@ func (f *inFlight) deliverOne(ctx context.Context, m received) error {
 	return err
 }
 
-// maxLogged is in bytes.
 const maxLogged = 200
 
 func (f *inFlight) leaveUnreadable(ctx context.Context, m received, err error) {

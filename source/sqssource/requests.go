@@ -34,7 +34,7 @@ func (s *Source) delete(ctx context.Context, messages []*message) (failures, err
 	return failedEntries(messages, out.Failed), nil
 }
 
-// The visibility timeout starts now. Errors are as in delete.
+// The visibility timeout starts now.
 func (s *Source) setVisibility(ctx context.Context, messages []*message, d func(*message) time.Duration) (failures, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.call)
 	defer cancel()

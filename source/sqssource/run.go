@@ -62,7 +62,6 @@ func newBackOff() *backoff.ExponentialBackOff {
 	return b
 }
 
-// backOff returns false if ctx has ended.
 func (s *Source) backOff(ctx context.Context, b *backoff.ExponentialBackOff, err error) bool {
 	if ctx.Err() != nil {
 		return false

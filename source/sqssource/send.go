@@ -32,7 +32,6 @@ func (f *inFlight) send(ctx context.Context, stop <-chan struct{}) {
 	_ = calls.Wait()
 }
 
-// waitForBatch waits for more answers, to send them in one request.
 func (f *inFlight) waitForBatch(stop <-chan struct{}) (stopped bool) {
 	f.mu.Lock()
 	full := len(f.answers) >= batch
@@ -57,7 +56,6 @@ func (f *inFlight) requeueFailed() {
 	f.failed = nil
 }
 
-// A batch contains only deletions or only releases.
 func (f *inFlight) takeBatches() (batches [][]*message) {
 	f.mu.Lock()
 	answers := f.answers

@@ -75,7 +75,7 @@ type limits struct {
 	calls       int // that delete or renew messages, concurrently
 }
 
-// SQS allows a hold of 12 hours, by its own clock, and polls of 20 seconds.
+// SQS allows 12 hours, by its own clock, and polls of 20 seconds.
 var defaultLimits = limits{
 	visibility: 30 * time.Second, maxHold: 12*time.Hour - time.Minute, poll: 20 * time.Second,
 	call: 10 * time.Second, batchDelay: 20 * time.Millisecond,

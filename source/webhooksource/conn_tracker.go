@@ -47,7 +47,7 @@ type connection struct {
 	bytes         atomic.Int64 // of the body that is being read
 	evicted       atomic.Bool
 	unused        bool       // the client has sent nothing
-	authenticated bool       // as is the sender of the current request
+	authenticated bool       // the sender of the current request is
 	list          *list.List // unauthenticated, idle or nil
 	element       *list.Element
 }
@@ -67,7 +67,6 @@ func (c *connTracker) connContext(ctx context.Context, conn net.Conn) context.Co
 	return context.WithValue(ctx, connectionKey{}, v)
 }
 
-// connectionOf returns nil for a request without a connection (in tests).
 func connectionOf(r *http.Request) *connection {
 	v, _ := r.Context().Value(connectionKey{}).(*connection)
 	return v
@@ -219,7 +218,6 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// closeUnused closes the connections on which the client has sent nothing, and rejects new ones.
 func (c *connTracker) closeUnused() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,5 +2,4 @@
 
 package webhooksource
 
-// descriptors has no limit on this system.
 func descriptors() int { return 1 << 20 }

@@ -83,8 +83,8 @@ func (e *endpoint) rejectUnreadable(r *http.Request, warning *logthrottle.Warnin
 }
 
 func (e *endpoint) authenticate(r *http.Request) ([]byte, response) {
-	// Check rejects its cross-origin requests. A page can also point its own host name to this machine, so
-	// without a token the Host header must name this machine.
+	// A web page in a browser on this machine can reach the endpoint, also under a host name of its own.
+	// Without a token, the Host header must therefore name this machine.
 	if err := crossOrigin.Check(r); err != nil || e.auth.allowsAll() && !namesLoopback(r.Host) {
 		const reason = "requests from web pages of another origin are not accepted"
 		e.warnings.crossOrigin.Log(r.Context(), "rejected a notification: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)

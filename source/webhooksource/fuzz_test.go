@@ -133,7 +133,6 @@ func (q *request) check(t *testing.T) {
 	log.check(t)
 }
 
-// The body counts the bytes that are read.
 func (q *request) httpRequest(t *testing.T, body *countedBody) *http.Request {
 	body.Reader = bytes.NewReader(q.body)
 	r := &http.Request{

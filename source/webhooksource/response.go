@@ -39,7 +39,6 @@ func errorResponse(status int, reason string) response {
 	return response{status: status, body: errorBody{reason}}
 }
 
-// The delay is at least one second.
 func retryResponse(status int, reason string, d time.Duration) response {
 	return response{status: status, retryAfter: max(d, time.Second), body: errorBody{reason}}
 }

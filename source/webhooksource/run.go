@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// maxHeaderBytes is ten times what senders need.
 const maxHeaderBytes = 16 << 10
 
 // Run listens and serves until ctx ends. Then it waits up to the shutdown timeout for the outcomes of
@@ -65,7 +64,6 @@ func (s *Source) server(ctx, requests context.Context, conns *connTracker, sink 
 	}
 }
 
-// A connection with a request is closed after its response or after the shutdown timeout.
 func (s *Source) shutDown(requests context.Context, cancelRequests func(), server *http.Server, conns *connTracker) {
 	conns.closeUnused()
 	shutdownTimeout, cancel := context.WithTimeout(requests, s.cfg.ShutdownTimeout)

@@ -58,7 +58,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Source is an HTTP endpoint for notifications.
+// Source is an endpoint for notifications.
 type Source struct {
 	cfg  Config
 	auth authenticator
@@ -69,7 +69,7 @@ type Source struct {
 
 	started atomic.Bool
 	ready   chan struct{}
-	addr    net.Addr // set before ready is closed
+	addr    net.Addr
 }
 
 var (
@@ -79,7 +79,7 @@ var (
 
 type limits struct {
 	readHeader   time.Duration
-	read         time.Duration // to read a whole request
+	read         time.Duration
 	write        time.Duration
 	idle         time.Duration // between two requests
 	outcome      time.Duration // of a delivery
