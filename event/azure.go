@@ -36,7 +36,7 @@ func (p *parser) parseAzure(payload []byte) error {
 	if err := json.Unmarshal(payload, &list); err != nil {
 		return err
 	}
-	// A handshake is alone in its payload. Ignore it among other events.
+	// A handshake is alone in its payload.
 	if list.handshakes > 0 && len(p.batch.Events)+p.batch.Ignored == 0 {
 		p.batch.Test = true
 	} else {

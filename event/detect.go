@@ -4,7 +4,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// layout is the JSON structure of a payload. Several dialects may share one.
+// Several dialects may share one layout.
 type layout uint8
 
 const (

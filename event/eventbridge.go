@@ -59,7 +59,6 @@ func (p *parser) parseEventBridge(payload []byte) error {
 	}, e.Time)
 }
 
-// Like S3's other notifications, the name distinguishes the removal of one version from that of the object.
 func (e *bridgeEvent) name() string {
 	if e.Detail.DeletionType == "Permanently Deleted" {
 		return e.DetailType + ":Delete"

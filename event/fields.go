@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// size is a number, or a string as in Ceph's documentation. MinIO writes -1 for an object whose metadata
-// claims a broken encryption; any user can upload such an object. It counts as 0, like an absent size.
+// MinIO writes -1 for an object whose metadata claims a broken encryption, which any user can upload. It
+// counts as 0. Ceph documents sizes as strings.
 type size int64
 
 func (s *size) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
@@ -36,8 +36,8 @@ func (s *size) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// parseTime parses RFC 3339, and the +0000 of some Ceph releases. An absent time is valid, because order
-// never depends on it. An invalid time makes the rest of the record doubtful.
+// An absent time is valid, because order never depends on it. An invalid time makes the rest of the record
+// doubtful.
 func parseTime(s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

@@ -132,7 +132,6 @@ func checkEvent(t *testing.T, d event.Dialect, e event.Event) {
 	}
 }
 
-// Amazon's documented rule is: pad the shorter one with zeros on the right, then compare as text.
 func FuzzSequencer(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"0055AED6DCD90281E5", "0055AED6DCD90281E50"}, {"0", "00"}, {"", "0"}, {"a", "A"}, {"1", "10000000000000000000000000000000000000001"},

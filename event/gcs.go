@@ -20,7 +20,6 @@ type gcsAttributes struct {
 	Generation string `json:"objectGeneration"`
 }
 
-// gcsChange has a rank among the changes of one generation.
 type gcsChange struct {
 	kind Kind
 	rank byte

@@ -18,7 +18,7 @@ type Object struct {
 }
 
 // String returns an s3:// URL, quoted if it is not safe on a terminal. Different objects have different
-// strings: a key that seems to contain a version is quoted, with its question mark as \x3f.
+// strings.
 func (o Object) String() string {
 	const query = "?versionId="
 	s := "s3://" + o.Bucket + "/" + o.Key
@@ -39,8 +39,7 @@ func (o Object) String() string {
 }
 
 // Quote returns s unchanged if every character is printable, and as a Go string literal otherwise. A
-// hostile key then cannot forge a log line or control a terminal. Spaces, quotes and backslashes are quoted
-// too, so that the result is unambiguous.
+// hostile key then cannot forge a log line or control a terminal.
 func Quote(s string) string {
 	for _, r := range s {
 		if r <= ' ' || r == '"' || r == '\\' || r == '\uFFFD' || !strconv.IsPrint(r) {

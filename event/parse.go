@@ -29,7 +29,7 @@ type Batch struct {
 	Test bool
 }
 
-// A [*ParseError] is one of these, for errors.Is.
+// These are the kinds of a [*ParseError], for errors.Is.
 var (
 	ErrMalformed      = errors.New("malformed notification")
 	ErrUnknownDialect = errors.New("unknown notification dialect")
@@ -106,7 +106,7 @@ func (p *parser) parse(payload []byte) error {
 	}
 	switch top.layout {
 	case layoutRecords:
-		return p.rejectUndetected() // topObject has parsed the records
+		return p.rejectUndetected() // topObject has parsed them
 	case layoutTest:
 		return p.parseTestEvent(payload)
 	case layoutSNS:

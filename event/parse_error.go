@@ -14,7 +14,6 @@ func (p *parser) malformed(format string, args ...any) error {
 	return &ParseError{ErrMalformed, p.batch.Dialect, p.record, fmt.Errorf(format, args...)}
 }
 
-// The error names the object if it is known, so that the notification can be found.
 func (p *parser) malformedObject(o Object, err error) error {
 	if o.Bucket == "" || o.Key == "" {
 		return p.malformed("%w", err)
@@ -39,7 +38,6 @@ func (p *parser) tooMany() error {
 	return &ParseError{ErrTooLarge, p.batch.Dialect, -1, err}
 }
 
-// The parser's own errors are already ParseErrors, which the JSON decoder has wrapped.
 func (p *parser) parseError(err error) *ParseError {
 	refused, ok := errors.AsType[*ParseError](err)
 	if !ok {

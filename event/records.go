@@ -75,7 +75,7 @@ func (p *parser) addRecord(r *record) error {
 	}, r.EventTime)
 }
 
-// A dialect requested by the caller takes precedence. All records must have the same dialect.
+// All records must have the same dialect.
 func (p *parser) detectDialect(r *record) error {
 	if p.requested != Detect {
 		return nil

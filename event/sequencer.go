@@ -62,7 +62,7 @@ func (s Sequencer) CompareSameKey(t Sequencer) int { return strings.Compare(s.ca
 
 // SameShape reports whether s and t have equal length or equally many leading zeros, and not different
 // cases. A store that changes the shape for one key can cause a wrong order, because sequencers are aligned
-// on the left. The number of trailing digits may vary.
+// on the left.
 func (s Sequencer) SameShape(t Sequencer) bool {
 	if s.IsZero() || t.IsZero() {
 		return true
