@@ -16,10 +16,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A call with openEnd may take effect after all other calls.
 const openEnd = math.MaxInt64
 
-// The search usually takes a few milliseconds.
 const checkTimeout = 10 * time.Second
 
 // History has the calls of clients on registers. It is safe for concurrent use.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Each pause after a logged warning is twice as long as the one before.
+// Each pause is twice as long as the one before.
 const (
 	minPause = 10 * time.Second
 	maxPause = 2 * time.Minute
@@ -41,7 +41,6 @@ func (w *Warning) Log(ctx context.Context, msg string, args ...any) {
 	w.logger.WarnContext(ctx, msg, args...)
 }
 
-// The result suppressed counts since the last logged warning.
 func (w *Warning) allow(now time.Time) (suppressed int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

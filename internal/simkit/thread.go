@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Thread is a coroutine that waits for events. No other code runs while it is resumed. A world embeds it in
-// its own thread type.
+// Thread is a coroutine that waits for events. No other code runs while it is resumed.
 type Thread struct {
 	job     func()
 	next    func() (struct{}, bool)
@@ -15,7 +14,6 @@ type Thread struct {
 	aborted bool
 }
 
-// The panic with aborted ends an aborted job.
 type aborted struct{}
 
 func (t *Thread) thread() *Thread { return t }
@@ -46,7 +44,7 @@ func (t *Thread) run() {
 type Threads[T interface{ thread() *Thread }] struct {
 	New     func() T
 	Running []T
-	Current T // running
+	Current T
 	idle    []T
 }
 

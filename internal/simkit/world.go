@@ -17,7 +17,7 @@ type World struct {
 
 // Violation is a violated invariant.
 type Violation struct {
-	Invariant string // may be empty
+	Invariant string
 	What      string
 	format    string
 }

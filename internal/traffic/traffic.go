@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// Shape describes the amount of traffic and the faults of the notifications.
+// Shape describes traffic and its faults.
 type Shape struct {
 	Span        time.Duration // all notifications arrive within it
-	Keys        int           // with notifications
+	Keys        int
 	Twice       int           // keys with two notifications
 	Thrice      int           // keys with three
 	MinInterval time.Duration // between a notification and its repetition
