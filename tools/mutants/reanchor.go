@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/proof/mutants"
 )
 
-// A developer must fix a conflict by editing the patch.
 type conflict struct{ error }
 
 func reanchor(ctx context.Context, w io.Writer, root string) (conflicts int, err error) {
@@ -141,12 +140,11 @@ func gitDiff(ctx context.Context, name, old, changed string) ([]byte, error) {
 	out, err := git(ctx, temp, append([]string{"diff", "--no-index", "--no-prefix", "--no-color", "--no-ext-diff"}, files...)...)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		err = nil // the files differ
+		err = nil
 	}
 	return out, err
 }
 
-// The arguments of writeTemp are pairs of name and text.
 func writeTemp(pairs ...string) (temp string, names []string, err error) {
 	temp, err = os.MkdirTemp("", "mutants-")
 	for i := 0; err == nil && i < len(pairs); i += 2 {

@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// block is a line of a coverage profile, about statements that run in sequence.
 type block struct {
 	file       string
 	start, end position

@@ -44,7 +44,6 @@ func main() {
 	}
 }
 
-// run continues after a package with surviving changes.
 func run(ctx context.Context, args []string) error {
 	flags, packages := parse(args)
 	root, err := toolcache.Root()

@@ -9,14 +9,12 @@ import (
 	"strings"
 )
 
-// candidate is a mutant that a run may skip.
 type candidate struct {
 	name string
 	rank rank
-	why  string // reason for its selection
+	why  string
 }
 
-// rank relates a change to a candidate.
 type rank int
 
 const (

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// changes are the files that differ from an earlier commit, also without a commit.
+// Uncommitted files count as changes.
 type changes struct {
 	root  string
 	head  string   // "" without a history
@@ -43,7 +43,7 @@ func findChanges(ctx context.Context, root string) *changes {
 const lookBackSeconds = 24 * 60 * 60
 
 func (c *changes) findBase(ctx context.Context) (commit, why string) {
-	for _, from := range []string{"HEAD", "HEAD^"} { // compares a release with the previous one
+	for _, from := range []string{"HEAD", "HEAD^"} {
 		tag, err := c.git(ctx, "describe", "--tags", "--abbrev=0", from)
 		if err != nil {
 			continue
@@ -78,7 +78,6 @@ func (c *changes) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// find returns "" if no matching file counts as changed.
 func (c *changes) find(match func(file string) bool) string {
 	if c.base == "" {
 		return "everything counts as changed"

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// failure is a failed test, or a panic, data race, or build failure.
 type failure struct {
 	pkg, test string
-	indent    int      // of the header; the failure's lines have more
-	lines     []string // the first ones
+	indent    int // of the header; the failure's lines have more
+	lines     []string
 }
 
 const (

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// target is a fuzz target or another test.
 type target struct {
-	pkg  string // import path
+	pkg  string
 	name string
 }
 
@@ -45,7 +44,6 @@ func (t target) args(each time.Duration) []string {
 	return []string{"test", "-run", "^$", "-fuzz", "^" + t.name + "$", "-fuzztime", each.String(), "-fuzzminimizetime", minimizeLimit, t.pkg}
 }
 
-// The error contains the command that repeats a finding.
 func (t target) fuzz(ctx context.Context, root string, each time.Duration) error {
 	var said bytes.Buffer
 	err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), root, "go", t.args(each)...)
@@ -73,7 +71,6 @@ func isDeadlineRace(said string) bool {
 	return deadline.MatchString(said) && !failingInput.MatchString(said)
 }
 
-// testFiles prints a package's test files, one per line.
 const testFiles = `{{range .TestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}` +
 	`{{range .XTestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`
 

@@ -11,10 +11,9 @@ import (
 type nightly struct {
 	*scope
 	scale float64 // of the budgets; 1 is the full run
-	seed  uint64  // of the first world
+	seed  uint64
 }
 
-// A developer can also run the printed command.
 func (n *nightly) goStep(name, budget string, args ...string) step {
 	return step{name, budget, func(ctx context.Context) error {
 		fmt.Println("$ go " + shell(args))

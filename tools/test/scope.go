@@ -15,7 +15,7 @@ import (
 type scope struct {
 	root     string
 	packages []string // import paths
-	targets  []target // to fuzz
+	targets  []target
 	known    []mutants.Mutant
 	mutants  []string // names; nil means all
 	long     []target // skipped by a quick run
@@ -66,7 +66,6 @@ func (s *scope) leftOut() string {
 	return "skipped tests, which `go run ./tools/test -ci` runs: " + strings.Join(list, ", ") + "; -ci runs some mutants, make nightly runs all"
 }
 
-// reduce keeps what a run with -ci should cover.
 func (s *scope) reduce(c *changes) {
 	fmt.Printf("== selection\n%s\n", c)
 	s.targets = slices.DeleteFunc(s.targets, func(t target) bool { return !slices.Contains(mergeTargets, t.String()) })

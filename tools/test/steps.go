@@ -129,7 +129,6 @@ func (s *scope) command(name string, args []string) step {
 	return step{name, "", func(ctx context.Context) error { return command(ctx, s.root, "go", args...) }}
 }
 
-// The step also records the failures.
 func (s *scope) test(name, dir string, args []string) step {
 	return step{name, "", func(ctx context.Context) error {
 		var said bytes.Buffer
@@ -144,7 +143,7 @@ func lintSteps(root string) []step {
 	for _, module := range []string{".", "bench", browserDir} {
 		dir := filepath.Join(root, module)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-			continue // an optional module
+			continue
 		}
 		all = append(all, lint("golangci-lint "+module, dir, root, toolcache.GolangCI, "run", "--config", filepath.Join(root, ".golangci.yml"), "./..."))
 	}
