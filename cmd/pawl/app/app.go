@@ -47,7 +47,6 @@ func SingleArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// invalidFlag matches cobra's error, which quotes package strconv.
 var invalidFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?--([a-z-]+)" flag: `)
 
 // FlagError replaces cobra's error for an invalid value by one that names valid values.

@@ -44,8 +44,7 @@ func ObjectCandidates(arg string) ([]event.Object, error) {
 	return all, nil
 }
 
-// AppendPrinted parses the output of event.Object.String, without its quotes. It appends nothing if text is
-// invalid.
+// AppendPrinted parses the output of event.Object.String, without its quotes. Invalid text appends nothing.
 func AppendPrinted(all []event.Object, text string) []event.Object {
 	address, version, _ := strings.Cut(text, versionQuery)
 	address, err := strconv.Unquote(`"` + address + `"`)

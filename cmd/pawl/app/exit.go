@@ -108,8 +108,8 @@ type failureJSON struct {
 	Error    string          `json:"error"`
 	Hint     string          `json:"hint,omitempty"`
 	ExitCode int             `json:"exit_code"`
-	File     string          `json:"file,omitempty"`    // configuration file
-	Details  []*config.Error `json:"details,omitempty"` // errors in that file
+	File     string          `json:"file,omitempty"`
+	Details  []*config.Error `json:"details,omitempty"`
 }
 
 func (a *App) printFailureJSON(f *Failure) {

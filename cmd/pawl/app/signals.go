@@ -16,7 +16,7 @@ import (
 const repeatWindow = 500 * time.Millisecond
 
 // UntilSignal returns a context that ends at the first SIGINT or SIGTERM. A second signal kills the started
-// commands and ends the process. The caller calls stop when its work is done.
+// commands and ends the process.
 func UntilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)

@@ -34,7 +34,6 @@ func OneLine(s string, width int) string {
 	return s
 }
 
-// objectWidth is in characters, on a terminal.
 const objectWidth = 60
 
 // Shorten removes the middle of an object on a terminal, because keys often differ at the end.
