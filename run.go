@@ -92,7 +92,7 @@ func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
 	}
 	err := p.cfg.Check(ctx)
 	if ctx.Err() != nil {
-		err = nil // interrupted
+		err = nil
 	}
 	if err != nil {
 		stop(err)
