@@ -86,9 +86,9 @@ func (c *countingProxy) store(t *testing.T, server *servertest.Server) bucket.St
 
 const contenders = 64
 
-// TestContention lets 64 contenders hold one lock for 10 ms each: as goroutines that share a Mutex,
-// as processes with their own connections, and with a busy loop for comparison. A file that only
-// one contender can create checks the exclusion.
+// TestContention lets 64 contenders hold one lock for 10 ms each. They share a Mutex, or have their
+// own connections, or use a busy loop for comparison. A file that only one contender can create
+// checks the exclusion.
 func TestContention(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		name := server.NewBucket(t)

@@ -87,10 +87,10 @@ func (l *Lease) renewed() {
 // Token returns the fencing token. It is higher than the token of every earlier holder.
 func (l *Lease) Token() int64 { return l.token }
 
-// Context returns the context of the lease. It ends with a cause that matches ErrLost if the lease
-// is lost or not renewed, an eighth of the TTL before another process can acquire the lock. After a
-// longer sleep of the machine, it ends within a second. Release and the end of Acquire's context
-// also end it.
+// Context returns the context of the lease. It ends an eighth of the TTL before another process can
+// acquire the lock. Its cause matches ErrLost if the lease was lost or not renewed. After a longer
+// sleep of the machine, it ends within a second. Release and the end of Acquire's context also end
+// it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Deadline returns when the context ends if no further renewal succeeds.

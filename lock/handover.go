@@ -88,7 +88,8 @@ type tenure struct {
 	releasedAt time.Time
 }
 
-// The pause after a stay is at most a tenth of it. The caller holds mu.
+// mayHandOver reports whether the lock may stay in this process. The pause that follows is at most a
+// tenth of that time. The caller holds mu.
 func (m *Mutex) mayHandOver() bool {
 	return m.tenure.handOvers < maxHandOvers && m.clock.Now().Sub(m.tenure.since) < max(m.holder.ttl(), 10*maxPoll)
 }

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// killTTL leaves a second between a write and the next renewal, because a process that is
-	// stopped in the middle of a write keeps the SQLite file locked.
+	// killTTL leaves a second between a write and the next renewal. A process that is stopped in
+	// the middle of a write keeps the SQLite file locked.
 	killTTL = 3 * time.Second
 	// killMargin allows for a busy machine, and for two seconds between two reads.
 	killMargin = 4 * time.Second

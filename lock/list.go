@@ -16,8 +16,8 @@ type Status struct {
 	Record Record
 	// Written is the time of the last write by the store's clock.
 	Written time.Time
-	// Err is the reason why the object could not be read: ErrForeign for an object that is not a
-	// lease, ErrNewer for one of a newer Pawl.
+	// Err is the reason why the object could not be read. It is ErrForeign for an object that is
+	// not a lease, and ErrNewer for a lease of a newer Pawl.
 	Err error
 }
 

@@ -14,13 +14,14 @@ type Mutex struct {
 	tenure tenure
 }
 
-// Acquire waits until it holds the lock, with a GET, a PUT, and about 45 GETs a minute. If ctx
-// ends, the error has its cause and the current holder. A minute without a response is also an
-// error. The lease's context is derived from ctx.
+// Acquire waits until it holds the lock. It sends a GET and a PUT, and about 45 GETs a minute while
+// it waits. If ctx ends, the error has its cause and the current holder. A minute without a
+// response is also an error. The lease's context is derived from ctx.
 func (m *Mutex) Acquire(ctx context.Context) (*Lease, error) { return m.lease(ctx, true) }
 
-// TryAcquire is Acquire without waiting: it returns a *[HeldError]. It takes over a crashed
-// holder's lease only after this process has watched it for its TTL, so call it repeatedly.
+// TryAcquire is Acquire without waiting: if another holder has the lock, it returns a *[HeldError].
+// It takes over a crashed holder's lease only after this process has watched it for its TTL, so
+// call it repeatedly.
 func (m *Mutex) TryAcquire(ctx context.Context) (*Lease, error) { return m.lease(ctx, false) }
 
 func (m *Mutex) lease(ctx context.Context, wait bool) (*Lease, error) {

@@ -70,10 +70,10 @@ type Updated struct {
 //
 // An update recognizes its own id in the object's metadata, so it is not lost or applied twice if
 // responses are lost. There are two exceptions. If a creation's response is lost and the object is
-// deleted, Update applies the update again. An ETag depends on the bytes only: if an update
-// restores earlier bytes, another writer can overwrite its metadata and Fence, or Update can
-// mistake another writer's update for its own. Let every update write something new, such as a
-// number or the token.
+// deleted, Update applies the update again. The ETag depends on the bytes only. If an update leaves
+// them unchanged or restores earlier ones, another writer can overwrite its metadata and Fence. If
+// a response is also lost, Update can mistake another writer's update for its own. Let every update
+// write something new, such as a number or the token.
 func (b *Bucket) Update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), c UpdateConfig) (Updated, error) {
 	return b.update(ctx, key, change, nil, c)
 }

@@ -91,7 +91,7 @@ var number = jsonv2.JoinOptions(
 		}))),
 )
 
-// jsonFormat is that of encoding/json, but strict, and with a type's methods for every value.
+// jsonFormat is that of encoding/json, but strict. It calls a type's methods for every value.
 var jsonFormat = jsonv2.JoinOptions(number,
 	jsonv2.RejectUnknownMembers(true), jsonv2.Deterministic(true),
 	jsonv2.FormatNilMapAsNull(true), jsonv2.FormatNilSliceAsNull(true),

@@ -1,3 +1,3 @@
-// Package rig contains tools for demos and tests: a relay that drops and repeats notifications,
-// processes that can be killed, and a client of the files API.
+// Package rig contains tools for demos and tests. They are a relay that drops and repeats
+// notifications, processes that can be killed, and a client of the files API.
 package rig

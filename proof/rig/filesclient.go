@@ -17,7 +17,7 @@ import (
 
 // FilesClient sends requests to the files services and their object store.
 type FilesClient struct {
-	Base  func() string // of a running service, or ""
+	Base  func() string // URL of a running service, or ""
 	Token string
 	HTTP  *http.Client
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// In a quarter of the worlds the ledger is like a DynamoDB table: each change of a swap is a
+// In a quarter of the worlds the ledger is like a DynamoDB table. Each change of a swap is a
 // separate request, and the index of due rows is eventually consistent.
 
 var errThrottled = fmt.Errorf("the ledger throttles: %w", store.ErrThrottled)

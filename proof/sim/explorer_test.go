@@ -14,7 +14,7 @@ import (
 // replaying the path to it.
 type explorer struct {
 	scope  *scope
-	arrive func(d digest, path []uint32) // each arrival at a state
+	arrive func(d digest, path []uint32) // called for each arrival at a state
 
 	mu     sync.Mutex
 	more   sync.Cond

@@ -37,7 +37,7 @@ const faults = simkit.Refused + 1
 
 const (
 	anywhere = 1<<simkit.CrashBefore | 1<<simkit.CrashAfter | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter
-	onReads  = 1<<simkit.CrashBefore | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter | 1<<simkit.Refused // before and after a read are the same
+	onReads  = 1<<simkit.CrashBefore | 1<<simkit.FreezeBefore | 1<<simkit.FreezeAfter | 1<<simkit.Refused // a crash before a read is like one after it
 	onWrites = anywhere | 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Refused
 )
 

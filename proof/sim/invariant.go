@@ -167,10 +167,10 @@ func (t *oracle) lastAccepted() (last effect, any bool) {
 }
 
 // outputNotOlder checks I2 for outputs. An attempt records the ETag of the output before it reads
-// the input, and its write has that ETag as condition. It can publish an older version only if
-// another output has the same bytes, if the output was created and removed meanwhile, or if the
-// store ignores the condition. These cases are exempt, because a verification repairs them. In
-// event order, the attempt may read a newer version than its claim has, so the claims are compared.
+// the input, and its write has that ETag as condition. It can publish an older version in three
+// cases. Another output has the same bytes, the output was created and removed meanwhile, or the
+// store ignores the condition. A verification repairs these cases, so they are exempt. In event
+// order, the attempt may read a newer version than its claim has, so the claims are compared.
 func (t *oracle) outputNotOlder(claim *ledger.Claim, version, pinned int, guarded bool) {
 	older := version < t.visible
 	if t.kind == trusting {

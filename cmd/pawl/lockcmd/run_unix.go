@@ -75,7 +75,7 @@ func runUnderLease(lease *lock.Lease, path string, command []string, o *lockOpti
 }
 
 func environment(lease *lock.Lease) []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // remove those of an outer lock
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // remove the variables of an outer lock
 		name, _, _ := strings.Cut(v, "=")
 		return name == tokenVariable || name == deadlineVariable
 	})

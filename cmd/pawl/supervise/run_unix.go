@@ -37,7 +37,7 @@ type Result struct {
 	Status       syscall.WaitStatus // zero unless Started
 	Expired      bool               // the guard ended the group
 	Gone         bool               // all processes of the group have ended
-	LongestStall time.Duration      // longest time without the supervisor
+	LongestStall time.Duration      // longest time during which the supervisor did not run
 }
 
 // ErrGuardEnded is the error of [Run] if the guard ended before the deadline.
