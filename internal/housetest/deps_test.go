@@ -99,7 +99,7 @@ var layers = map[string]map[string]string{
 		"worker": "Pawl runs one worker for all pipelines.",
 	},
 
-	// They depend on their own interface, not on each other.
+	// Drivers depend on their own interface, not on each other.
 	"store/memory": {
 		"store": "It implements the record store.",
 	},

@@ -19,7 +19,7 @@ import (
 	"testing"
 )
 
-// They include the files of all operating systems.
+// The functions below read the source of this module for all operating systems.
 
 const modulePath = "github.com/pawlhq/pawl"
 

@@ -64,7 +64,7 @@ type archiveTest struct {
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	t.Run("kinesalite", func(t *testing.T) { testArchive(t, servertest.Kinesalite, *archiveRecords) })
-	// It is much slower.
+	// kinesis-local is much slower.
 	t.Run("kinesis-local", func(t *testing.T) { testArchive(t, servertest.KinesisLocal, *archiveRecords/10) })
 	t.Run("DynamoDB", func(t *testing.T) {
 		testArchive(t, servertest.Kinesalite, *archiveRecords/10, (*archiveTest).useDynamoDB)

@@ -37,7 +37,7 @@ type connTracker struct {
 	draining    bool
 	ended       sync.WaitGroup
 
-	// These may be evicted, the oldest first.
+	// Connections that may be evicted, the oldest first.
 	unauthenticated, idle list.List
 }
 

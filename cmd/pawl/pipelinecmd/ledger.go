@@ -45,12 +45,12 @@ func loadLedgerConfig(a *app.App) (*config.Config, error) {
 	return c, nil
 }
 
-// The caller closes it.
+// The caller closes the ledger.
 func openReadOnly(ctx context.Context, a *app.App) (*ledgerReader, error) {
 	return openLedger(ctx, a, parts.Ledger.OpenReadOnly)
 }
 
-// The caller closes it.
+// The caller closes the ledger.
 func openLedger(ctx context.Context, a *app.App, open func(parts.Ledger, context.Context) (store.Store, error)) (*ledgerReader, error) {
 	c, err := loadLedgerConfig(a)
 	if err != nil {
