@@ -4,15 +4,8 @@
 //	go run ./tools/test [-ci] [-fuzz 10s] [go test flags] [packages]
 //	go run ./tools/test -lint | -build | -nightly [-scale 0.01]
 //
-// By default it skips long tests and tests that need Java, Node, Python, Terraform or a browser, and lists
-// them. If the command line has packages or -run, it skips nothing. -fuzz also fuzzes every target of the
-// packages. -lint only checks formatting and runs golangci-lint. Other arguments are passed to go test.
-//
-// -ci runs all checks for a merge. The race detector omits simulated worlds and most repetitions of other
-// single-threaded tests. The mutants are those that recent changes affect: since the last tag, since the
-// branch left main, or else within the last day. A missing program is an error.
-//
-// -nightly runs everything with larger budgets: see [nightly.steps].
+// The constant usage documents the flags. -ci selects the mutants that recent changes affect: since the
+// last tag, since the branch left main, or else within the last day.
 package main
 
 import (
