@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlhq/pawl/audit"
@@ -23,6 +24,7 @@ type Pawl struct {
 	claimBy time.Time // when Run stops claiming; zero without a Deadline
 	worker  *worker.Worker
 	auditor *audit.Auditor // nil: no object store
+	ending  atomic.Bool    // Run shuts down
 }
 
 // New returns a Pawl, which does nothing before Run. Its error matches [ErrConfig].
@@ -58,6 +60,7 @@ func (p *Pawl) Run(ctx context.Context) error {
 	defer end()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { p.ending.Store(true) })()
 	var work sync.WaitGroup
 	var failed error
 	work.Go(func() {
@@ -82,12 +85,10 @@ func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
 	if p.cfg.Check == nil {
 		return p.worker.Run(ctx)
 	}
-	for _, s := range p.cfg.Sources {
-		if l, ok := s.(interface{ Ready() <-chan struct{} }); ok {
-			select {
-			case <-l.Ready():
-			case <-ctx.Done():
-			}
+	for _, ready := range p.listeners() {
+		select {
+		case <-ready:
+		case <-ctx.Done():
 		}
 	}
 	err := p.cfg.Check(ctx)
@@ -98,6 +99,15 @@ func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
 		stop(err)
 	}
 	return errors.Join(err, p.worker.Run(ctx))
+}
+
+func (p *Pawl) listeners() (all []<-chan struct{}) {
+	for _, s := range p.cfg.Sources {
+		if l, ok := s.(interface{ Ready() <-chan struct{} }); ok {
+			all = append(all, l.Ready())
+		}
+	}
+	return all
 }
 
 func (p *Pawl) runSources(ctx context.Context, stop context.CancelCauseFunc) error {
@@ -128,7 +138,10 @@ type Stats struct {
 	Died                                           int64 // objects that became dead
 	// Unsettled is the number of objects in messages that are neither settled nor dead. With NoSweep,
 	// objects of returned messages do not count.
-	Unsettled int64
+	Unsettled    int64
+	Running      int64 // attempts that run now
+	RunningBytes int64 // total size of their objects
+	Backlog      int64 // events that count towards MaxBacklogEvents
 }
 
 // Stats returns the current counts.
@@ -138,7 +151,7 @@ func (p *Pawl) Stats() Stats {
 		Raised: s.Raised, Duplicate: s.Duplicate, Stale: s.Stale,
 		Claimed: s.Claimed, TakenOver: s.TakenOver,
 		Completed: s.Completed, NothingToDo: s.NothingToDo, Failed: s.Failed, Released: s.Released, Lost: s.Lost,
-		Died: s.Died, Unsettled: int64(s.Unsettled),
+		Died: s.Died, Unsettled: int64(s.Unsettled), Running: int64(s.Running), RunningBytes: s.RunningBytes, Backlog: int64(s.Backlog),
 	}
 }
 

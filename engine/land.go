@@ -29,6 +29,13 @@ func (e *Engine) landed(en *entry, p *pendingSwap, row ledger.Row) {
 	e.route(en)
 }
 
+func behind(row *ledger.Row, now time.Time) time.Duration {
+	if !row.Settled() || row.EventTime.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(row.EventTime))
+}
+
 func (e *Engine) noteEnd(en *entry, p *pendingSwap) {
 	e.removeRunning(en)
 	in, took := p.finish, e.now.Sub(en.began)
@@ -38,7 +45,7 @@ func (e *Engine) noteEnd(en *entry, p *pendingSwap) {
 		e.emit(Notice{Kind: LostLease, Key: en.key, Took: took, Detail: in.Failure.Message})
 	case in.Result == Completed && in.Acted:
 		e.Stats.Completed++
-		e.emit(Notice{Kind: Committed, Key: en.key, Took: took})
+		e.emit(Notice{Kind: Committed, Key: en.key, Took: took, Behind: behind(&en.row, e.now)})
 	case in.Result == Completed:
 		e.Stats.NothingToDo++
 		e.emit(Notice{Kind: NothingToDo, Key: en.key, Took: took})

@@ -15,6 +15,9 @@ type Notice struct {
 	// N is a number of rows, events, losses or removals.
 	N    int
 	Took time.Duration
+	// Behind is the time from the object's newest event until its effect was committed. It is set in
+	// Committed if no newer event waits.
+	Behind time.Duration
 	// Detail is for people.
 	Detail string
 }

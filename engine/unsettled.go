@@ -6,6 +6,9 @@ import "github.com/pawlhq/pawl/ledger"
 // sweeps, it omits returned objects.
 func (e *Engine) Unsettled() int { return e.tracker.unsettled() }
 
+// Running returns the number of attempts that run, and the total size of their objects.
+func (e *Engine) Running() (attempts int, bytes int64) { return e.slots.used, e.slots.usedBytes }
+
 // AllSettled reports whether every delivery is answered and every delivered object is settled or
 // dead. After [SweepOnce] it reports whether every due row was processed.
 func (e *Engine) AllSettled() bool {

@@ -62,13 +62,15 @@ func (a *admission) add(pipelines []string, n int) {
 
 func (a *admission) leave(pipelines []string) { a.update(func() { a.add(pipelines, -1) }) }
 
-func (a *admission) setPending(n int) {
+// setPending sets the number of active objects, and returns the total in progress.
+func (a *admission) setPending(n int) int {
 	a.mu.Lock()
-	same := a.pending == n
+	same, open := a.pending == n, a.open
 	a.mu.Unlock()
 	if !same {
 		a.update(func() { a.pending = n })
 	}
+	return open + n
 }
 
 func (a *admission) close() { a.update(func() { a.closed = true }) }

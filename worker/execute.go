@@ -20,7 +20,7 @@ func (w *Worker) execute(a engine.Action) {
 	case engine.Swap:
 		w.wg.Go(func() {
 			out, err := w.ledger.Swap(w.hard, a.Changes)
-			w.stopIfUnusable(err)
+			w.answered(err)
 			w.send(engine.Swapped{Batch: a.Batch, Outcomes: out})
 		})
 	case engine.Start:
@@ -77,7 +77,12 @@ func (w *Worker) endTask(f *engine.Finished) {
 	}
 }
 
-func (w *Worker) stopIfUnusable(err error) {
+// answered notes an answer of the ledger. It stops the worker if the ledger is unusable, because
+// results can no longer be stored.
+func (w *Worker) answered(err error) {
+	if err == nil {
+		w.note(&w.health.LastAnswer)
+	}
 	if errors.Is(err, ledger.ErrUnusable) {
 		w.endCalls(err)
 	}
@@ -85,7 +90,7 @@ func (w *Worker) stopIfUnusable(err error) {
 
 func (w *Worker) sweep(a *engine.Sweep) {
 	rows, err := w.ledger.Due(w.hard, a.Pipeline, a.Before, a.Limit)
-	w.stopIfUnusable(err)
+	w.answered(err)
 	if err != nil && w.hard.Err() == nil {
 		w.warnings.sweep[a.Pipeline].Log(w.hard, "query for due rows failed; retrying", "pipeline", a.Pipeline, "error", err)
 	}
@@ -97,7 +102,7 @@ func (w *Worker) sweep(a *engine.Sweep) {
 
 func (w *Worker) load(a *engine.Load) {
 	rows, err := w.ledger.Load(w.hard, a.Keys)
-	w.stopIfUnusable(err)
+	w.answered(err)
 	if err != nil {
 		if w.hard.Err() == nil {
 			w.warnings.load.Log(w.hard, "load of unsettled rows failed; retrying", "objects", len(a.Keys), "error", err)

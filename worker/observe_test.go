@@ -59,7 +59,7 @@ func TestObserverReceivesNotices(t *testing.T) {
 			{Kind: engine.Duplicate, Key: key},
 			{Kind: engine.Acknowledged},
 			{Kind: engine.RowsWritten, N: 1},
-			{Kind: engine.Committed, Key: key, Took: time.Second},
+			{Kind: engine.Committed, Key: key, Took: time.Second, Behind: time.Second},
 		}
 		if d := cmp.Diff(want, r.take()); d != "" {
 			t.Errorf("(-want +got):\n%s", d)

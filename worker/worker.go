@@ -61,16 +61,26 @@ type Worker struct {
 	warnings *warnings
 	due      func(pipeline string)
 
-	mu    sync.Mutex
-	stats Stats
+	mu     sync.Mutex
+	stats  Stats
+	health Health
 }
 
 // Stats counts a worker's activity since New.
 type Stats struct {
 	engine.Stats
-	// Unsettled is the current number of delivered objects that are neither settled nor dead.
-	// Without sweeps, it does not count returned objects.
-	Unsettled int
+	// Unsettled is the number of delivered objects that are neither settled nor dead now.
+	// A worker without sweeps does not count objects that it returned.
+	Unsettled    int
+	Running      int   // attempts that run now
+	RunningBytes int64 // total size of their objects
+	Backlog      int   // events that count towards MaxBacklogEvents
+}
+
+// Health tells whether a worker works. Each time is zero until its first event.
+type Health struct {
+	LastTurn   time.Time // when the loop last ran; at least every five seconds
+	LastAnswer time.Time // when the ledger last answered a request without an error
 }
 
 type openDelivery struct {
@@ -80,8 +90,9 @@ type openDelivery struct {
 }
 
 const (
-	inputBuffer = 1024
-	cachedRows  = 10_000
+	inputBuffer  = 1024
+	cachedRows   = 10_000
+	turnInterval = 5 * time.Second
 )
 
 // New returns a worker that does nothing before Run.
@@ -158,6 +169,8 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	turn := time.NewTicker(turnInterval)
+	defer turn.Stop()
 	stop := &shutdown{w: w, begin: ctx.Done(), callsOver: w.hard.Done()}
 	inputs := make([]engine.Input, 0, inputBuffer)
 	if ctx.Err() != nil {
@@ -165,7 +178,10 @@ func (w *Worker) loop(ctx context.Context) error {
 	}
 	for {
 		inputs = inputs[:0]
+		w.note(&w.health.LastTurn)
 		select {
+		case <-turn.C:
+			continue
 		case in := <-w.inputs:
 			inputs = append(inputs, in)
 		case <-timer.C:
@@ -212,9 +228,10 @@ func (w *Worker) step(inputs []engine.Input) {
 	for _, a := range w.engine.Step(now, inputs...) {
 		w.execute(a)
 	}
-	w.admission.setPending(w.engine.Pending())
+	backlog := w.admission.setPending(w.engine.Pending())
 	w.mu.Lock()
-	w.stats = Stats{w.engine.Stats, w.engine.Unsettled()}
+	w.stats = Stats{Stats: w.engine.Stats, Unsettled: w.engine.Unsettled(), Backlog: backlog}
+	w.stats.Running, w.stats.RunningBytes = w.engine.Running()
 	w.mu.Unlock()
 	if w.sourcesEnded && w.engine.AllSettled() {
 		close(w.allSettled)
@@ -265,6 +282,21 @@ func (w *Worker) SweepOnce(ctx context.Context) bool {
 	default:
 		return false
 	}
+}
+
+// Health returns the times of the worker's last activity.
+func (w *Worker) Health() Health {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.health
+}
+
+// note sets one of the times of w.health to the current time.
+func (w *Worker) note(at *time.Time) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*at = now
 }
 
 // Stats returns the current counts.

@@ -45,6 +45,16 @@ type File struct {
 	SweepInterval Duration `yaml:"sweep_interval" was:"sweep"`
 	// Time for running work to finish at shutdown. Default: 20s.
 	ShutdownTimeout Duration `yaml:"shutdown_timeout" was:"grace"`
+	// Listener for probes and metrics of "pawl run": docs/METRICS.md.
+	Admin Admin `yaml:"admin"`
+}
+
+// Admin is a listener for probes, metrics and profiles.
+type Admin struct {
+	// Address to listen on, for example 127.0.0.1:8080. Default: none.
+	Listen string `yaml:"listen"`
+	// Bearer token for the profiles at /debug/pprof/. Without it, there are no profiles.
+	Token Secret `yaml:"token"`
 }
 
 // Objects is the connection to the object store. Credentials come from the default chain

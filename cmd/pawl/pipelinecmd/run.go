@@ -18,7 +18,8 @@ import (
 
 // NewRunCommand returns the command run.
 func NewRunCommand(a *app.App) *cobra.Command {
-	return &cobra.Command{
+	var listen string
+	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Process notifications until interrupted",
 		Long: `Run receives notifications from the configured sources and runs the pipelines until
@@ -35,15 +36,20 @@ least 500 ms later, stops run and the commands that it started at once. A shell 
 shows exit code 130 (SIGINT) or 143 (SIGTERM). Other processes take over the
 unfinished work when its leases expire.`,
 		Example: `  pawl run
-  pawl run -c /etc/pawl/pawl.yaml --log-level debug`,
+  pawl run -c /etc/pawl/pawl.yaml --log-level debug
+  pawl run --admin 127.0.0.1:8080`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.WithRuntime(cmd.Context(), a.Err, slog.LevelInfo, pipelinesLoader(a), false, runPipelines)
+			return a.WithRuntime(cmd.Context(), a.Err, slog.LevelInfo, pipelinesLoader(a), false, func(ctx context.Context, m *app.Runtime) error {
+				return runPipelines(ctx, m, listen)
+			})
 		},
 	}
+	cmd.Flags().StringVar(&listen, "admin", "", "`address` for /livez, /readyz and /metrics (default: the configuration's admin.listen; none if empty)")
+	return cmd
 }
 
-func runPipelines(ctx context.Context, m *app.Runtime) error {
+func runPipelines(ctx context.Context, m *app.Runtime, adminAddress string) error {
 	sources, err := m.Sources(ctx)
 	if err != nil {
 		return err
@@ -55,10 +61,15 @@ func runPipelines(ctx context.Context, m *app.Runtime) error {
 		}
 		return err
 	}
-	p, err := m.Build(sources...)
+	mon, err := newMonitor(ctx, m, adminAddress)
 	if err != nil {
 		return err
 	}
+	p, err := m.Build(mon.watchSources(sources)...)
+	if err != nil {
+		return err
+	}
+	defer mon.start(ctx, p)()
 	if err := p.Run(ctx); errors.Is(err, syscall.EADDRINUSE) {
 		return app.Failed(err, "give each worker its own address, for example from an environment variable: docs/CONFIGURATION.md, \"Several workers\"")
 	} else if err != nil {

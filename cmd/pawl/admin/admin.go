@@ -1,0 +1,137 @@
+// Package admin serves a process's probes, metrics and profiles on an address of its own.
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+// Config configures a server.
+type Config struct {
+	Listen  string        // host:port
+	Token   string        // for profiles; empty: no profiles
+	Status  func() Status // called by each probe
+	Metrics http.Handler
+	Logger  *slog.Logger
+}
+
+// Status is the state of a process. Both fields are lists of problems.
+type Status struct {
+	Dead    []string `json:"dead,omitempty"`    // only a restart helps
+	Unready []string `json:"unready,omitempty"` // the process cannot work now
+}
+
+// Server is a listener that has not started to serve.
+type Server struct {
+	cfg      Config
+	listener net.Listener
+	loopback bool
+}
+
+const maxConnections = 256
+
+// Listen opens the listener.
+func Listen(ctx context.Context, cfg Config) (*Server, error) {
+	var l net.ListenConfig
+	listener, err := l.Listen(ctx, "tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("admin listener: %w", err)
+	}
+	addr := listener.Addr().(*net.TCPAddr)
+	return &Server{cfg: cfg, listener: netutil.LimitListener(listener, maxConnections), loopback: addr.IP.IsLoopback()}, nil
+}
+
+// Addr returns the address.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Serve answers requests until ctx ends.
+func (s *Server) Serve(ctx context.Context) error {
+	srv := &http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute,
+		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
+	}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { // probes must learn of a shutdown, so the caller ends ctx last
+		defer close(stopped)
+		_ = srv.Close()
+	})
+	err := srv.Serve(s.listener)
+	if !stop() {
+		<-stopped
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { respond(w, s.cfg.Status().Dead) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		status := s.cfg.Status()
+		respond(w, append(status.Dead, status.Unready...))
+	})
+	mux.Handle("GET /metrics", s.cfg.Metrics)
+	mux.Handle("/debug/pprof/", s.authorized(pprof.Index))
+	mux.Handle("/debug/pprof/profile", s.authorized(pprof.Profile))
+	mux.Handle("/debug/pprof/trace", s.authorized(pprof.Trace))
+	return s.checkHost(mux)
+}
+
+// respond writes 200 without problems, otherwise 503.
+func respond(w http.ResponseWriter, problems []string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if len(problems) > 0 {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(struct {
+		OK       bool     `json:"ok"`
+		Problems []string `json:"problems,omitempty"`
+	}{len(problems) == 0, problems})
+}
+
+// checkHost rejects other Host headers on a loopback address. Otherwise a web page could read the
+// responses through a host name that it resolves to 127.0.0.1.
+func (s *Server) checkHost(next http.Handler) http.Handler {
+	if !s.loopback {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "this listener serves only loopback host names", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) authorized(next http.HandlerFunc) http.Handler {
+	want := sha256.Sum256([]byte("Bearer " + s.cfg.Token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+		if s.cfg.Token == "" || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "profiles need the token of the configuration's admin.token", http.StatusUnauthorized)
+			return
+		}
+		next(w, r)
+	})
+}

@@ -1,0 +1,151 @@
+// Package prom collects a Pawl's metrics for Prometheus. Programs that do not import it do not
+// depend on the Prometheus client.
+//
+//	m, err := prom.New(prometheus.DefaultRegisterer, prom.Config{})
+//	…
+//	cfg.Observer = m
+//	cfg.Sources = []pawl.Source{m.Source("uploads", hook)}
+//	p, err := pawl.New(cfg)
+//	…
+//	m.Watch(p)
+//
+// docs/METRICS.md lists every metric.
+package prom
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/engine"
+)
+
+// Config describes the process.
+type Config struct {
+	Version          string   // of the program
+	Pipelines        []string // names; their series exist from the start
+	Slots            int      // the configuration's Concurrency
+	MaxBacklogEvents int
+}
+
+// Metrics collects metrics. It implements [pawl.Observer].
+type Metrics struct {
+	set
+	config  Config
+	watched atomic.Pointer[pawl.Pawl]
+}
+
+var _ pawl.Observer = (*Metrics)(nil)
+
+// New registers the metrics.
+func New(r prometheus.Registerer, c Config) (*Metrics, error) {
+	m := &Metrics{config: c}
+	if err := m.register(r); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	m.gauges[buildInfo].WithLabelValues(c.Version).Set(1)
+	for _, p := range c.Pipelines {
+		m.createSeries(p)
+	}
+	return m, nil
+}
+
+// createSeries creates the series of a pipeline. Without it, rate() would miss a counter's first
+// increase.
+func (m *Metrics) createSeries(pipeline string) {
+	for _, verdict := range []string{"raised", "duplicate", "stale"} {
+		m.counters[events].WithLabelValues(pipeline, verdict)
+	}
+	for _, result := range results {
+		m.counters[attempts].WithLabelValues(pipeline, result)
+	}
+	for _, name := range []string{takeovers, deaths, disordered, sequencerChanges, unreadable, auditRepaired} {
+		m.counters[name].WithLabelValues(pipeline)
+	}
+	m.gauges[outage].WithLabelValues(pipeline)
+}
+
+// results has the label of each kind of notice that ends an attempt.
+var results = map[engine.Kind]string{
+	engine.Committed: "committed", engine.NothingToDo: "nothing_to_do", engine.AttemptFailed: "failed",
+	engine.AttemptUncounted: "uncounted", engine.AttemptReleased: "released", engine.LostLease: "lost_lease",
+}
+
+var verdicts = map[engine.Kind]string{engine.Raised: "raised", engine.Duplicate: "duplicate", engine.Stale: "stale"}
+
+// pipelineCounters has the counter of each kind of notice that only increases one.
+var pipelineCounters = map[engine.Kind]string{
+	engine.TookOver: takeovers, engine.Disordered: disordered, engine.ShapeChanged: sequencerChanges,
+	engine.Unreadable: unreadable, engine.LossRepaired: auditRepaired,
+}
+
+// Observe implements [pawl.Observer].
+func (m *Metrics) Observe(n pawl.Notice) {
+	pipeline := n.Key.Pipeline
+	if result, ends := results[n.Kind]; ends {
+		m.counters[attempts].WithLabelValues(pipeline, result).Inc()
+		m.observeEnd(&n)
+		return
+	}
+	if verdict, ok := verdicts[n.Kind]; ok {
+		m.counters[events].WithLabelValues(pipeline, verdict).Inc()
+		return
+	}
+	if name, ok := pipelineCounters[n.Kind]; ok {
+		m.counters[name].WithLabelValues(pipeline).Inc()
+		return
+	}
+	switch n.Kind {
+	case engine.Died:
+		m.counters[deaths].WithLabelValues(pipeline).Inc()
+		m.counters[attempts].WithLabelValues(pipeline, "failed").Inc()
+	case engine.Claimed:
+		m.histograms[attemptWait].WithLabelValues(pipeline).Observe(n.Took.Seconds())
+	case engine.Unmatched:
+		m.counters[eventsUnmatched].WithLabelValues().Add(float64(n.N))
+	case engine.ReceiverDown:
+		m.gauges[outage].WithLabelValues(pipeline).Set(1)
+	case engine.ReceiverUp:
+		m.gauges[outage].WithLabelValues(pipeline).Set(0)
+	case engine.RowsWritten:
+		m.histograms[swapDuration].WithLabelValues().Observe(n.Took.Seconds())
+		m.counters[ledgerRows].WithLabelValues("written").Add(float64(n.N))
+	case engine.RowsRefused:
+		m.counters[ledgerRows].WithLabelValues("refused").Add(float64(n.N))
+	case engine.LossFound:
+		m.counters[auditLosses].WithLabelValues(pipeline, n.Detail).Inc()
+	case engine.RemovalsWithheld:
+		m.gauges[auditWithheld].WithLabelValues(pipeline).Set(float64(n.N))
+	case engine.Audited:
+		m.gauges[auditDuration].WithLabelValues().Set(n.Took.Seconds())
+		m.gauges[auditLast].WithLabelValues().Set(unix(time.Now()))
+	case engine.LastAudit:
+		m.gauges[auditLast].WithLabelValues().Set(unix(time.Now().Add(-n.Took)))
+	}
+}
+
+func (m *Metrics) observeEnd(n *pawl.Notice) {
+	pipeline := n.Key.Pipeline
+	if n.Kind == engine.Committed || n.Kind == engine.AttemptFailed {
+		m.histograms[attemptDuration].WithLabelValues(pipeline).Observe(n.Took.Seconds())
+	}
+	if n.Behind > 0 {
+		m.histograms[convergence].WithLabelValues(pipeline).Observe(n.Behind.Seconds())
+	}
+}
+
+// Watch makes every scrape sample the state of a Pawl.
+func (m *Metrics) Watch(p *pawl.Pawl) { m.watched.Store(p) }
+
+func (m *Metrics) stats() *pawl.Stats {
+	var s pawl.Stats
+	if p := m.watched.Load(); p != nil {
+		s = p.Stats()
+	}
+	return &s
+}
+
+func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

@@ -1,0 +1,112 @@
+package prom
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/source"
+)
+
+// Source returns a source that counts the deliveries of s under a name, which must be unique.
+func (m *Metrics) Source(name string, s pawl.Source) pawl.Source {
+	c := &countedSource{
+		Source:       s,
+		events:       m.counters[sourceEvents].WithLabelValues(name),
+		acknowledged: m.counters[sourceDeliveries].WithLabelValues(name, "acknowledged"),
+		returned:     m.counters[sourceDeliveries].WithLabelValues(name, "returned"),
+		refused:      m.counters[sourceDeliveries].WithLabelValues(name, "refused"),
+		lag:          m.histograms[sourceLag].WithLabelValues(name),
+		last:         m.gauges[sourceLastDelivery].WithLabelValues(name),
+	}
+	c.last.Set(unix(time.Now()))
+	// A source that declares its dialect, or listens, must still do so behind the counter.
+	declarer, declares := s.(source.Declarer)
+	listener, listens := s.(listener)
+	switch {
+	case declares && listens:
+		return struct {
+			*countedSource
+			source.Declarer
+			readyOnly
+		}{c, declarer, readyOnly{listener}}
+	case declares:
+		return struct {
+			*countedSource
+			source.Declarer
+		}{c, declarer}
+	case listens:
+		return struct {
+			*countedSource
+			readyOnly
+		}{c, readyOnly{listener}}
+	}
+	return c
+}
+
+type listener interface{ Ready() <-chan struct{} }
+
+type readyOnly struct{ of listener }
+
+func (r readyOnly) Ready() <-chan struct{} { return r.of.Ready() }
+
+type countedSource struct {
+	pawl.Source
+	events, acknowledged, returned, refused prometheus.Counter
+	lag                                     prometheus.Observer
+	last                                    prometheus.Gauge
+}
+
+// Run implements [pawl.Source].
+func (c *countedSource) Run(ctx context.Context, sink source.Sink) error {
+	return c.Source.Run(ctx, countedSink{c, sink})
+}
+
+type countedSink struct {
+	*countedSource
+	sink source.Sink
+}
+
+// Deliver implements [source.Sink].
+func (s countedSink) Deliver(ctx context.Context, d source.Delivery) error {
+	events := d.Events
+	return s.accepted(events, s.sink.Deliver(ctx, s.counted(d)))
+}
+
+// TryDeliver implements [source.Sink].
+func (s countedSink) TryDeliver(d source.Delivery) error {
+	events := d.Events
+	return s.accepted(events, s.sink.TryDeliver(s.counted(d)))
+}
+
+func (s countedSink) counted(d source.Delivery) source.Delivery {
+	done := d.Done
+	d.Done = func(o source.Outcome) {
+		if o.Ack {
+			s.acknowledged.Inc()
+		} else {
+			s.returned.Inc()
+		}
+		done(o)
+	}
+	return d
+}
+
+func (s countedSink) accepted(events []event.Event, err error) error {
+	if err != nil {
+		s.refused.Inc()
+		return err
+	}
+	now := time.Now()
+	s.last.Set(unix(now))
+	s.events.Add(float64(len(events)))
+	for i := range events {
+		if t := events[i].Time; !t.IsZero() {
+			s.lag.Observe(max(0, now.Sub(t).Seconds()))
+		}
+	}
+	return nil
+}
