@@ -1,23 +1,25 @@
 // Package prom collects a Pawl's metrics for Prometheus. Programs that do not import it do not
 // depend on the Prometheus client.
 //
-//	m, err := prom.New(prometheus.DefaultRegisterer, prom.Config{})
-//	…
+//	m := prom.New(prom.Config{Pipelines: []string{"thumbnails"}})
 //	cfg.Observer = m
-//	cfg.Sources = []pawl.Source{m.Source("uploads", hook)}
+//	cfg.Sources = []pawl.Source{m.Source("webhook", hook)}
 //	p, err := pawl.New(cfg)
 //	…
 //	m.Watch(p)
+//	http.Handle("/metrics", m.Handler())
 //
 // docs/METRICS.md lists every metric.
 package prom
 
 import (
-	"fmt"
+	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/engine"
@@ -31,26 +33,48 @@ type Config struct {
 	MaxBacklogEvents int
 }
 
-// Metrics collects metrics. It implements [pawl.Observer].
+// Metrics collects metrics. A program with a registry of its own registers it there.
 type Metrics struct {
 	set
 	config  Config
 	watched atomic.Pointer[pawl.Pawl]
 }
 
-var _ pawl.Observer = (*Metrics)(nil)
+var (
+	_ pawl.Observer        = (*Metrics)(nil)
+	_ prometheus.Collector = (*Metrics)(nil)
+)
 
-// New registers the metrics.
-func New(r prometheus.Registerer, c Config) (*Metrics, error) {
+// New returns metrics without observations.
+func New(c Config) *Metrics {
 	m := &Metrics{config: c}
-	if err := m.register(r); err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
+	m.create()
 	m.gauges[buildInfo].WithLabelValues(c.Version).Set(1)
 	for _, p := range c.Pipelines {
 		m.createSeries(p)
 	}
-	return m, nil
+	return m
+}
+
+// Handler serves these metrics and those of the Go runtime and of the process.
+func (m *Metrics) Handler() http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
+}
+
+// Describe implements [prometheus.Collector].
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, c := range m.all {
+		c.Describe(out)
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	for _, c := range m.all {
+		c.Collect(out)
+	}
 }
 
 // createSeries creates the series of a pipeline. Without it, rate() would miss a counter's first

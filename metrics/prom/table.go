@@ -1,6 +1,9 @@
 package prom
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlhq/pawl"
@@ -114,21 +117,22 @@ var table = []metric{
 	{name: buildInfo, kind: gauge, labels: []string{"version"}, help: "Always 1. The label has the version."},
 }
 
-// set holds the registered metrics by name.
+// set holds the metrics, and finds them by name.
 type set struct {
+	all        []prometheus.Collector
 	counters   map[string]*prometheus.CounterVec
 	gauges     map[string]*prometheus.GaugeVec
 	histograms map[string]*prometheus.HistogramVec
 }
 
-func (m *Metrics) register(r prometheus.Registerer) error {
-	m.set = set{map[string]*prometheus.CounterVec{}, map[string]*prometheus.GaugeVec{}, map[string]*prometheus.HistogramVec{}}
-	for i := range table {
-		if err := r.Register(m.collector(&table[i])); err != nil {
-			return err
-		}
+func (m *Metrics) create() {
+	m.set = set{
+		counters: map[string]*prometheus.CounterVec{}, gauges: map[string]*prometheus.GaugeVec{},
+		histograms: map[string]*prometheus.HistogramVec{},
 	}
-	return nil
+	for i := range table {
+		m.all = append(m.all, m.collector(&table[i]))
+	}
 }
 
 func (m *Metrics) collector(t *metric) prometheus.Collector {
@@ -144,4 +148,15 @@ func (m *Metrics) collector(t *metric) prometheus.Collector {
 	}
 	m.gauges[t.name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: t.name, Help: t.help}, t.labels)
 	return m.gauges[t.name]
+}
+
+// Documentation returns the table of all metrics in Markdown.
+func Documentation() string {
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for i := range table {
+		m := &table[i]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.name, m.kind, strings.Join(m.labels, ", "), m.help)
+	}
+	return b.String()
 }

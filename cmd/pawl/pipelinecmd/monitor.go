@@ -7,10 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/admin"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
@@ -32,25 +28,18 @@ func newMonitor(ctx context.Context, m *app.Runtime, listen string) (*monitor, e
 	if listen == "" {
 		return nil, nil
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	mon := &monitor{m: m}
-	var err error
-	mon.server, err = admin.Listen(ctx, admin.Config{
-		Listen: listen, Token: m.Config.Admin.Token.Reveal(), Status: mon.status, Logger: m.Log,
-		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 8}),
-	})
-	if err != nil {
-		return nil, err
-	}
 	names := make([]string, len(m.Parts.Pipelines))
 	for i := range names {
 		names[i] = m.Parts.Pipelines[i].Name
 	}
-	mon.Metrics, err = prom.New(registry, prom.Config{
+	mon := &monitor{m: m, Metrics: prom.New(prom.Config{
 		Version: app.ThisBuild().Version, Pipelines: names, Slots: cmp.Or(m.Config.Concurrency, 16), MaxBacklogEvents: cmp.Or(m.Config.MaxBacklogEvents, 1000),
-	})
+	})}
 	m.Parts.Observer = mon
+	var err error
+	mon.server, err = admin.Listen(ctx, admin.Config{
+		Listen: listen, Token: m.Config.Admin.Token.Reveal(), Status: mon.status, Logger: m.Log, Metrics: mon.Handler(),
+	})
 	return mon, err
 }
 

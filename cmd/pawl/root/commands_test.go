@@ -281,6 +281,24 @@ func closed(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// get URL CODE TEXT...: requires a status code and texts in the body.
+func get(ts *testscript.TestScript, _ bool, args []string) {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, args[0], nil)
+	ts.Check(err)
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(errors.Join(err, resp.Body.Close()))
+	if strconv.Itoa(resp.StatusCode) != args[1] {
+		ts.Fatalf("%s: %s, want %s\n%s", args[0], resp.Status, args[1], body)
+	}
+	for _, text := range args[2:] {
+		if !strings.Contains(string(body), text) {
+			ts.Fatalf("%s has no %s\n%s", args[0], text, body)
+		}
+	}
+}
+
 // await TEXT COMMAND ARG...: repeats a command until its output contains the text.
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	ok := poll(func() bool {

@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 			"empty":                empty,
 			"exits":                exits,
 			"denied-suffix":        startPartlyDenied,
+			"get":                  get,
 			"index":                index,
 			"terminate-repeatedly": terminateRepeatedly,
 			"json":                 jsonField,

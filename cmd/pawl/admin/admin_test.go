@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestServer(t *testing.T) {
+	status := Status{}
+	s, err := Listen(t.Context(), Config{
+		Listen: "127.0.0.1:0", Token: "hush", Status: func() Status { return status }, Logger: slog.New(slog.DiscardHandler),
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "pawl_up 1\n") }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	_, port, _ := net.SplitHostPort(s.Addr())
+	for _, c := range []struct {
+		name, path, host, auth string
+		status                 Status
+		code                   int
+		body                   string
+	}{
+		{name: "live", path: "/livez", status: Status{Unready: []string{"starting"}}, code: 200, body: `{"ok":true}`},
+		{name: "dead", path: "/livez", status: Status{Dead: []string{"blocked"}}, code: 503, body: `{"ok":false,"problems":["blocked"]}`},
+		{name: "ready", path: "/readyz", code: 200, body: `{"ok":true}`},
+		{name: "not ready", path: "/readyz", status: Status{Dead: []string{"a"}, Unready: []string{"b"}}, code: 503, body: `{"ok":false,"problems":["a","b"]}`},
+		{name: "metrics", path: "/metrics", code: 200, body: "pawl_up 1"},
+		{name: "localhost", path: "/metrics", host: "localhost:" + port, code: 200, body: "pawl_up 1"},
+		{name: "IPv6", path: "/metrics", host: "[::1]:" + port, code: 200, body: "pawl_up 1"},
+		{name: "host name that resolves to loopback", path: "/metrics", host: "attacker.example:" + port, code: 421, body: "this listener serves only loopback host names"},
+		{name: "profile without token", path: "/debug/pprof/cmdline", code: 401, body: "profiles need the token of the configuration's admin.token"},
+		{name: "profile with a wrong token", path: "/debug/pprof/", auth: "Bearer wrong", code: 401, body: "profiles need the token of the configuration's admin.token"},
+		{name: "profile", path: "/debug/pprof/goroutine?debug=1", auth: "Bearer hush", code: 200, body: "goroutine profile: total"},
+		{name: "unknown path", path: "/", code: 404, body: "404 page not found"},
+	} {
+		status = c.status
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr()+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", c.auth)
+		req.Host = c.host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != c.code || !strings.HasPrefix(string(body), c.body) {
+			t.Errorf("%s: %d %.100q (%v), want %d %q", c.name, resp.StatusCode, body, err, c.code, c.body)
+		}
+	}
+}
+
+// Without a token, no Authorization header gives access to the profiles.
+func TestNoTokenNoProfiles(t *testing.T) {
+	s := &Server{cfg: Config{Metrics: http.NotFoundHandler()}}
+	for _, auth := range []string{"", "Bearer ", "Bearer"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", auth)
+		w := httptest.NewRecorder()
+		s.handler().ServeHTTP(w, req)
+		if w.Code != http.StatusUnauthorized {
+			t.Errorf("Authorization %q: status %d, want 401", auth, w.Code)
+		}
+	}
+}
