@@ -141,7 +141,7 @@ func checkCommand(t *testing.T, guide string, words []string) {
 func TestReadmeGo(t *testing.T) {
 	t.Chdir("../..")
 	var example []byte
-	for _, name := range []string{"example_test.go", "lock/example_test.go", "examples/library/main.go"} {
+	for _, name := range []string{"example_test.go", "lock/example_test.go", "metrics/prom/example_test.go", "examples/library/main.go"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
