@@ -113,16 +113,20 @@ func (f feed) Run(ctx context.Context, sink source.Sink) error {
 
 func (f feed) Declares() (event.Dialect, bool) { return event.AWS, false }
 
-func runCycle(b *testing.B, records store.Store, events []event.Event) {
+func runCycle(b *testing.B, records store.Store, events []event.Event, with ...func(*pawl.Config)) {
 	b.Helper()
-	p, err := pawl.New(pawl.Config{
+	cfg := pawl.Config{
 		Ledger: records, Sources: []pawl.Source{feed(events)}, Concurrency: 4000, MaxBacklogEvents: 4000,
 		MaxBytes: 1 << 40, Logger: slog.New(slog.DiscardHandler),
 		Pipelines: []pawl.Pipeline{{
 			Name: "noop", Match: pawl.Match{Bucket: "photos"}, Order: pawl.EventOrder,
 			Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error { return nil }),
 		}},
-	})
+	}
+	for _, f := range with {
+		f(&cfg)
+	}
+	p, err := pawl.New(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
