@@ -1,5 +1,5 @@
-// Package extsort sorts any number of byte strings in bounded memory. It keeps what exceeds the
-// memory in sorted runs in a temporary file.
+// Package extsort sorts any number of byte strings in bounded memory, by sorted runs in a temporary
+// file.
 package extsort
 
 import (
@@ -7,10 +7,10 @@ import (
 	"bytes"
 	"cmp"
 	"container/heap"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 )
@@ -61,10 +61,6 @@ func (s *Sorter) Len() int64 { return s.count }
 
 func (s *Sorter) at(i span) []byte { return s.records[i.start:i.end] }
 
-func (s *Sorter) sort() {
-	slices.SortFunc(s.spans, func(a, b span) int { return bytes.Compare(s.at(a), s.at(b)) })
-}
-
 // spill writes the records in memory to a run.
 func (s *Sorter) spill() error {
 	if s.file == nil {
@@ -75,7 +71,7 @@ func (s *Sorter) spill() error {
 		s.file, s.ends = f, []int64{0}
 		_ = os.Remove(f.Name()) // if the operating system refuses, Close removes it
 	}
-	s.sort()
+	slices.SortFunc(s.spans, func(a, b span) int { return bytes.Compare(s.at(a), s.at(b)) })
 	w := bufio.NewWriterSize(s.file, maxReadBuffer)
 	end := s.ends[len(s.ends)-1]
 	var head [binary.MaxVarintLen64]byte
@@ -89,44 +85,30 @@ func (s *Sorter) spill() error {
 	return w.Flush()
 }
 
-// Sorted yields all records in the order of [bytes.Compare]. A record is valid until the next
-// one. An error ends the sequence. Sorted may be called once, and Add not after it.
-func (s *Sorter) Sorted() iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		if s.file == nil {
-			s.sort()
-			for _, i := range s.spans {
-				if !yield(s.at(i), nil) {
-					return
-				}
-			}
-			return
-		}
-		if err := s.spill(); err != nil {
-			yield(nil, err)
-			return
-		}
-		s.records, s.spans = nil, nil
-		s.merge(yield)
+// Each calls f for all records in the order of [bytes.Compare], until f or ctx ends it with an
+// error. A record is valid during the call. Each may be called once, and Add not after it.
+func (s *Sorter) Each(ctx context.Context, f func(record []byte) error) error {
+	if s.count == 0 {
+		return nil
 	}
-}
-
-func (s *Sorter) merge(yield func([]byte, error) bool) {
+	if err := s.spill(); err != nil {
+		return err
+	}
+	s.records, s.spans = nil, nil
 	size := min(max(readRoom/len(s.ends), minReadBuffer), maxReadBuffer)
 	var h cursors
 	for i, end := range s.ends[1:] {
 		run := io.NewSectionReader(s.file, s.ends[i], end-s.ends[i])
 		c := &cursor{r: bufio.NewReaderSize(run, size)}
 		if err := c.next(); err != nil { // a run is not empty
-			yield(nil, err)
-			return
+			return err
 		}
 		h = append(h, c)
 	}
 	heap.Init(&h)
-	for len(h) > 0 {
-		if !yield(h[0].record, nil) {
-			return
+	for len(h) > 0 && ctx.Err() == nil {
+		if err := f(h[0].record); err != nil {
+			return err
 		}
 		switch err := h[0].next(); err {
 		case nil:
@@ -134,10 +116,10 @@ func (s *Sorter) merge(yield func([]byte, error) bool) {
 		case io.EOF:
 			heap.Pop(&h)
 		default:
-			yield(nil, err)
-			return
+			return err
 		}
 	}
+	return ctx.Err()
 }
 
 // Close frees the memory and removes the temporary file.

@@ -75,7 +75,9 @@ func BenchmarkReplay(b *testing.B) {
 func runMeasured(b testing.TB, cmd *exec.Cmd) (peak int64) {
 	b.Helper()
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	if cmd.Stderr = &out; cmd.Stdout == nil {
+		cmd.Stdout = &out
+	}
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"math"
 	"time"
 
 	"github.com/pawlhq/pawl/event"
@@ -18,10 +19,10 @@ import (
 // Each notification becomes a record of about 70 bytes. The order of the records brings the
 // copies of a change together, and the changes of an object from the newest to the oldest:
 //
-//	hash of the object, order of the change, hash of the change, position, lateness, flags
+//	hash of the object, order of the change, hash of the change, position, lateness
 //
-// The position is the time of arrival and the number of the notification in the input. A hash has
-// 128 bits of SHA-256, so two objects never share one in practice.
+// The position is the time of arrival, the number of the notification in the input, and whether
+// the time is its own. A hash has 128 bits of SHA-256, so two objects never share one in practice.
 type Collector struct {
 	records  extsort.Sorter
 	last     time.Time // arrival of the last notification with a known arrival
@@ -31,14 +32,10 @@ type Collector struct {
 
 const (
 	hashBytes     = 16
-	positionBytes = 16
-	tailBytes     = hashBytes + positionBytes + 8 + 1 // the bytes after the order
-)
+	positionBytes = 17
+	tailBytes     = hashBytes + positionBytes + 8 // the bytes after the order
 
-// Flags of a record.
-const (
-	hasArrival  = 1 << iota
-	hasLateness // the times of arrival and of the change are known
+	unknown = math.MinInt64 // an unknown time or duration
 )
 
 // Kinds of order. Changes of different kinds are not comparable.
@@ -51,14 +48,12 @@ const (
 // Add adds a notification. The zero time of arrival means that it is unknown. The notification
 // then takes its place after the one before.
 func (c *Collector) Add(e *event.Event, received time.Time) error {
-	var flags byte
-	var lateness int64
+	lateness, timed := int64(unknown), byte(0)
 	if received.IsZero() {
 		c.unknown++
 	} else {
-		c.last, flags = received, hasArrival
+		c.last, timed = received, 1
 		if !e.Time.IsZero() {
-			flags |= hasLateness
 			lateness = received.UnixMicro() - e.Time.UnixMicro()
 		}
 	}
@@ -75,10 +70,8 @@ func (c *Collector) Add(e *event.Event, received time.Time) error {
 	}
 	b = appendMicros(b, c.last.UnixMicro())
 	b = binary.BigEndian.AppendUint64(b, uint64(c.records.Len()))
-	b = appendMicros(b, lateness)
-	b = append(b, flags)
-	c.buf = b
-	return c.records.Add(b)
+	c.buf = appendMicros(append(b, timed), lateness)
+	return c.records.Add(c.buf)
 }
 
 func (c *Collector) appendHash(b []byte, parts ...string) []byte {
@@ -132,14 +125,17 @@ func (c *Collector) Close() { c.records.Close() }
 // record is a decoded record.
 type record struct {
 	object, order, change, position []byte
-	lateness                        int64
-	flags                           byte
+	arrival, lateness               int64 // microseconds, or unknown
 }
 
 func decode(b []byte) record {
 	tail := b[len(b)-tailBytes:]
-	return record{
+	r := record{
 		object: b[:hashBytes], order: b[hashBytes : len(b)-tailBytes], change: tail[:hashBytes], position: tail[hashBytes : hashBytes+positionBytes],
-		lateness: micros(tail[hashBytes+positionBytes:]), flags: tail[tailBytes-1],
+		arrival: unknown, lateness: micros(tail[hashBytes+positionBytes:]),
 	}
+	if r.position[positionBytes-1] == 1 {
+		r.arrival = micros(r.position)
+	}
+	return r
 }

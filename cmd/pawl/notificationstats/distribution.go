@@ -52,13 +52,7 @@ func newDistribution(ctx context.Context, s *extsort.Sorter) (*Distribution, err
 	d := &Distribution{Count: n}
 	ranks := map[*Seconds]int64{&d.Min: 1, &d.P50: (n*50 + 99) / 100, &d.P90: (n*90 + 99) / 100, &d.P99: (n*99 + 99) / 100, &d.Max: n}
 	i, bin, started := int64(0), 0, false
-	for b, err := range s.Sorted() {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return nil, err
-		}
+	return d, s.Each(ctx, func(b []byte) error {
 		v := micros(b)
 		i++
 		for to, rank := range ranks {
@@ -74,6 +68,6 @@ func newDistribution(ctx context.Context, s *extsort.Sorter) (*Distribution, err
 			started = true
 		}
 		d.Histogram[len(d.Histogram)-1].Count++
-	}
-	return d, nil
+		return nil
+	})
 }

@@ -85,8 +85,12 @@ func (d *Distribution) plot(b *bytes.Buffer) {
 	}
 }
 
-// String returns the duration to the millisecond, for example "62ms" or "6h9m22s".
+// String returns the duration with about four digits, for example "62ms" or "6h9m22s".
 func (s Seconds) String() string {
-	const most = 9e12 // what a time.Duration can hold, in milliseconds
-	return (time.Duration(math.Round(max(-most, min(float64(s)*1e3, most)))) * time.Millisecond).String()
+	const most = 9e15 // what a time.Duration can hold, in microseconds
+	d := time.Duration(max(-most, min(float64(s)*1e6, most))) * time.Microsecond
+	if d.Abs() >= time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(time.Millisecond).String()
 }

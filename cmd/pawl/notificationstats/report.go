@@ -3,7 +3,6 @@ package notificationstats
 import (
 	"bytes"
 	"context"
-	"errors"
 
 	"github.com/pawlhq/pawl/internal/extsort"
 )
@@ -34,22 +33,17 @@ func (c *Collector) Report(ctx context.Context) (*Report, error) {
 	m := &merger{report: r}
 	defer m.intervals.Close()
 	defer m.lateness.Close()
-	for b, err := range c.records.Sorted() {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err == nil {
-			err = m.add(b)
-		}
-		if err != nil {
-			return nil, err
-		}
+	err := c.records.Each(ctx, m.add)
+	if err != nil {
+		return nil, err
 	}
 	m.endChange()
-	var err, lateErr error
-	r.Intervals, err = newDistribution(ctx, &m.intervals)
-	r.Lateness, lateErr = newDistribution(ctx, &m.lateness)
-	return r, errors.Join(err, lateErr)
+	r.Copies, r.Repeated = r.Notifications-r.Changes, r.Changes-r.Deliveries[1]
+	if r.Intervals, err = newDistribution(ctx, &m.intervals); err != nil {
+		return nil, err
+	}
+	r.Lateness, err = newDistribution(ctx, &m.lateness)
+	return r, err
 }
 
 // merger reads the sorted records.
@@ -57,26 +51,21 @@ type merger struct {
 	report              *Report
 	intervals, lateness extsort.Sorter
 
-	last  []byte // the last record
-	count int64  // notifications of the current change
-	known bool   // whether the arrival of the first one is known
-	at    int64  // that arrival
+	last   record // the last record, in the memory of memory
+	memory []byte
+	count  int64 // notifications of the current change
+	at     int64 // arrival of the first one, or unknown
 	// newer is the first position of all newer changes of the object, and same that of the changes
 	// with the same order. Both are empty if there are none.
 	newer, same []byte
-	buf         []byte
 }
 
 func (m *merger) add(b []byte) error {
 	r := decode(b)
-	var last record // zero before the first record
-	if m.last != nil {
-		last = decode(m.last)
-	}
-	sameObject := bytes.Equal(r.object, last.object)
-	sameOrder := sameObject && bytes.Equal(r.order, last.order)
+	sameObject := bytes.Equal(r.object, m.last.object)
+	sameOrder := sameObject && bytes.Equal(r.order, m.last.order)
 	switch {
-	case !sameObject || r.order[0] != last.order[0]:
+	case !sameObject || r.order[0] != m.last.order[0]:
 		m.newer, m.same = m.newer[:0], m.same[:0]
 	case !sameOrder:
 		m.newer = earlier(m.newer, m.same)
@@ -89,10 +78,11 @@ func (m *merger) add(b []byte) error {
 	if !sameObject {
 		m.report.Objects++
 	}
-	if !sameOrder || !bytes.Equal(r.change, last.change) {
+	if !sameOrder || !bytes.Equal(r.change, m.last.change) {
 		m.endChange()
 	}
-	m.last = append(m.last[:0], b...)
+	m.memory = append(m.memory[:0], b...)
+	m.last = decode(m.memory)
 	return m.addToChange(&r)
 }
 
@@ -105,14 +95,9 @@ func earlier(a, b []byte) []byte {
 }
 
 func (m *merger) endChange() {
-	if m.count == 0 {
-		return
-	}
-	m.report.Deliveries[m.count]++
-	m.report.Changes++
-	m.report.Copies += m.count - 1
-	if m.count > 1 {
-		m.report.Repeated++
+	if m.count > 0 {
+		m.report.Deliveries[m.count]++
+		m.report.Changes++
 	}
 	m.count = 0
 }
@@ -120,18 +105,15 @@ func (m *merger) endChange() {
 // addToChange counts a notification of the current change.
 func (m *merger) addToChange(r *record) error {
 	m.count++
-	at, known := micros(r.position), r.flags&hasArrival > 0
-	switch {
-	case m.count > 1 && m.known && known:
-		m.buf = appendMicros(m.buf[:0], at-m.at)
-		return m.intervals.Add(m.buf)
-	case m.count > 1:
+	if m.count == 1 {
+		m.at = r.arrival
+		if r.lateness == unknown {
+			return nil
+		}
+		return m.lateness.Add(appendMicros(nil, r.lateness))
+	}
+	if m.at == unknown || r.arrival == unknown {
 		return nil
 	}
-	m.at, m.known = at, known
-	if r.flags&hasLateness == 0 {
-		return nil
-	}
-	m.buf = appendMicros(m.buf[:0], r.lateness)
-	return m.lateness.Add(m.buf)
+	return m.intervals.Add(appendMicros(nil, r.arrival-m.at))
 }
