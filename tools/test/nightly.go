@@ -71,6 +71,8 @@ func (n *nightly) steps(ctx context.Context) []step {
 		"-objects", objects, "-strikes", strikes)
 	share := strconv.Itoa(max(1, 50-int(n.scale*49)))
 	add("published traffic", "one part in "+share, "test", "./proof/e2e", "-run", "^TestTraffic$", "-count=1", "-timeout", "6h", "-v", "-share", share)
+	measured := n.count(100_000, 10_000_000)
+	add("statistics", measured+" notifications", "test", "./proof/e2e", "-run", "^TestStats$", "-count=1", "-timeout", "2h", "-v", "-statsnotifications", measured)
 	due := n.count(10_000, 100_000)
 	add("sweepers", due+" rows", "test", "./proof/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
 

@@ -65,6 +65,9 @@ func (d *Distribution) plot(b *bytes.Buffer) {
 		return math.Round(10*(left+(right-left)*(math.Log10(float64(s))-low)/(high-low))) / 10
 	}
 	step := int64(math.Pow10(int(math.Log10(float64(most)))))
+	if most < 2*step {
+		step = max(1, step/5)
+	}
 	ceiling := (most + step - 1) / step * step
 	y := func(n int64) float64 {
 		return math.Round(10*(bottom-(bottom-top)*float64(n)/float64(ceiling))) / 10
