@@ -23,6 +23,22 @@ type Declarer interface {
 	Declares() (d event.Dialect, trustSequencer bool)
 }
 
+// Rejection is the reason why a source does not deliver a message.
+type Rejection string
+
+// Reasons.
+const (
+	Unauthorized Rejection = "unauthorized" // the sender has no valid token or signature
+	Unreadable   Rejection = "unreadable"   // the message is no notification that Pawl can read
+)
+
+// Rejecter is a Source that may reject messages.
+type Rejecter interface {
+	// OnReject sets a function that is called for each rejected message, from any goroutine. It must
+	// not block. Call OnReject before Run.
+	OnReject(func(Rejection))
+}
+
 // Delivery is one message. Its events succeed or fail together.
 type Delivery struct {
 	Events []event.Event

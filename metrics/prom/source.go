@@ -23,6 +23,13 @@ func (m *Metrics) Source(name string, s pawl.Source) pawl.Source {
 		last:         m.gauges[sourceLastDelivery].WithLabelValues(name),
 	}
 	c.last.Set(unix(time.Now()))
+	if r, ok := s.(source.Rejecter); ok {
+		rejected := m.counters[sourceRejected].MustCurryWith(prometheus.Labels{"source": name})
+		for _, reason := range []source.Rejection{source.Unauthorized, source.Unreadable} {
+			rejected.WithLabelValues(string(reason)) // the series exists from the start
+		}
+		r.OnReject(func(reason source.Rejection) { rejected.WithLabelValues(string(reason)).Inc() })
+	}
 	// A source that declares its dialect, or listens, must still do so behind the counter.
 	declarer, declares := s.(source.Declarer)
 	listener, listens := s.(listener)

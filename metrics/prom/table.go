@@ -31,6 +31,7 @@ type metric struct {
 // Names of metrics.
 const (
 	sourceDeliveries   = "pawl_source_deliveries_total"
+	sourceRejected     = "pawl_source_rejected_total"
 	sourceEvents       = "pawl_source_events_total"
 	sourceLag          = "pawl_source_event_lag_seconds"
 	sourceLastDelivery = "pawl_source_last_delivery_timestamp_seconds"
@@ -77,6 +78,7 @@ var seconds = []float64{.005, .025, .1, .25, 1, 2.5, 10, 30, 60, 300, 900, 3600}
 // table has every metric. The tests compare docs/METRICS.md with it.
 var table = []metric{
 	{name: sourceDeliveries, kind: counter, labels: []string{"source", "result"}, help: "Messages by result: acknowledged, returned (the source delivers it again), or refused (not accepted, for example at shutdown)."},
+	{name: sourceRejected, kind: counter, labels: []string{"source", "reason"}, help: "Messages that the source rejected: unauthorized (no valid token or signature), or unreadable."},
 	{name: sourceEvents, kind: counter, labels: []string{"source"}, help: "Events in the messages of a source."},
 	{name: sourceLag, kind: histogram, labels: []string{"source"}, help: "Time from an event until its message arrived.", buckets: seconds},
 	{name: sourceLastDelivery, kind: gauge, labels: []string{"source"}, help: "Time of the last message; the start of the process until the first message."},

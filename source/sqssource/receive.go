@@ -131,5 +131,6 @@ const maxLogged = 200
 func (f *inFlight) leaveUnreadable(ctx context.Context, m received, err error) {
 	f.warnings.unreadable.Log(ctx, "a message cannot be read and stays in the queue until the redrive policy moves it", "queue", f.cfg.URL,
 		"message_id", m.id, "reason", err.Error(), "bytes", len(m.body), "payload", event.Quote(m.body[:min(maxLogged, len(m.body))]))
+	f.reject(source.Unreadable)
 	f.drop(m.message)
 }

@@ -55,13 +55,18 @@ type Source struct {
 	limits   limits
 	warnings warnings
 
+	reject  func(source.Rejection)
 	started atomic.Bool
 }
 
 var (
 	_ source.Source   = (*Source)(nil)
 	_ source.Declarer = (*Source)(nil)
+	_ source.Rejecter = (*Source)(nil)
 )
+
+// OnReject implements [source.Rejecter].
+func (s *Source) OnReject(f func(source.Rejection)) { s.reject = f }
 
 // Only tests change the limits.
 type limits struct {
@@ -102,7 +107,7 @@ func New(ctx context.Context, cfg Config) (*Source, error) {
 		// The parser's error would contain a password in the URL.
 		return nil, errors.New("sqs: the queue's URL must look like https://sqs.eu-west-1.amazonaws.com/123456789012/uploads")
 	}
-	s := &Source{cfg: cfg, limits: defaultLimits}
+	s := &Source{cfg: cfg, limits: defaultLimits, reject: func(source.Rejection) {}}
 	for _, w := range []**logthrottle.Warning{&s.warnings.outage, &s.warnings.unreadable, &s.warnings.notAcknowledged, &s.warnings.lost, &s.warnings.unsent} {
 		*w = logthrottle.New(cfg.Logger)
 	}

@@ -79,6 +79,7 @@ func (e *endpoint) parseErrorResponse(r *http.Request, body []byte, err error) r
 func (e *endpoint) rejectUnreadable(r *http.Request, warning *logthrottle.Warning, status int, reason string, args ...any) response {
 	args = append([]any{"from", r.RemoteAddr, "status", status, "reason", reason}, args...)
 	warning.Log(r.Context(), "rejected a notification that cannot be read", args...)
+	e.reject(source.Unreadable)
 	return errorResponse(status, reason)
 }
 
@@ -87,6 +88,7 @@ func (e *endpoint) authenticate(r *http.Request) ([]byte, response) {
 	// Without a token, the Host header must therefore name this machine.
 	if err := crossOrigin.Check(r); err != nil || e.auth.allowsAll() && !namesLoopback(r.Host) {
 		const reason = "requests from web pages of another origin are not accepted"
+		e.reject(source.Unauthorized)
 		e.warnings.crossOrigin.Log(r.Context(), "rejected a notification: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
 		return nil, errorResponse(http.StatusForbidden, reason)
 	}
@@ -113,6 +115,7 @@ func (e *endpoint) authenticate(r *http.Request) ([]byte, response) {
 }
 
 func (e *endpoint) unauthorized(r *http.Request) response {
+	e.reject(source.Unauthorized)
 	e.warnings.unauthorized.Log(r.Context(), "rejected a notification: the token or signature is wrong or missing", "from", r.RemoteAddr, "status", http.StatusUnauthorized)
 	return errorResponse(http.StatusUnauthorized, "unauthorized")
 }

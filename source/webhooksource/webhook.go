@@ -67,6 +67,7 @@ type Source struct {
 	warnings *warnings
 	limits   limits
 
+	reject  func(source.Rejection)
 	started atomic.Bool
 	ready   chan struct{}
 	addr    net.Addr
@@ -75,6 +76,7 @@ type Source struct {
 var (
 	_ source.Source   = (*Source)(nil)
 	_ source.Declarer = (*Source)(nil)
+	_ source.Rejecter = (*Source)(nil)
 )
 
 type limits struct {
@@ -117,7 +119,8 @@ func New(cfg Config) (*Source, error) {
 			outcome:  30 * time.Second,
 			maxConns: maxConnections(descriptors()), maxBodyBytes: maxBodyBytes,
 		},
-		ready: make(chan struct{}),
+		ready:  make(chan struct{}),
+		reject: func(source.Rejection) {},
 	}
 	if s.auth, err = newAuthenticator(cfg.Token, cfg.Secret); err != nil {
 		return nil, err
@@ -127,6 +130,9 @@ func New(cfg Config) (*Source, error) {
 	}
 	return s, nil
 }
+
+// OnReject implements [source.Rejecter].
+func (s *Source) OnReject(f func(source.Rejection)) { s.reject = f }
 
 // Ready returns a channel that is closed when the source listens. It stays open if Run fails
 // before.
