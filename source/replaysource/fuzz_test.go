@@ -49,6 +49,7 @@ func FuzzReplay(f *testing.F) {
 		a + "\n" + b + "\n", a + b, a + "\r\n\r\n" + b, "", " \n", "\xef\xbb\xbf" + a, a + "\n# a log\n" + b, a + "{\"x\":\n" + b + "\n" + b,
 		a + "\n{\"x\":\"\xf8\xf8\xf8\"}\n" + b, "\xf9\xf9\xf9" + a, "\xf9\xf9", "\xf9\xf9" + a, "\xf9 " + a + "\xf9 ", "[[[\"\xf8", a + "\n" + a[:len(a)-1] + ",\"x\":\"\xf8\"}" + b, "\x1f\x8b\x08",
 		"17 null \"\\ud800\" -0 1e999\n" + a, strings.Repeat("[", 10_001) + "\n" + a, `{"Records":[],"Records":[]}` + a, a[:100], strings.ReplaceAll(a, "{", "{\n") + "17",
+		a[:len(a)-1] + `,"received_at":1e9}` + "\n" + b[:len(b)-1] + `,"received_at":"1e9"}`, `{"received_at":1,"received_at":2}`,
 	}
 	for _, name := range captures {
 		b, err := os.ReadFile(name)
@@ -98,6 +99,23 @@ func fuzzReplay(t *testing.T, input []byte, piece int, skip bool) {
 		t.Errorf("delivered %q, %v, want %q and no error: %v", got, err, want, all)
 	case skip && len(got) < len(want) || skip && !slices.Equal(got[:len(want)], want):
 		t.Errorf("delivered %q, %v, want at least %q", got, err, want)
+	}
+	checkScan(t, input, skip, len(sink.events))
+}
+
+// checkScan compares Scan with Run. Only an invalid arrival time makes a difference.
+func checkScan(t *testing.T, input []byte, skip bool, events int) {
+	timed := bytes.Contains(input, []byte("received_at"))
+	scanned := 0
+	err := newSource(t, replaysource.Config{Stdin: bytes.NewReader(input), SkipBad: skip}).Scan(t.Context(), func(p replaysource.Payload) error {
+		scanned += len(p.Events)
+		if !timed && !p.Received.IsZero() {
+			t.Errorf("arrival %s without a member", p.Received)
+		}
+		return nil
+	})
+	if scanned > events || scanned < events && !timed {
+		t.Errorf("scanned %d events, %v, and delivered %d", scanned, err, events)
 	}
 }
 

@@ -51,10 +51,10 @@ type merger struct {
 	report              *Report
 	intervals, lateness extsort.Sorter
 
-	last   record // the last record, in the memory of memory
-	memory []byte
-	count  int64 // notifications of the current change
-	at     int64 // arrival of the first one, or unknown
+	last      record
+	lastBytes []byte // last refers to them
+	count     int64  // notifications of the current change
+	at        int64  // arrival of the first one, or unknown
 	// newer is the first position of all newer changes of the object, and same that of the changes
 	// with the same order. Both are empty if there are none.
 	newer, same []byte
@@ -81,8 +81,8 @@ func (m *merger) add(b []byte) error {
 	if !sameOrder || !bytes.Equal(r.change, m.last.change) {
 		m.endChange()
 	}
-	m.memory = append(m.memory[:0], b...)
-	m.last = decode(m.memory)
+	m.lastBytes = append(m.lastBytes[:0], b...)
+	m.last = decode(m.lastBytes)
 	return m.addToChange(&r)
 }
 

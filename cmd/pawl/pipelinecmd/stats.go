@@ -44,7 +44,8 @@ time, ETag and size must be equal.
 
 The figures are exact. Stats needs at most 200 MB of memory, and about 70 bytes for
 each notification in the folder for temporary files (TMPDIR). It skips unreadable
-notifications, counts them, and logs the first 100.`,
+notifications, counts them, and logs the first 100. With --json, the report is one
+JSON object, with histograms of the times.`,
 		Example: `  pawl stats notifications.ndjson
   zcat log/*.gz | pawl stats --json -
   pawl stats --plot copies.svg notifications.ndjson`,
