@@ -72,6 +72,7 @@ type Archive struct {
 	oneByOne   bool     // for tests: no requests in parallel
 	emptySizes sync.Map // bytes of a file without records, by format
 	health     health
+	status     status
 }
 
 // signatureValidity is the time from the signature of a PUT to its expiry. The worker signs with

@@ -23,6 +23,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	for i, a := range r.Archives {
 		work.Go(func() {
 			err := a.run(ctx)
+			a.status.set(func(s *Status) { s.Err = err })
 			if err == nil || len(r.Archives) == 1 {
 				errs[i] = err
 				return

@@ -84,6 +84,7 @@ func (a *Archive) work(ctx context.Context) error {
 func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	bounded, stop := context.WithTimeout(ctx, max(w.Lease, shareTime))
 	defer stop()
+	w.status.set(func(s *Status) { s.LastTurn = w.Now() })
 	v, err := w.poll(bounded)
 	next := min(w.Lease/pollParts, v.next)
 	own := w.health.mode(w.Now())
@@ -138,10 +139,11 @@ func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) e
 		return err
 	}
 	// Only after the listing, this check proves that the shards belong to the claimed stream.
-	if _, err := w.identify(bounded, w.claim); err != nil {
+	retention, err := w.identify(bounded, w.claim)
+	if err != nil {
 		return err
 	}
-	open, err := w.unfinished(bounded, all)
+	open, progress, err := w.unfinished(bounded, all)
 	if err != nil {
 		return err
 	}
@@ -159,6 +161,7 @@ func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) e
 	if len(leases) > 0 {
 		w.wg.Go(func() { w.takeOver(ctx, all, leases) })
 	}
+	w.recordBalance(open, progress, retention)
 	return nil
 }
 
@@ -172,23 +175,24 @@ func (w *worker) releaseSurplus(share int) (mine []string) {
 	return mine
 }
 
-func (w *worker) unfinished(ctx context.Context, all []Shard) (open []string, err error) {
-	done := map[string]bool{}
+func (w *worker) unfinished(ctx context.Context, all []Shard) (open []string, progress map[string]Progress, err error) {
+	progress = map[string]Progress{}
 	for p, err := range w.AllProgress(ctx, w.claim) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		done[p.Shard] = p.State == Finished
+		progress[p.Shard] = p.Progress
 	}
+	done := func(id string) bool { return progress[id].State == Finished }
 	for _, s := range all {
 		waits := slices.ContainsFunc(s.Parents, func(parent string) bool {
-			return !done[parent] && slices.ContainsFunc(all, func(one Shard) bool { return one.ID == parent })
+			return !done(parent) && slices.ContainsFunc(all, func(one Shard) bool { return one.ID == parent })
 		})
-		if !done[s.ID] && !waits {
+		if !done(s.ID) && !waits {
 			open = append(open, s.ID)
 		}
 	}
-	return open, nil
+	return open, progress, nil
 }
 
 func (w *worker) heldShards() []string {

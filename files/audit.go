@@ -47,6 +47,16 @@ type AuditReport struct {
 	Foreign int64 `json:"foreign"`
 	// Failed counts files and uploads that could not be checked or repaired.
 	Failed int64 `json:"failed"`
+	// States counts the files of the index after the audit.
+	States map[State]StateCount `json:"-"`
+}
+
+// StateCount is the number and total size of the files in a state.
+type StateCount struct{ Files, Bytes int64 }
+
+func (r *AuditReport) count(f *File, state State) {
+	n := r.States[state]
+	r.States[state] = StateCount{n.Files + 1, n.Bytes + f.Size}
 }
 
 // Differences returns the number of differences between index and bucket.
@@ -72,7 +82,7 @@ type audit struct {
 // differ. It ignores changes that are due to a timer. If a file fails, Audit continues and returns
 // an error at the end. After any other error the counts are incomplete.
 func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o AuditOptions) (AuditReport, error) {
-	a := &audit{Service: s, options: o, report: AuditReport{Moved: map[string]int64{}}}
+	a := &audit{Service: s, options: o, report: AuditReport{Moved: map[string]int64{}, States: map[State]StateCount{}}}
 	next, stop := iter.Pull2(s.Index.Scan(ctx))
 	defer stop()
 	a.nextRow = next
@@ -157,16 +167,20 @@ func (a *audit) advance(ctx context.Context) error {
 }
 
 func (a *audit) compare(ctx context.Context, o *Listed) error {
-	f := a.row
+	f, state := a.row, a.row.State
 	if f.differs(o) {
-		err := a.checkFile(ctx, f.ID)
+		next, err := a.checkFile(ctx, f.ID)
 		if errors.Is(err, ErrNotFound) {
-			err = nil
+			return a.advance(ctx)
 		}
 		if err := a.recordFailure(ctx, f.Key, err); err != nil {
 			return err
 		}
+		if err == nil {
+			state = next
+		}
 	}
+	a.report.count(f, state)
 	return a.advance(ctx)
 }
 
@@ -185,20 +199,21 @@ func (f *File) differs(o *Listed) bool {
 	return false
 }
 
-// checkFile first decides without writing, because most differences no longer exist by then.
-func (a *audit) checkFile(ctx context.Context, id string) error {
+// checkFile returns the new state. It first decides without writing, because most differences no longer
+// exist by then.
+func (a *audit) checkFile(ctx context.Context, id string) (State, error) {
 	f, err := a.Index.Load(ctx, id)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	seen, err := a.Objects.Stat(ctx, f.Key)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	next, _ := f.reconciled(seen, false, &a.Times, a.now())
 	leftover := seen.Found && f.objectRemovable()
 	if next.State == f.State && !leftover {
-		return nil
+		return f.State, nil
 	}
 	if leftover {
 		a.report.Leftovers++
@@ -206,9 +221,9 @@ func (a *audit) checkFile(ctx context.Context, id string) error {
 		a.report.Moved[next.State.String()]++
 	}
 	if !a.options.DryRun {
-		_, err = a.Reconcile(ctx, id, false)
+		next, err = a.Reconcile(ctx, id, false)
 	}
-	return err
+	return next.State, err
 }
 
 // checkObjectWithoutRow checks again, because the row may have been written after the scan.
@@ -220,7 +235,7 @@ func (a *audit) checkObjectWithoutRow(ctx context.Context, key string) error {
 		}
 		return nil
 	}
-	err := a.checkFile(ctx, id)
+	_, err := a.checkFile(ctx, id)
 	if !errors.Is(err, ErrNotFound) {
 		return a.recordFailure(ctx, key, err)
 	}

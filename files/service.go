@@ -49,6 +49,8 @@ type Service struct {
 	// Now and NewID are for simulations. The defaults are time.Now and UUIDs of version 7.
 	Now   func() time.Time
 	NewID func() string
+	// Changed is called after a reconciliation has changed a state. It may be nil.
+	Changed func(to State)
 	// Logger logs state changes by reconciliations. Nil disables logging.
 	Logger *slog.Logger
 }
@@ -180,6 +182,9 @@ func (s *Service) Reconcile(ctx context.Context, id string, notified bool) (File
 		}
 		if err != nil {
 			return File{}, err
+		}
+		if s.Changed != nil && next.State != f.State {
+			s.Changed(next.State)
 		}
 		s.logTransition(ctx, &f, &next, seen)
 		if next.State != Expired || !seen.Found || f.State == Expired {

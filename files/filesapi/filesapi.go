@@ -44,6 +44,9 @@ type Config struct {
 	Rate   float64
 	Burst  int
 	Logger *slog.Logger
+	// Observe is called after each request. The route is a pattern such as "GET /v1/files/{id}", or
+	// empty if no path matches. Optional.
+	Observe func(route string, status int, took time.Duration)
 }
 
 type server struct {
@@ -94,7 +97,7 @@ func New(c Config) (http.Handler, error) {
 	mux.HandleFunc("GET /openapi.yaml", document("application/yaml", openAPI))
 	mux.HandleFunc("GET /schema.graphql", document("text/plain; charset=utf-8", []byte(schema)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(mux, w, r) })
-	return rejectUncleanPaths(mux), nil
+	return s.observe(rejectUncleanPaths(mux), mux), nil
 }
 
 // rejectUncleanPaths responds with 404 to paths that the multiplexer would redirect.

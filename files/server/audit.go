@@ -65,6 +65,9 @@ func (s *Server) auditDaily(ctx context.Context) {
 		case <-next.C:
 		}
 		r, err := s.Audit(ctx, files.AuditOptions{Orphans: orphans})
+		if err == nil && s.Observer != nil {
+			s.Observer.Audited(&r)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return

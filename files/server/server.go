@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -53,7 +54,18 @@ type Config struct {
 	InlineTypes []string
 	// AcceptForgeableUploads permits stores that accept forged signatures.
 	AcceptForgeableUploads bool
+	Observer               Observer     // optional
 	Logger                 *slog.Logger // default slog.Default()
+}
+
+// Observer receives the events of a server, for example for metrics. It must be safe for concurrent use.
+type Observer interface {
+	// Request is called after each request; see [filesapi.Config].
+	Request(route string, status int, took time.Duration)
+	// Changed is called after a comparison with the object changed the state of a file.
+	Changed(to files.State)
+	// Audited is called after each complete audit by Run.
+	Audited(r *files.AuditReport)
 }
 
 // Server is a files service.
@@ -62,6 +74,7 @@ type Server struct {
 	service  *files.Service
 	objects  *s3objects.Bucket
 	requests sync.WaitGroup
+	ready    atomic.Bool
 }
 
 // New checks the configuration and returns a Server. It sends no requests.
@@ -103,8 +116,14 @@ func New(c Config) (*Server, error) {
 	s.service = &files.Service{
 		Index: index, Objects: s.objects, Times: times, Prefix: c.Prefix, Limit: func(string) files.Usage { return c.Quota }, Logger: c.Logger,
 	}
+	if c.Observer != nil {
+		s.service.Changed = c.Observer.Changed
+	}
 	return s, nil
 }
+
+// Ready reports whether Run serves the API, every source listens, and the store was probed.
+func (s *Server) Ready() bool { return s.ready.Load() }
 
 func (s *Server) bucket() *s3objects.Bucket {
 	b := s3objects.New(s.Store.Client(), s.Bucket, s.PublicEndpoint)
@@ -178,9 +197,13 @@ func (s *Server) trackRequests(handler http.Handler) http.Handler {
 }
 
 func (s *Server) api() (*http.Server, error) {
-	handler, err := filesapi.New(filesapi.Config{
+	c := filesapi.Config{
 		Files: s.service, Tokens: s.Tokens, Cursors: s.Secret, MaxSize: s.MaxSize, Logger: s.Logger, Spool: s.Spool,
-	})
+	}
+	if s.Observer != nil {
+		c.Observe = s.Observer.Request
+	}
+	handler, err := filesapi.New(c)
 	return &http.Server{
 		Handler: s.trackRequests(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn),
@@ -227,6 +250,7 @@ func (s *Server) probeStore(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		s.Logger.Warn("could not probe the object store; starting anyway, and probing it before the first upload", "error", err)
 	}
+	s.ready.Store(ctx.Err() == nil)
 	return nil
 }
 

@@ -266,8 +266,10 @@ var layers = map[string]map[string]string{
 	},
 	"metrics/prom": {
 		".":                "The metrics receive the notices of a Pawl and sample its counts.",
+		"archive":          "The metrics receive the stored objects of an archive and sample its status.",
 		"engine":           "Each kind of notice feeds a metric.",
 		"event":            "The age of an event on arrival is a metric.",
+		"files":            "The metrics receive the state changes and the audits of files.",
 		"internal/process": "The reader of rows waits between two readings.",
 		"ledger":           "The rows that have not settled are counted.",
 		"lock":             "A single process of a ledger reads the rows.",

@@ -9,17 +9,15 @@
 //	m.Watch(p)
 //	http.Handle("/metrics", m.Handler())
 //
-// docs/METRICS.md lists every metric.
+// [Archives] and [Files] collect the metrics of the other products. docs/METRICS.md lists every
+// metric.
 package prom
 
 import (
-	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/engine"
@@ -47,34 +45,12 @@ var (
 
 // New returns metrics without observations.
 func New(c Config) *Metrics {
-	m := &Metrics{config: c}
-	m.create()
-	m.gauges[buildInfo].WithLabelValues(c.Version).Set(1)
+	m := &Metrics{config: c, set: newSet(pipelines, c.Version)}
+	m.sample = m.sampleStats
 	for _, p := range c.Pipelines {
 		m.createSeries(p)
 	}
 	return m
-}
-
-// Handler serves these metrics and those of the Go runtime and of the process.
-func (m *Metrics) Handler() http.Handler {
-	r := prometheus.NewRegistry()
-	r.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
-}
-
-// Describe implements [prometheus.Collector].
-func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, c := range m.all {
-		c.Describe(out)
-	}
-}
-
-// Collect implements [prometheus.Collector].
-func (m *Metrics) Collect(out chan<- prometheus.Metric) {
-	for _, c := range m.all {
-		c.Collect(out)
-	}
 }
 
 // createSeries creates the series of a pipeline. Without it, rate() would miss a counter's first
@@ -145,9 +121,9 @@ func (m *Metrics) Observe(n pawl.Notice) {
 		m.gauges[auditWithheld].WithLabelValues(pipeline).Set(float64(n.N))
 	case engine.Audited:
 		m.gauges[auditDuration].WithLabelValues().Set(n.Took.Seconds())
-		m.gauges[auditLast].WithLabelValues().Set(unix(time.Now()))
+		m.setTime(auditLast, time.Now())
 	case engine.LastAudit:
-		m.gauges[auditLast].WithLabelValues().Set(unix(time.Now().Add(-n.Took)))
+		m.setTime(auditLast, time.Now().Add(-n.Took))
 	}
 }
 
@@ -164,12 +140,15 @@ func (m *Metrics) observeEnd(n *pawl.Notice) {
 // Watch makes every scrape sample the state of a Pawl.
 func (m *Metrics) Watch(p *pawl.Pawl) { m.watched.Store(p) }
 
-func (m *Metrics) stats() *pawl.Stats {
+func (m *Metrics) sampleStats() {
 	var s pawl.Stats
 	if p := m.watched.Load(); p != nil {
 		s = p.Stats()
 	}
-	return &s
+	for name, v := range map[string]int64{
+		attemptsRunning: s.Running, slots: int64(m.config.Slots), runningBytes: s.RunningBytes,
+		backlog: s.Backlog, backlogLimit: int64(m.config.MaxBacklogEvents),
+	} {
+		m.setGauge(name, float64(v))
+	}
 }
-
-func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

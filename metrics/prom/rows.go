@@ -77,11 +77,7 @@ func (m *Metrics) reportPipeline(ctx context.Context, led *ledger.Rows, pipeline
 		truncated = 1
 	}
 	m.gauges[rowsTruncated].WithLabelValues(pipeline).Set(truncated)
-	if u.Oldest.IsZero() {
-		m.gauges[rowsOldest].DeleteLabelValues(pipeline)
-	} else {
-		m.gauges[rowsOldest].WithLabelValues(pipeline).Set(unix(u.Oldest))
-	}
+	m.setTime(rowsOldest, u.Oldest, pipeline)
 	return nil
 }
 

@@ -3,10 +3,6 @@ package prom
 import (
 	"fmt"
 	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/pawlhq/pawl"
 )
 
 // kind is the type of a metric.
@@ -18,14 +14,24 @@ const (
 	histogram kind = "histogram"
 )
 
+// product is the part of Pawl to which a metric belongs. A process reports the metrics of one product.
+type product int
+
+const (
+	pipelines product = iota
+	archives
+	fileService
+	anyProduct
+)
+
 // metric is one row of the table.
 type metric struct {
+	product product
 	name    string
 	kind    kind
 	labels  []string
 	help    string
-	buckets []float64                            // of a histogram
-	sample  func(s *pawl.Stats, c *Config) int64 // value of a gauge at a scrape; nil: set by observations
+	buckets []float64 // of a histogram
 }
 
 // Names of metrics.
@@ -69,6 +75,25 @@ const (
 	auditRepaired = "pawl_audit_repaired_total"
 	auditWithheld = "pawl_audit_removals_withheld"
 
+	archiveObjects   = "pawl_archive_objects_total"
+	archiveRecords   = "pawl_archive_records_total"
+	archiveMalformed = "pawl_archive_malformed_records_total"
+	archiveGaps      = "pawl_archive_gaps_total"
+	archiveShards    = "pawl_archive_shards"
+	archiveHeld      = "pawl_archive_shards_held"
+	archiveStopped   = "pawl_archive_shards_stopped"
+	archiveStored    = "pawl_archive_stored_until_timestamp_seconds"
+	archiveRetention = "pawl_archive_stream_retention_seconds"
+	archiveRead      = "pawl_archive_last_read_timestamp_seconds"
+
+	filesRequests = "pawl_files_requests_total"
+	filesDuration = "pawl_files_request_duration_seconds"
+	filesChanges  = "pawl_files_changes_total"
+	filesCount    = "pawl_files"
+	filesBytes    = "pawl_files_bytes"
+	filesOrphans  = "pawl_files_orphans"
+	filesAudit    = "pawl_files_audit_last_success_timestamp_seconds"
+
 	buildInfo = "pawl_build_info"
 )
 
@@ -96,11 +121,11 @@ var table = []metric{
 	{name: sequencerChanges, kind: counter, labels: []string{"pipeline"}, help: "Sequencers whose format differs from the one before."},
 	{name: unreadable, kind: counter, labels: []string{"pipeline"}, help: "Reports of rows that this version cannot read. Their objects wait."},
 
-	{name: attemptsRunning, kind: gauge, help: "Attempts that run now: slots in use.", sample: func(s *pawl.Stats, _ *Config) int64 { return s.Running }},
-	{name: slots, kind: gauge, help: "Slots of the process that pipelines share.", sample: func(_ *pawl.Stats, c *Config) int64 { return int64(c.Slots) }},
-	{name: runningBytes, kind: gauge, help: "Total size of the objects of these attempts.", sample: func(s *pawl.Stats, _ *Config) int64 { return s.RunningBytes }},
-	{name: backlog, kind: gauge, help: "Unfinished events in memory.", sample: func(s *pawl.Stats, _ *Config) int64 { return s.Backlog }},
-	{name: backlogLimit, kind: gauge, help: "Limit of unfinished events. Sources wait when it is reached.", sample: func(_ *pawl.Stats, c *Config) int64 { return int64(c.MaxBacklogEvents) }},
+	{name: attemptsRunning, kind: gauge, help: "Attempts that run now: slots in use."},
+	{name: slots, kind: gauge, help: "Slots of the process that pipelines share."},
+	{name: runningBytes, kind: gauge, help: "Total size of the objects of these attempts."},
+	{name: backlog, kind: gauge, help: "Unfinished events in memory."},
+	{name: backlogLimit, kind: gauge, help: "Limit of unfinished events. Sources wait when it is reached."},
 
 	{name: rows, kind: gauge, labels: []string{"pipeline", "state"}, help: "Rows of the ledger by state: pending, processing, stuck (expired lease), or failed (backing off). A single process of a ledger reports them, once a minute."},
 	{name: rowsOldest, kind: gauge, labels: []string{"pipeline"}, help: "Event time of the oldest row that is neither settled nor dead. Absent if there is none."},
@@ -116,40 +141,26 @@ var table = []metric{
 	{name: auditRepaired, kind: counter, labels: []string{"pipeline"}, help: "Losses that audits of this process wrote to the ledger."},
 	{name: auditWithheld, kind: gauge, labels: []string{"pipeline"}, help: "Removals that the last audit of this process withheld because there were too many."},
 
-	{name: buildInfo, kind: gauge, labels: []string{"version"}, help: "Always 1. The label has the version."},
-}
+	{product: archives, name: archiveObjects, kind: counter, labels: []string{"archive"}, help: "Objects with records that this process stored. An object may count twice after a takeover."},
+	{product: archives, name: archiveRecords, kind: counter, labels: []string{"archive"}, help: "Records of the stream in these objects."},
+	{product: archives, name: archiveMalformed, kind: counter, labels: []string{"archive"}, help: "Malformed records, which are stored below _pawl/malformed/."},
+	{product: archives, name: archiveGaps, kind: counter, labels: []string{"archive", "kind"}, help: "Gaps by kind: expired (a record was lost), possible (records may have been lost), or malformed (all records of the range are stored below _pawl/malformed/)."},
+	{product: archives, name: archiveShards, kind: gauge, labels: []string{"archive"}, help: "Open shards: not finished, and their parents are. All processes of an archive report the same number."},
+	{product: archives, name: archiveHeld, kind: gauge, labels: []string{"archive"}, help: "Shards that this process stores."},
+	{product: archives, name: archiveStopped, kind: gauge, labels: []string{"archive"}, help: "Shards that this process failed to store and retries."},
+	{product: archives, name: archiveStored, kind: gauge, labels: []string{"archive"}, help: "Arrival time up to which every open shard is stored, from the ledger. It is up to 70 minutes too early if a shard receives few records. Absent until it is known."},
+	{product: archives, name: archiveRetention, kind: gauge, labels: []string{"archive"}, help: "Retention of the stream."},
+	{product: archives, name: archiveRead, kind: gauge, labels: []string{"archive"}, help: "Time at which this process last read the progress of all shards."},
 
-// set holds the metrics, and finds them by name.
-type set struct {
-	all        []prometheus.Collector
-	counters   map[string]*prometheus.CounterVec
-	gauges     map[string]*prometheus.GaugeVec
-	histograms map[string]*prometheus.HistogramVec
-}
+	{product: fileService, name: filesRequests, kind: counter, labels: []string{"route", "code"}, help: "Requests by route, for example POST /v1/uploads, and class of the status code: 2xx to 5xx. The route is other if no path matches."},
+	{product: fileService, name: filesDuration, kind: histogram, labels: []string{"route"}, help: "Duration of requests.", buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60}},
+	{product: fileService, name: filesChanges, kind: counter, labels: []string{"state"}, help: "Files whose state this process changed after it compared them with their object, by new state. Lost means that the object is missing or different."},
+	{product: fileService, name: filesCount, kind: gauge, labels: []string{"state"}, help: "Files by state at the last audit of this process. Absent until the first audit, an hour after the start."},
+	{product: fileService, name: filesBytes, kind: gauge, labels: []string{"state"}, help: "Total size of these files."},
+	{product: fileService, name: filesOrphans, kind: gauge, help: "Objects and multipart uploads without a row that the last audit of this process found and kept."},
+	{product: fileService, name: filesAudit, kind: gauge, help: "Time of the last complete audit by this process."},
 
-func (m *Metrics) create() {
-	m.set = set{
-		counters: map[string]*prometheus.CounterVec{}, gauges: map[string]*prometheus.GaugeVec{},
-		histograms: map[string]*prometheus.HistogramVec{},
-	}
-	for i := range table {
-		m.all = append(m.all, m.collector(&table[i]))
-	}
-}
-
-func (m *Metrics) collector(t *metric) prometheus.Collector {
-	switch {
-	case t.kind == counter:
-		m.counters[t.name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: t.name, Help: t.help}, t.labels)
-		return m.counters[t.name]
-	case t.kind == histogram:
-		m.histograms[t.name] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: t.name, Help: t.help, Buckets: t.buckets}, t.labels)
-		return m.histograms[t.name]
-	case t.sample != nil:
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: t.name, Help: t.help}, func() float64 { return float64(t.sample(m.stats(), &m.config)) })
-	}
-	m.gauges[t.name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: t.name, Help: t.help}, t.labels)
-	return m.gauges[t.name]
+	{product: anyProduct, name: buildInfo, kind: gauge, labels: []string{"version"}, help: "Always 1. The label has the version."},
 }
 
 // Documentation returns the table of all metrics in Markdown.

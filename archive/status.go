@@ -1,0 +1,66 @@
+package archive
+
+import (
+	"sync"
+	"time"
+)
+
+// Status is the state of an archive's worker in this process.
+type Status struct {
+	// LastTurn is the time at which the worker last began to read the leases. It advances at least once
+	// per lease, even if the ledger does not answer. Zero: the worker has not started.
+	LastTurn time.Time
+	// LastRead is the time at which the worker last read the progress of all shards. Zero: never. The
+	// fields below are of that time.
+	LastRead time.Time
+	Open     int // unfinished shards whose parents are finished
+	Held     int // shards that this worker stores
+	Stopped  int // shards that this worker failed to store and retries
+	// StoredUntil is the arrival time up to which the ledger proves that every open shard is stored.
+	// Shards without records do not delay it for more than 70 minutes. Zero: unknown.
+	StoredUntil time.Time
+	Retention   time.Duration // of the stream
+	// Err is the error with which the archive has stopped.
+	Err error
+}
+
+type status struct {
+	mu sync.Mutex
+	Status
+}
+
+func (s *status) set(change func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.Status)
+}
+
+// Status returns the state of the archive's worker. It sends no request.
+func (a *Archive) Status() (s Status) {
+	a.status.set(func(now *Status) { s = *now })
+	return s
+}
+
+func (w *worker) recordBalance(open []string, all map[string]Progress, retention time.Duration) {
+	s := Status{LastRead: w.Now(), Open: len(open), Retention: retention}
+	for _, id := range open {
+		p := all[id]
+		if t := latest(p.Arrival, p.SeenEmpty); !t.IsZero() && (s.StoredUntil.IsZero() || t.Before(s.StoredUntil)) {
+			s.StoredUntil = t
+		}
+		if p.Owner == w.Owner && w.isFailing(id) {
+			s.Stopped++
+		}
+	}
+	s.Held = len(w.heldShards())
+	w.status.set(func(now *Status) { s.LastTurn, *now = now.LastTurn, s })
+}
+
+// isFailing reports whether the last attempt to store a shard failed. An attempt counts as successful
+// if it stored an object, or has lasted for maxRetryPause.
+func (w *worker) isFailing(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.pauses[id]
+	return r.next > 0 && (w.held[id] == nil || w.Now().Before(r.until.Add(w.Lease+maxRetryPause)))
+}
