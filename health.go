@@ -2,7 +2,7 @@ package pawl
 
 import "time"
 
-// Health is what a liveness or readiness probe needs to know about a Pawl.
+// Health is the state of a Pawl that liveness and readiness probes check.
 type Health struct {
 	// LastTurn is the time at which the worker last processed its inputs. It advances at least every
 	// five seconds during Run, even if the ledger does not answer. Zero: Run has not begun.

@@ -119,9 +119,9 @@ type Audit struct {
 	// Every is the interval of audits during Run; 0 means none. Workers of one ledger run one audit at a
 	// time.
 	Every time.Duration
-	// SettleWindow is how long an audit ignores a change, because its notification may still arrive;
-	// default 12 h. With a pipeline in event order it must exceed MaxDelay, and its default is MaxDelay
-	// plus 1 h.
+	// SettleWindow is the time for which an audit ignores a change, because its notification may still
+	// arrive; default 12 h. With a pipeline in event order it must exceed MaxDelay, and its default is
+	// MaxDelay plus 1 h.
 	SettleWindow time.Duration
 	// RowRetention is the retention time for rows of removed objects; default 30 days. It must exceed
 	// SettleWindow and MaxDelay, because a late event of a purged row looks new.
@@ -167,7 +167,7 @@ type Notice = engine.Notice
 type Lease struct {
 	TTL             time.Duration // without a renewal; default 30 s, at least 1 s
 	Skew            time.Duration // clock difference between machines; default 5 s
-	LateWriteWindow time.Duration // how late a write may land after its attempt; default 15 min
+	LateWriteWindow time.Duration // maximum delay of a write after its attempt; default 15 min
 }
 
 // Retry configures retries of failed attempts.
@@ -175,8 +175,8 @@ type Retry struct {
 	Attempts int           // until an object is dead, without those in an outage; default 8
 	Base     time.Duration // first back-off; it doubles each time; default 1 s
 	Max      time.Duration // longest back-off; default 5 min
-	// Outage is how long attempts are not counted in a receiver's outage; default 24 h. After that,
-	// failures count again until an object succeeds.
+	// Outage is the time for which attempts do not count in a receiver's outage; default 24 h. After
+	// that, failures count again until an object succeeds.
 	Outage time.Duration
 }
 

@@ -39,8 +39,8 @@ func (s brokenObjectStore) List(ctx context.Context, name, prefix, after string)
 	}
 }
 
-// A broken object stops the shard in its key at a takeover, because the register does not contain
-// the object.
+// If a takeover finds a broken object, it stops only the shard in the object's key, because that
+// shard's register does not contain the object.
 func TestBrokenObjectStopsItsShardOnly(t *testing.T) {
 	for name, list := range map[string]bool{"HEAD fails": true, "unlistable": false} {
 		t.Run(name, func(t *testing.T) {

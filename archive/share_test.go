@@ -72,7 +72,7 @@ func (p *env) owners() map[string]int {
 	return n
 }
 
-// awaitOwners waits for these numbers of owned shards.
+// awaitOwners waits until each worker owns its number of shards in want.
 func (p *env) awaitOwners(limit time.Duration, want map[string]int) time.Duration {
 	p.Helper()
 	began := time.Now()

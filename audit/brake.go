@@ -28,8 +28,8 @@ type Brake struct {
 	refused bool
 }
 
-// NewBrake returns a brake that permits limit removals. The audit has already written raised of
-// them.
+// NewBrake returns a brake that permits limit removals. raised is the number of removals that the
+// audit has already written.
 func NewBrake(limit, raised int64) *Brake { return &Brake{limit: limit, raised: raised} }
 
 // reserve reports whether the pass may write n more removals. After it refuses once, it always

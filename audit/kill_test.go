@@ -264,7 +264,7 @@ func TestKilledAuditResumes(t *testing.T) {
 	}
 }
 
-// Without registers, two audits raise each loss once between them.
+// Two audits of a ledger without registers may run at once. Only one of them raises each loss.
 func TestTwoAuditors(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		t.Run(fmt.Sprintf("one at a time %v", alone), func(t *testing.T) {

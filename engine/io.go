@@ -46,7 +46,7 @@ type Finished struct {
 	Shared  Shared
 }
 
-// Result is how a task ended.
+// Result is the outcome of a task.
 type Result uint8
 
 // Results of a task.

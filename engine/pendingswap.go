@@ -63,9 +63,9 @@ func (p *pendingSwap) applyClaim(cfg *Config, now time.Time) bool {
 }
 
 // supersededBy reports whether a refused swap had landed before another worker changed the row. A
-// claim had landed if the row has its fence. A result had landed if the lease has ended and Have is
-// as the swap left it. If another worker retired the row instead, Have is behind or only its row is
-// dead. If both rows are dead, the row has this swap's verification only if the swap came first.
+// claim had landed if the row has its owner and fence. A result had landed if the row is not leased
+// and has the swap's fence and Have. If another worker retired the row instead, the row differs from
+// the swap: only the row is dead, or its verification is missing or earlier.
 func (p *pendingSwap) supersededBy(row *ledger.Row, owner string, was *ledger.Claim) bool {
 	switch {
 	case p.claim != nil:

@@ -140,8 +140,9 @@ func (x *Index) retrySolo(s *sender, batch []*item, err error) {
 }
 
 // resolveUnclear reads the rows once to learn whether the batch has landed. Only this batch can
-// create a row with the ID of a new file. The batch may still land later. Therefore new files are
-// never sent again, and other callers start again with the current rows.
+// create a row with the ID of a new file. If the batch has not landed, it may still land later.
+// Therefore the call that creates a file fails. Calls that change a file get ErrConflict, so that
+// they read the current row and try again.
 func (x *Index) resolveUnclear(ctx context.Context, s *sender, batch []*item, cause error) {
 	s.known = false
 	x.warn(ctx, "the index gave an ambiguous answer to a batch", "entity", s.entity, "changes", len(batch), "file", batch[0].id, "error", cause)

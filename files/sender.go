@@ -173,8 +173,8 @@ func (s *sender) setUsage(r *store.Record) (err error) {
 	return err
 }
 
-// nextBatch takes items that together fit into the limit, unless unfit, and have no record in
-// common.
+// nextBatch takes items that have no record in common. Together they fit into the limit, unless
+// unfit is true.
 func (x *Index) nextBatch(s *sender, unfit bool) (batch []*item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

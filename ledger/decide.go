@@ -54,12 +54,12 @@ func (a *Claim) isCommitted(r *Read) bool {
 	return r.Kind == a.Have.Kind && (r.Kind == event.Removed || r.Identity.Same(a.Have.Identity))
 }
 
-// consistencyWindow is how long an eventually consistent store may hide an object.
+// consistencyWindow is the time for which an eventually consistent store may hide an object.
 const consistencyWindow = time.Minute
 
-// NotFoundDelay returns how long "not found" may be the lag of an eventually consistent store. It
-// ends when the newest created event, Have and the pinned output are a minute old. A store's clock
-// ahead of ours adds at most a minute.
+// NotFoundDelay returns the remaining time for which an eventually consistent store may answer "not
+// found" although the object exists. The time ends when the newest created event, Have and the
+// pinned output are a minute old. A store's clock ahead of ours adds at most a minute.
 func (a *Claim) NotFoundDelay(out *Pinned, now time.Time) time.Duration {
 	newest := a.CreatedTime
 	if a.Have.Kind == event.Created && a.Have.Identity.ModTime.After(newest) {

@@ -14,7 +14,7 @@ type Read struct {
 	ByEvent bool
 }
 
-// Ending is what an attempt knows about its effects when it ends.
+// Ending describes the effects of an ended attempt, as far as the worker knows them.
 type Ending struct {
 	Read Read
 	// Sent: the attempt may have had an effect.

@@ -311,7 +311,7 @@ func TestSwapRetriesThrottledChanges(t *testing.T) {
 	})
 }
 
-// shifting refuses the first swap by a row that has the expected nonce when it is loaded.
+// shifting refuses the first swap, and returns current as the row that refused it.
 type shifting struct {
 	ledger.Store
 	current *ledger.Row

@@ -13,8 +13,8 @@ type Policy struct {
 	Attempts        int           // claims before a row is dead
 	Base            time.Duration // first back-off; doubles with each attempt
 	Max             time.Duration // maximum back-off
-	LateWriteWindow time.Duration // how late a write may land after its attempt
-	RowRetention    time.Duration // how long rows of settled removals are kept
+	LateWriteWindow time.Duration // maximum delay of a write after its attempt
+	RowRetention    time.Duration // retention time of rows of settled removals
 
 	// PurgeSettled makes settled rows of existing objects purgeable too. Later losses of such
 	// objects stay undetected.

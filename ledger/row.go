@@ -56,7 +56,7 @@ type Lease struct {
 	// Fence is the fencing token. It rises with every claim, even after a purge, and stays when the
 	// lease ends.
 	Fence int64
-	// Until is when other workers may take over: the holder's deadline plus the skew.
+	// Until is the time from which other workers may take over: the holder's deadline plus the skew.
 	Until time.Time
 }
 
@@ -65,7 +65,8 @@ type Lease struct {
 type Row struct {
 	RowKey
 	Nonce Nonce
-	// Unreadable is why the stored row cannot be read, or nil. No transition applies to such a row.
+	// Unreadable is the reason why the stored row cannot be read, or nil. No transition applies to
+	// such a row.
 	Unreadable error
 
 	Want  Version

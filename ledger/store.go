@@ -37,8 +37,8 @@ type Store interface {
 	// Due returns rows that are due at or before the given time: if more than limit, limit of the
 	// oldest ones.
 	Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]Row, error)
-	// Scan yields the rows of a range in the order of [RowKey.Compare]. A row that exists
-	// throughout appears once, and any other at most once. An error ends the scan.
+	// Scan yields the rows of a range in the order of [RowKey.Compare]. A row that exists during the
+	// whole scan appears once, and any other row at most once. An error ends the scan.
 	Scan(ctx context.Context, r Range) iter.Seq2[Row, error]
 	// Close releases the store's resources. No call may follow or be in progress.
 	Close() error

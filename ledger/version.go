@@ -29,8 +29,8 @@ func (v Version) Order() string {
 	return v.Sequencer.String() + "." + strconv.FormatUint(v.Generation, 10)
 }
 
-// Identity is what the store reports about one content. Without versioning, two equal rewrites
-// within a second have the same identity.
+// Identity identifies one content by the data that the store reports about it. Without versioning,
+// two equal rewrites within a second have the same identity.
 type Identity struct {
 	VersionID string    `json:"version,omitzero"`
 	ETag      string    `json:"etag,omitzero"`

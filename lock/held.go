@@ -14,7 +14,7 @@ import (
 type heldLease struct {
 	*contender
 	at        version   // the holder's last write
-	sent      time.Time // a time before the write of at landed
+	sent      time.Time // a time at which the write in at had not landed yet
 	replaced  string    // nonce before the acquisition
 	inherited bool      // the contender replaced its own write
 	// renewal has an unknown outcome, or is nil.

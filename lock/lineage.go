@@ -101,7 +101,7 @@ func classifyUpdate(now, base snapshot, id string, refused bool) (f cell.Outcome
 	case now.count == 0 || place < 0 || base.exists && base.count == 0 || !now.follows(base.lineage):
 		return cell.Lost, refused
 	}
-	// Another update has this place, if the ids reach back to the newest update of base.
+	// If the ids reach back to the newest update of base, another update has this update's place.
 	return cell.Lost, place+min(base.count, 1) < int64(len(now.ids))
 }
 

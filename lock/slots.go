@@ -48,7 +48,7 @@ func (s *slots) slot(i int) *slot {
 	return one
 }
 
-// list returns the existing slots. It calls meanwhile before it reads each changed slot.
+// list returns the existing slots. It calls the function meanwhile before it reads each changed slot.
 func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error) (map[int]*slot, error) {
 	found, err := s.listing(ctx)
 	if err != nil {

@@ -102,9 +102,9 @@ type Store interface {
 	// Due returns due records in the order of (Due, Name). A result below the limit is the last
 	// one.
 	Due(ctx context.Context, r DueRange) ([]Record, error)
-	// Scan yields the records of a range in the order of names. A record that exists throughout
-	// appears once, or at most once if it is written meanwhile. The loop's body may call the store.
-	// An error ends the scan.
+	// Scan yields the records of a range in the order of names. A record that exists during the
+	// whole scan appears once. A record that is written during the scan appears at most once. The
+	// loop's body may call the store. An error ends the scan.
 	Scan(ctx context.Context, r Range) iter.Seq2[Record, error]
 	// Close releases the store's resources. No call may follow or be in progress.
 	Close() error

@@ -143,7 +143,7 @@ func TestUntrustedDuplicateIsChecked(t *testing.T) {
 	})
 }
 
-// The delay is that after which a redelivery is useful.
+// The worker returns the delivery with the delay after which a redelivery is useful.
 func TestAckSettledReturnsUnsettledDeliveries(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error {

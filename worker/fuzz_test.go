@@ -46,7 +46,7 @@ func (s *described) describe(ref event.Object, info bucket.Info) bucket.Info {
 }
 
 // An attempt has its effect below the output's prefix, or its row is dead. A second attempt at the
-// same object does nothing, and one at other metadata acts.
+// same object does nothing. After a change of the metadata, an attempt acts.
 func FuzzAttempt(f *testing.F) {
 	for _, seed := range []struct{ key, etag, version, contentType, name, value string }{
 		{"a", "0123", "", "text/plain", "", ""}, {"a b/é\n", "e\"&size=1", "v1", "", "pawl-source", "s"}, {"..", "", "", "", "", ""},

@@ -16,7 +16,7 @@ import (
 
 const (
 	grace         = 20 * time.Second // as in start
-	ledgerTimeout = 10 * time.Second // how long a shutdown waits for the ledger
+	ledgerTimeout = 10 * time.Second // limit of a shutdown's wait for the ledger
 )
 
 func ackSettled(c *worker.Config) { c.AckSettled = true }

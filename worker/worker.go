@@ -77,10 +77,10 @@ type Stats struct {
 	Backlog      int   // events that count towards MaxBacklogEvents
 }
 
-// Health tells whether a worker works. Each time is zero until its first event.
+// Health contains the times by which a probe judges a worker. Each is zero until its first event.
 type Health struct {
-	LastTurn   time.Time // when the loop last ran; at least every five seconds
-	LastAnswer time.Time // when the ledger last answered a request without an error
+	LastTurn   time.Time // last run of the loop; at least every five seconds
+	LastAnswer time.Time // last answer of the ledger without an error
 }
 
 type openDelivery struct {

@@ -330,7 +330,7 @@ func (s *suite) checkReshard(parents []string, children int, before []archive.Nu
 	r := s.reader(parents[0], archive.Position{})
 	s.same("of the closed shard", before, numbersOf(s.read(r, -1)))
 	if page, err := r.Next(s.Context()); err != nil || !page.End || len(page.Records) > 0 {
-		s.Errorf("after its end: %+v, %v", page, err)
+		s.Errorf("Next after the end of the closed shard = %+v, %v, want no records, and End", page, err)
 	}
 }
 

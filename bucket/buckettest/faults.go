@@ -122,7 +122,7 @@ func Hold(reached chan<- struct{}, release <-chan struct{}) Fault {
 	}
 }
 
-// Between calls meanwhile before it performs the call.
+// Between calls the function meanwhile, and then performs the call.
 func Between(meanwhile func()) Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		meanwhile()

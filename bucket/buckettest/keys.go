@@ -50,11 +50,11 @@ func testAwkwardKeys(t *testing.T, h Harness) {
 			wantError(t, "Put", err, bucket.ErrInvalid)
 			t.Logf("refused: %.40q", key)
 		case taken && errors.Is(err, bucket.ErrPrecondition):
-			t.Logf("to this store, %.40q is %.40q", key, other)
+			t.Logf("the store treats %.40q and %.40q as the same key", key, other)
 		case taken:
 			t.Errorf("Put %.40q, declared to be the same as %.40q = %v, want ErrPrecondition", key, other, err)
 		case err != nil && strings.ContainsRune(key, 0):
-			t.Logf("refused clumsily: %.40q: %v", key, err)
+			t.Logf("refused, but not with ErrInvalid: %.40q: %v", key, err)
 		case err != nil:
 			t.Errorf("Put %.40q = %v, want it stored or ErrInvalid", key, err)
 		default:

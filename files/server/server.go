@@ -44,7 +44,8 @@ type Config struct {
 
 	Quota   files.Usage // maximum per entity; default 10 GiB and 1,000 open uploads
 	MaxSize int64       // maximum file size in bytes; default 1 GiB, at most 5 TiB
-	// LongestUpload is how long an upload may continue after its URL has expired; default 1 h.
+	// LongestUpload is the time for which an upload may continue after its URL has expired; default
+	// 1 h.
 	LongestUpload time.Duration
 	// Spool is the folder for bodies of POST /v1/files; default the system's temporary folder.
 	Spool string

@@ -27,14 +27,14 @@ func Gone(expect string) Op {
 	return Op{text: swap(expect, "") + ": gone", step: func(now string) (string, bool) { return "", now == expect || now == "" }}
 }
 
-// Refused returns a write that failed because the register had the value by of another call.
+// Refused returns a write that failed because another call had set the register to by.
 func Refused(expect, next, by string) Op {
 	return Op{text: swap(expect, next) + ": refused by " + valueName(by), step: func(now string) (string, bool) {
 		return now, now == by && now != expect && (now != next || now == "")
 	}}
 }
 
-// RefusedBySome is Refused with an unknown value.
+// RefusedBySome is Refused if the value of the register is unknown.
 func RefusedBySome(expect, next string) Op {
 	return Op{text: swap(expect, next) + ": refused", step: func(now string) (string, bool) { return now, now != expect }}
 }

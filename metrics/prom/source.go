@@ -30,7 +30,7 @@ func (m *Metrics) Source(name string, s pawl.Source) pawl.Source {
 		}
 		r.OnReject(func(reason source.Rejection) { rejected.WithLabelValues(string(reason)).Inc() })
 	}
-	// A source that declares its dialect, or listens, must still do so behind the counter.
+	// If s declares its dialect, or reports when it listens, the returned source must do so as well.
 	declarer, declares := s.(source.Declarer)
 	listener, listens := s.(listener)
 	switch {

@@ -83,7 +83,7 @@ func (p *outputChange) parseMetadata(metadata map[string]string) error {
 //   - Every completed attempt that had an effect and left an output has a write.
 //   - Only an attempt of unknown result, or one completed while a copy of its write was outstanding, has
 //     a late write.
-//   - No older content replaces a newer one, except after a removal. (A verification repairs that; other
+//   - An older content never replaces a newer one, except after a removal. (A verification repairs that; other
 //     checks compare the final outputs.)
 func outputViolations(l *rowHistory, writes []*outputChange, puts []string) (bad []string, late int) {
 	complain := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }

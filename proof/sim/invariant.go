@@ -32,7 +32,7 @@ const (
 
 var invariants = [...]string{
 	I1:  "at rest, every output matches its input",
-	I2:  "an older result never replaces a newer one, except until a verification repairs it",
+	I2:  "an older result never replaces a newer one, except in cases that a verification repairs",
 	I3:  "at most one completion with an effect per version, unless an attempt was unsure, started over or was forced",
 	I4:  "everything is settled or dead once the faults have stopped",
 	I5:  "Want, Have and the fence only rise",
@@ -41,7 +41,7 @@ var invariants = [...]string{
 	I8:  "leases are exclusive, and every completion has its own lease and its own publish",
 	I9:  "every store is linearizable per key",
 	I10: "a poison object affects no other object",
-	I11: "an audit of a converged bucket writes nothing, and no audit raises removals that its brake forbids",
+	I11: "an audit of a converged bucket writes nothing, and no audit schedules more removals than its limit allows",
 	I12: "claims and attempts are bounded",
 	I13: "all ledger stores lead to the same final state",
 	I14: "every fault occurred at every step",

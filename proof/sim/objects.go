@@ -233,7 +233,7 @@ func (t *object) current() *version {
 	return &t.versions[len(t.versions)-1]
 }
 
-// f is what the handlers compute. inputOf is its inverse.
+// f is the function that the handlers compute. inputOf is its inverse.
 func f(body string) string { return "f(" + body + ")" }
 
 func inputOf(body string) string { return body[2 : len(body)-1] }

@@ -21,13 +21,13 @@ type Fault uint8
 // Faults. A call returns ErrLost, except with None, Half and Throttled.
 const (
 	None      Fault = iota
-	Lost            // only the answer is lost
-	Unsent          // never executed
-	Torn            // executed: the first half of a Swap, or an Apply
-	Late            // executed after the next Load
-	Later           // executed after the next Swap or Apply
-	Half            // executed; the outcomes of the second half of a Swap, or all of an Apply, are ErrLost
-	Throttled       // never executed; the error is store.ErrThrottled
+	Lost            // the call is executed, but its answer is lost
+	Unsent          // the call is not executed
+	Torn            // a Swap makes only the first half of the changes, an Apply makes all
+	Late            // the call is executed after the next Load
+	Later           // the call is executed after the next Swap or Apply
+	Half            // the call is executed; ErrLost replaces half of the outcomes of a Swap, or all of an Apply
+	Throttled       // the call is not executed, and returns store.ErrThrottled
 )
 
 // Faults lists all faults.

@@ -1,4 +1,4 @@
-// Command bento is Bento with what BenchmarkSQS needs of it.
+// Command bento is Bento with only the components that BenchmarkSQS needs.
 package main
 
 import (

@@ -24,8 +24,8 @@ func main() {
 	}
 }
 
-// unpack starts a server once, which is how the library unpacks it. That root may
-// not start it matters to nobody: the programs are there.
+// unpack starts a server once, because the library unpacks the programs only then. The server does
+// not start as root, but the programs are unpacked before that.
 func unpack(dir string) error {
 	scratch, err := os.MkdirTemp("", "pawl-postgres-")
 	if err != nil {

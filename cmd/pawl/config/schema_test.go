@@ -179,7 +179,8 @@ func property(t *testing.T, s *jsonschema.Schema, name string) *jsonschema.Schem
 	return p
 }
 
-// mapType returns the schema of a scalar type, or nil.
+// mapType returns the schema of a Go type that is a scalar in pawl.yaml. It returns nil for other
+// types.
 func mapType(t reflect.Type) *jsonschema.Schema {
 	text := func(pattern string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: pattern + "|" + fromEnv}

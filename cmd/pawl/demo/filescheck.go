@@ -83,12 +83,13 @@ func (s *filesScenario) compare(rows map[string]files.File, objects map[string][
 			r.Right++
 		}
 	}
-	// The client of a killed service began its upload again at another service.
+	// If a service was killed, its client began the upload again at another service.
 	maps.DeleteFunc(rows, func(_ string, f files.File) bool { return f.State == files.Expired })
 	for id, f := range rows {
 		s.reportWrong("%s is %s, but no client uploaded it", id, f.State)
 	}
-	// Another service removes objects of the killed service's store check only after an hour.
+	// A service that was killed during its store check left objects. Other services remove them only
+	// after an hour.
 	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, filesPrefix+files.ProbeFolder) })
 	for key := range objects {
 		s.reportWrong("the bucket has %s, but no client uploaded it", key)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
-// coverage is that of one pipeline's objects by the bucket's notifications.
+// coverage describes which changes of a pipeline's objects the bucket's notifications report.
 type coverage struct {
 	Pipeline string   `json:"pipeline"`
 	Created  level    `json:"created"`

@@ -44,8 +44,9 @@ It writes about sixty small objects below the prefix and .pawl-doctor/, and
 removes them at the end, also after an error. A second interruption leaves them
 in the bucket. A pipeline that matches the whole bucket processes them. In a
 versioned bucket their versions remain until a lifecycle rule removes them.
-Doctor needs permission to read, write, remove and list objects. Notifications
-and queues need s3:GetBucketNotification and sqs:GetQueueAttributes.
+Doctor needs permission to read, write, remove and list objects. To check
+notifications and queues, it also needs s3:GetBucketNotification and
+sqs:GetQueueAttributes.
 
 Doctor stores the result for locks in the user's cache folder. If locks are safe,
 "pawl lock" and "pawl update" skip their own check for a week. If locks are not

@@ -52,7 +52,7 @@ func sysexit(err error) error {
 	}
 	f := *app.Classify(err, true)
 	if given, ok := errors.AsType[*app.Failure](err); ok && (given.Err == nil || given.Code != app.ExitUsage) {
-		return err // the exit code of the other command, for example
+		return err // it has an exit code, for example that of the command that was run
 	}
 	if code := sysexitCode(err); code != 0 {
 		f.Code = code

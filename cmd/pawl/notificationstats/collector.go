@@ -45,8 +45,8 @@ const (
 	orderNone
 )
 
-// Add adds a notification. The zero time of arrival means that it is unknown. The notification
-// then takes its place after the one before.
+// Add adds a notification. received is the time of its arrival, or zero if that is unknown. In the
+// order of arrival, the notification follows the one that was added before it.
 func (c *Collector) Add(e *event.Event, received time.Time) error {
 	lateness, timed := int64(unknown), byte(0)
 	if received.IsZero() {

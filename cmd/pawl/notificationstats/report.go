@@ -55,8 +55,8 @@ type merger struct {
 	lastBytes []byte // last refers to them
 	count     int64  // notifications of the current change
 	at        int64  // arrival of the first one, or unknown
-	// newer is the first position of all newer changes of the object, and same that of the changes
-	// with the same order. Both are empty if there are none.
+	// newer is the earliest position of any newer change of the object. same is the earliest position
+	// of the changes with the same order. Each is empty if there is no such change.
 	newer, same []byte
 }
 
@@ -86,7 +86,7 @@ func (m *merger) add(b []byte) error {
 	return m.addToChange(&r)
 }
 
-// earlier returns the earlier of two positions in the memory of a. An empty position is none.
+// earlier returns the earlier of two positions, in the memory of a. It ignores an empty position.
 func earlier(a, b []byte) []byte {
 	if len(b) > 0 && (len(a) == 0 || bytes.Compare(b, a) < 0) {
 		return append(a[:0], b...)

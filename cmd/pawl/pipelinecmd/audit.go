@@ -76,7 +76,7 @@ lists the outputs once.`,
 	flags.BoolVar(&o.Outputs, "outputs", false, "also compare outputs with objects")
 	flags.StringVar(&o.inventory, "inventory", "", "read this inventory `report` instead of listing: s3://bucket/…/manifest.json, or a folder")
 	flags.BoolVar(&o.Redrive, "redrive", false, "reset the attempts of dead and failed objects")
-	flags.BoolVar(&o.AllowRemovals, "allow-removals", false, "raise removals even if they exceed the limit")
+	flags.BoolVar(&o.AllowRemovals, "allow-removals", false, "schedule removals even if they exceed the limit")
 	flags.BoolVar(&o.list, "list", false, "show the reports of the last audits")
 	_ = cmd.RegisterFlagCompletionFunc("pipeline", completePipelines(a))
 	app.DocumentExitCodes(cmd, app.ExitCodes+`  3  the audit found losses: see the report

@@ -83,7 +83,8 @@ func (mon *monitor) start(ctx context.Context, p *pawl.Pawl) (stop func()) {
 	return func() { cancel(); work.Wait() }
 }
 
-// silence is the time without a turn or an answer after which a probe fails.
+// silence is the time after which a probe fails, if the worker's loop has not run or the ledger has
+// not answered.
 const silence = 30 * time.Second
 
 func (mon *monitor) status() (s admin.Status) {

@@ -112,7 +112,7 @@ func TestContinuedCommand(t *testing.T) {
 	h.exits(6, "")
 }
 
-// The store never responds, or not for the lock.
+// The store responds to no request, or to all requests except those about the lock.
 func TestUnresponsiveStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -121,8 +121,8 @@ func TestUnresponsiveStore(t *testing.T) {
 		limit  time.Duration
 		code   int
 	}{
-		// If the store check gets no response, its cleanup takes 2 s more. Otherwise the
-		// check must end before the wait.
+		// If the store check gets no response, its cleanup takes 2 s more. In the other cases
+		// the store check succeeds, and the command must exit when --wait is over.
 		{"/", "0", 12 * time.Second, 69}, {"/", "1s", 3 * time.Second, 69},
 		{"/state/lock", "0", 10 * time.Second, 69}, {"/state/lock", "6s", 6 * time.Second, 69},
 	} {

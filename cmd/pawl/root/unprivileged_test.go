@@ -15,7 +15,8 @@ import (
 
 const unprivilegedUID = 65534
 
-// asUnprivileged CODE pawl ARG...: is exits, but without root, whom file modes do not restrict.
+// asUnprivileged CODE pawl ARG...: like exits, but never as root, because file modes do not restrict
+// root.
 func asUnprivileged(ts *testscript.TestScript, _ bool, args []string) {
 	if os.Geteuid() != 0 {
 		exits(ts, false, args)
