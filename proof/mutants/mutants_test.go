@@ -21,7 +21,7 @@ import (
 var (
 	seed      = flag.Uint64("seed", 1, "first seed of the worlds")
 	histories = flag.Uint64("histories", 0, "number of worlds per mutant; 0 means until the first violation, at most its budget")
-	only      = flag.String("only", "", "names of the mutants to build, separated by commas; empty: all")
+	only      = flag.String("only", "", "names of the mutants to build, or folders such as lock/, separated by commas; empty: all")
 	whole     = flag.Bool("whole", false, "run the whole budget of every mutant, and check that each invariant alone kills some mutant")
 )
 
@@ -89,6 +89,14 @@ func chosen(t *testing.T) []Mutant {
 	list := all(t)
 	var some []Mutant
 	for _, name := range strings.Split(*only, ",") {
+		if strings.HasSuffix(name, "/") {
+			for _, m := range list {
+				if strings.HasPrefix(m.File, name) {
+					some = append(some, m)
+				}
+			}
+			continue
+		}
 		i := index(list, name)
 		if i < 0 {
 			t.Fatalf("-only: unknown mutant %q", name)

@@ -77,7 +77,7 @@ func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []stri
 		return c.At("lease.ttl", err)
 	}
 	if c.Ledger.Kind == "memory" {
-		return c.At("ledger", errors.New("a memory ledger is lost when the process exits: archives need sqlite:FILE or postgres://…"))
+		return c.At("ledger", errors.New("a memory ledger is lost when the process exits: archives need sqlite:FILE, postgres://… or dynamodb://…"))
 	}
 	l, err := open(c.Ledger.Config.(parts.Ledger), ctx)
 	if err != nil {

@@ -101,9 +101,9 @@ type Pipeline struct {
 type Files struct {
 	// Location of the objects. Nothing else may use the prefix.
 	To Location `yaml:"to" jsonschema:"required"`
-	// Storage of the index: a SQLite file, relative to the folder of this file, or
-	// postgres://USER@HOST/DATABASE. Default: the database of the ledger if it is
-	// PostgreSQL, otherwise files.db.
+	// Storage of the index: a SQLite file, relative to the folder of this file,
+	// postgres://USER@HOST/DATABASE, or dynamodb://TABLE. Default: the database of the
+	// ledger if it is PostgreSQL or DynamoDB, otherwise files.db.
 	Index Secret `yaml:"index"`
 	// Address to listen on. Default: 127.0.0.1:8090.
 	Listen string `yaml:"listen"`

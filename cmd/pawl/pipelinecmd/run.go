@@ -31,7 +31,7 @@ processes an object, it checks the ledger and every bucket. If a check fails, ru
 exits with 2. If an address or a queue cannot be used, run exits with 1.
 
 At SIGINT or SIGTERM, run shuts down: it accepts no further work, waits for running
-handlers for at most the configured grace, and releases the rest. A second signal, at
+handlers for at most shutdown_timeout, and releases the rest. A second signal, at
 least 500 ms later, stops run and the commands that it started at once. A shell then
 shows exit code 130 (SIGINT) or 143 (SIGTERM). Other processes take over the
 unfinished work when its leases expire.`,
