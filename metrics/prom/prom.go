@@ -14,6 +14,7 @@
 package prom
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,8 +35,9 @@ type Config struct {
 // Metrics collects metrics. A program with a registry of its own registers it there.
 type Metrics struct {
 	set
-	config  Config
-	watched atomic.Pointer[pawl.Pawl]
+	config   Config
+	watched  atomic.Pointer[pawl.Pawl]
+	withheld sync.Map // pipeline to number, of the audit that ends now
 }
 
 var (
@@ -118,12 +120,22 @@ func (m *Metrics) Observe(n pawl.Notice) {
 	case engine.LossFound:
 		m.counters[auditLosses].WithLabelValues(pipeline, n.Detail).Inc()
 	case engine.RemovalsWithheld:
-		m.gauges[auditWithheld].WithLabelValues(pipeline).Set(float64(n.N))
+		m.withheld.Store(pipeline, float64(n.N))
 	case engine.Audited:
+		m.reportWithheld()
 		m.gauges[auditDuration].WithLabelValues().Set(n.Took.Seconds())
 		m.setTime(auditLast, time.Now())
 	case engine.LastAudit:
 		m.setTime(auditLast, time.Now().Add(-n.Took))
+	}
+}
+
+// reportWithheld also resets the pipelines of which this audit withheld no removals.
+func (m *Metrics) reportWithheld() {
+	for _, p := range m.config.Pipelines {
+		n, _ := m.withheld.LoadAndDelete(p)
+		count, _ := n.(float64)
+		m.gauges[auditWithheld].WithLabelValues(p).Set(count)
 	}
 }
 

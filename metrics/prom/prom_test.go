@@ -227,6 +227,19 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
+// The next audit of the process ends the alert about withheld removals.
+func TestWithheldRemovalsEndWithTheNextAudit(t *testing.T) {
+	const series = `pawl_audit_removals_withheld{pipeline="upper"}`
+	m := prom.New(prom.Config{Pipelines: []string{"upper"}})
+	m.Observe(pawl.Notice{Kind: engine.RemovalsWithheld, Key: ledger.RowKey{Pipeline: "upper"}, N: 300})
+	for _, want := range []string{"300", "0"} {
+		m.Observe(pawl.Notice{Kind: engine.Audited})
+		if got := scrape(t, m)[series]; got != want {
+			t.Errorf("%s is %q, want %s", series, got, want)
+		}
+	}
+}
+
 // Prometheus' own rules for names and help texts.
 func TestLint(t *testing.T) {
 	r := prometheus.NewRegistry()
