@@ -159,3 +159,13 @@ func TestJavaIsMissing(t *testing.T) {
 		t.Errorf("without java: %v, %v, %v", found, built, here)
 	}
 }
+
+func TestPromtoolIsMissing(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("PATH", t.TempDir())
+	_, found := FindPromtool()
+	built := BuildPromtool(t.Context(), os.Stderr)
+	if !errors.Is(found, ErrNoPromtool) || !errors.Is(built, ErrNoPromtool) || !IsMissingRuntime(built) {
+		t.Errorf("without apt-get: %v, %v", found, built)
+	}
+}

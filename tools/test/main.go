@@ -78,7 +78,7 @@ func exitCode(err error) int {
 	return 0
 }
 
-// If Java, Node or Python is missing, build skips the servers that need it, except in CI.
+// If Java, Node, Python or apt-get is missing, build skips the tools that need it, except in CI.
 func build(ctx context.Context, root string, o options) error {
 	var need []toolcache.Tool
 	if !o.lint {
@@ -91,18 +91,31 @@ func build(ctx context.Context, root string, o options) error {
 		need = append(need, toolcache.GolangCI)
 	}
 	for _, tool := range need {
-		_, err := tool.Build(ctx, root, os.Stdout)
-		switch {
-		case toolcache.IsMissingRuntime(err) && os.Getenv("CI") == "":
-			fmt.Printf("skipped: tests that need %v\n", err)
-		case err != nil:
+		if _, err := tool.Build(ctx, root, os.Stdout); !mayLack(err) {
 			return err
 		}
 	}
 	if o.lint {
 		return nil
 	}
+	if !o.isQuick() {
+		if err := toolcache.BuildPromtool(ctx, os.Stdout); !mayLack(err) {
+			return err
+		}
+	}
 	return toolcache.BuildPostgres(ctx, root, os.Stdout)
+}
+
+// mayLack reports whether the tests can run after the error of a build, which may be nil.
+func mayLack(err error) bool {
+	if err == nil {
+		return true
+	}
+	excused := toolcache.IsMissingRuntime(err) && os.Getenv("CI") == ""
+	if excused {
+		fmt.Printf("skipped: tests that need %v\n", err)
+	}
+	return excused
 }
 
 func runSteps(ctx context.Context, steps []step) int {
