@@ -2,6 +2,7 @@ package prom
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -161,6 +162,21 @@ var table = []metric{
 	{product: fileService, name: filesAudit, kind: gauge, help: "Time of the last complete audit by this process."},
 
 	{product: anyProduct, name: buildInfo, kind: gauge, labels: []string{"version"}, help: "Always 1. The label has the version."},
+}
+
+// Series returns the names of all series with their labels. A histogram has three series.
+func Series() map[string][]string {
+	all := map[string][]string{}
+	for i := range table {
+		m := &table[i]
+		if m.kind != histogram {
+			all[m.name] = m.labels
+			continue
+		}
+		all[m.name+"_sum"], all[m.name+"_count"] = m.labels, m.labels
+		all[m.name+"_bucket"] = append(slices.Clone(m.labels), "le")
+	}
+	return all
 }
 
 // Documentation returns the table of all metrics in Markdown.
