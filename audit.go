@@ -130,7 +130,8 @@ func (p *Pipeline) inputOf(output string) (ledger.RowKey, bool) {
 	return k, ours && whole && p.Match.match(event.Object{Bucket: k.Bucket, Key: k.Key})
 }
 
-// validateAudit rejects settings with which a late event could look like a lost or a new one.
+// validateAudit rejects settings with which an audit could mistake a late event for a lost or new
+// one.
 func (c *Config) validateAudit() (errs []error) {
 	if least := max(c.Audit.SettleWindow, c.Audit.MaxDelay); c.Audit.RowRetention <= least {
 		errs = append(errs, fmt.Errorf("audit.row_retention is %s: it must exceed audit.settle_window and audit.max_delay, here %s, because a late event must find the row of the removal",

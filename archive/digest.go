@@ -7,7 +7,8 @@ import (
 	"hash"
 )
 
-// digestVersion is a prefix of the hashed data. Change it if a digest covers other fields.
+// digestVersion is a prefix of the hashed data. Change the version when you change the fields that
+// a digest covers.
 const digestVersion = "pawl-archive-1"
 
 // malformedSub replaces the sub-sequence number in the digest of a malformed record.

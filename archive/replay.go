@@ -28,8 +28,8 @@ func (s *shard) replay(ctx context.Context) error {
 	return s.write(ctx, s.progress.Commit())
 }
 
-// abandonFrom drops object from of the intent, whose key has a void, and all later ones. A later
-// object is stored if an operator deleted the stored object from.
+// abandonFrom drops the object with index from, whose key has a void, and all later objects of the
+// intent. A later object can already be stored if an operator deleted the stored object from.
 func (s *shard) abandonFrom(ctx context.Context, from int) error {
 	behind := false
 	for _, o := range s.progress.Intent.Objects[from+1:] {
@@ -78,8 +78,8 @@ func (s *shard) replayObject(ctx context.Context, i int) (bool, error) {
 	return err == nil, err
 }
 
-// rereadRecords reports whether all records of object i still exist. It reads until it has them
-// all, or a later record, or the end, because an empty page proves nothing.
+// rereadRecords reports whether all records of object i still exist. It reads until it has all of
+// them, finds a later record, or reaches the end, because an empty page proves nothing.
 func (s *shard) rereadRecords(ctx context.Context, i int) (records []Record, whole bool, err error) {
 	o := &s.progress.Intent.Objects[i]
 	if o.isGap() {

@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// slowUploads checks the signature at the start of an upload and, if ends is set, also at its end,
-// like some stores.
+// slowUploads checks the signature at the start of an upload and, if ends is set, at its end as
+// well, like some stores.
 type slowUploads struct {
 	archive.Store
 	takes time.Duration

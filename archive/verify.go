@@ -87,8 +87,8 @@ type verifier struct {
 // lists the objects and reads the gap notes.
 //
 // The objects of a window are contiguous, because the minutes of a shard rise with its numbers.
-// Verify skips the range before the first one. It checks the range after the last one only if all
-// stored objects are before To.
+// Verify skips the range before the first object. It checks the range after the last object only if
+// the minute of the shard's newest object begins before To.
 func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) {
 	c, err := a.ExistingClaim(ctx)
 	if err == nil {

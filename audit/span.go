@@ -19,7 +19,7 @@ type Span struct {
 	step          int        // number of bytes by which the next split advances; 0 halves the range
 	narrowing     bool       // the last step was too large
 	queue         *spanQueue // nil if the span is walked without a queue
-	// parent is the span that this one was split off. It is nil after this span's first key.
+	// parent is the span from which this one was split off. The first key of this span clears it.
 	parent *Span
 }
 

@@ -67,7 +67,7 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// In lister, a request takes a second and returns one page.
+// lister simulates listings in which a request takes a second and returns one page.
 type lister struct {
 	keys     []string
 	mu       sync.Mutex

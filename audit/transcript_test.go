@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// The transcripts in testdata are audits of one object. After a change, run with -rewrite and
-// read the difference. Times count from the start; the settle window is 12 hours.
+// The transcripts in testdata are audits of one object. After a change, run with -rewrite and read
+// the difference. Times are relative to the start; the settle window is 12 hours.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {

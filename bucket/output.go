@@ -87,7 +87,7 @@ var ErrOutputChanged = errors.New("the output has changed since it was pinned")
 // After two changes with one pin, the attempt could not distinguish its two objects.
 var errUsed = errors.New("the output was already changed with this pin: pin it again")
 
-// Result is the outcome of a change. It is valid even with an error.
+// Result is the outcome of a change. It is valid even if the change returns an error.
 type Result struct {
 	Sent bool // a request may have reached the store
 	Sure bool // no request may land later

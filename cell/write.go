@@ -64,8 +64,8 @@ type Write struct {
 	Pace func(ctx context.Context, try int, answer error) error
 	// Trust selects the refusals that are believed without a read.
 	Trust Trust
-	// Shared means that other processes send the same content. Then Look follows even a first
-	// permanent refusal.
+	// Shared means that other processes send the same content. Then Run calls Look even after a
+	// permanent refusal of the first request.
 	Shared bool
 	// Resolves is the number of unanswered requests that finding the write resolves: 1 if the value
 	// identifies its writer, otherwise 0.

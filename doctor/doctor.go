@@ -71,7 +71,7 @@ var checks = []struct {
 	{expiredSignature, "a presigned write is rejected after its signature has expired", checkExpiredSignature, []Profile{Everything, Archives}},
 	{copyWhole, "a copy with one request is rejected if its precondition or the precondition on its source does not hold", checkCopy(bucket.CopyWhole), []Profile{Everything, wholeCopies}},
 	{copyParts, "a multipart copy is rejected if its precondition or the precondition on its source does not hold", checkCopy(bucket.CopyParts), []Profile{Everything, partCopies}},
-	{wholeReads, "a read during concurrent writes returns a complete content that is not older than its ETag", checkWholeReads, []Profile{Everything}},
+	{wholeReads, "a read during concurrent writes returns complete content that is not older than its ETag", checkWholeReads, []Profile{Everything}},
 }
 
 const (

@@ -174,7 +174,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"found after removal", &readingBefore("read-after-delete", func(_, _ bucket.Info, found bool) bool { return !found }).altered,
 			one("read-after-delete", doctor.Failed), "a GET still finds"},
 		{"older content, newer ETag", &mixing(false).altered, one("whole-reads", doctor.Failed), "older content with a newer ETag"},
-		{"content cut off", &cutting().altered, one("whole-reads", doctor.Failed), "an incomplete content"},
+		{"content cut off", &cutting().altered, one("whole-reads", doctor.Failed), "incomplete content"},
 		{"no ETags", withoutETags(), map[string]doctor.Verdict{
 			"replace-match": doctor.Failed, "match-missing": doctor.Failed, "delete-match": doctor.Failed,
 			"quoted-etags": doctor.Failed, "list-after-write": doctor.Failed, "whole-reads": doctor.Failed,

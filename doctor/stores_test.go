@@ -265,7 +265,7 @@ func readingBefore(key string, old func(before, now bucket.Info, found bool) boo
 	return r
 }
 
-// mixing returns an older content with a newer ETag, or vice versa.
+// mixing returns older content with a newer ETag, or vice versa.
 func mixing(newer bool) *remembering {
 	r := newRemembering()
 	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -286,7 +286,7 @@ func mixing(newer bool) *remembering {
 	return r
 }
 
-// cutting cuts a content to the earlier length.
+// cutting cuts the content to the earlier length.
 func cutting() *remembering {
 	r := newRemembering()
 	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {

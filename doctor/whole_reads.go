@@ -29,8 +29,7 @@ func revision(number int) string {
 	return strings.Repeat(line, 1000+400*(number%7))
 }
 
-// parseRevision returns the highest number in a content, and whether the content is exactly that
-// revision.
+// parseRevision returns the highest number in text, and whether text is exactly that revision.
 func parseRevision(text string) (newest int, whole bool) {
 	newest = -1
 	for line := range strings.Lines(text) {
@@ -53,7 +52,7 @@ type readings struct {
 	err  error
 }
 
-// A content that is newer than its ETag is harmless, because the store rejects a later write with
+// Content that is newer than its ETag is harmless, because the store rejects a later write with
 // that ETag.
 func checkWholeReads(ctx context.Context, s *session) (string, error) {
 	ref := s.ref(wholeReads)
@@ -131,15 +130,15 @@ func judgeReadings(all []readings, revisions map[string]int) (note string, err e
 			case one.newest > of:
 				ahead += n
 			case one.whole:
-				return "", broken("a GET during overwrites returned an older content with a newer ETag")
+				return "", broken("a GET during overwrites returned older content with a newer ETag")
 			default:
-				return "", broken("a GET during overwrites returned an incomplete content with an ETag that is not older")
+				return "", broken("a GET during overwrites returned incomplete content that is not newer than its ETag")
 			}
 		}
 	}
 	var notes []string
 	if ahead > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d reads during overwrites returned a content that is newer than its ETag: a write with If-Match and that ETag is rejected", ahead, total))
+		notes = append(notes, fmt.Sprintf("%d of %d reads during overwrites returned content that is newer than its ETag: a write with If-Match and that ETag is rejected", ahead, total))
 	}
 	if cut > 0 {
 		notes = append(notes, fmt.Sprintf("%d reads during overwrites broke off", cut))

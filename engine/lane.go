@@ -81,8 +81,9 @@ func (e *Engine) quarantined(row *ledger.Row) bool {
 	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
 }
 
-// quarantineWaits reports whether a quarantined object needs only a free slot to start. Other lanes
-// then wait until it has started alone, but not while its own lane is busy.
+// quarantineWaits reports whether a quarantined object could start if no other attempt ran. The
+// other lanes then wait until it has started. While the object's own lane is busy, they do not
+// wait.
 func (e *Engine) quarantineWaits() bool {
 	if e.slots.quarantine {
 		return false

@@ -9,9 +9,9 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// tracker counts the delivered objects that are neither settled nor dead. Parked ones have no
-// entry. Sweeps do not return those that another worker settles, so the engine also loads parked
-// rows.
+// tracker counts the delivered objects that are neither settled nor dead. Parked objects have no
+// entry. Sweeps do not return the objects that another worker settles, so the engine also loads
+// parked rows.
 type tracker struct {
 	active       int
 	parked       *simplelru.LRU[ledger.RowKey, int] // loads at the time of parking
@@ -55,8 +55,8 @@ func (t *tracker) resume(en *entry) {
 	}
 }
 
-// Before the sources end, wantsLoad only limits the parked objects: a load forgets those that other
-// workers settled.
+// wantsLoad reports whether to load parked rows. A load forgets the objects that other workers
+// settled. Before the sources end, wantsLoad only limits the number of parked objects.
 func (t *tracker) wantsLoad(limit int) bool {
 	if t.asked {
 		return false

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The values write a key like the store does: encoded for AWS and MinIO, raw for the others.
+// Each function writes the key as its store does: encoded for AWS and MinIO, raw for the others.
 var notifications = map[event.Dialect]func(key string) []byte{
 	event.AWS:       func(key string) []byte { return s3Records("aws:s3", "ObjectCreated:Put", key) },
 	event.MinIO:     func(key string) []byte { return s3Records("minio:s3", "s3:ObjectCreated:Put", key) },

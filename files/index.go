@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Index keeps the rows of files in a record store. It is safe for concurrent use, also by several
+// Index keeps the rows of files in a record store. It is safe for concurrent use, even by several
 // processes. Set its fields before the first use.
 type Index struct {
 	// Logger logs ambiguous answers and unreadable list entries. Nil disables logging.

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Each entity has another space for its list entries.
+// In addition, each entity has a space of its own for its list entries.
 const (
 	fileSpace  = "file"        // name: file ID; due: DueAt
 	keySpace   = "idempotency" // name: entity and idempotency key

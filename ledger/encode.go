@@ -250,7 +250,7 @@ type abbreviation struct {
 	text   string
 }
 
-// abbreviations puts longer texts before their parts.
+// abbreviations orders the texts so that each comes before the shorter texts that it contains.
 func abbreviations(r *Row) []abbreviation {
 	order, fence := r.Want.Order(), "fence "+strconv.FormatInt(r.Lease.Fence, 10)
 	return slices.DeleteFunc([]abbreviation{

@@ -39,9 +39,9 @@ func (l *Ledger) Traits() Traits {
 // has not, and Swap sends it again. Any other row refuses the change, unless the row has the
 // caller's own fence: then the change had landed before.
 //
-// A lost request may land even later. Its nonce then refuses it, unless it is the first row of an
-// object and that row was deleted meanwhile. Then the old row comes back with an expired lease, and
-// another attempt processes it.
+// A lost request may land even later. The store then refuses it, because its expected nonce is
+// outdated. An exception is the request that creates an object's row, if that row was deleted
+// meanwhile: the old row comes back with an expired lease, and another attempt processes it.
 //
 // Swap retries until ctx ends or the store returns [ErrUnusable], and then returns an error. A
 // change whose Outcome has an Err other than [ErrRejected] has an unknown result.

@@ -34,8 +34,8 @@ type Store interface {
 	Swap(ctx context.Context, changes []Change) ([]Outcome, error)
 	// Load returns the existing rows of keys, in any order.
 	Load(ctx context.Context, keys []RowKey) ([]Row, error)
-	// Due returns rows that are due at or before the given time: if more than limit, limit of the
-	// oldest ones.
+	// Due returns the rows that are due at or before the given time. If there are more than limit,
+	// it returns limit of the oldest.
 	Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]Row, error)
 	// Scan yields the rows of a range in the order of [RowKey.Compare]. A row that exists during the
 	// whole scan appears once, and any other row at most once. An error ends the scan.

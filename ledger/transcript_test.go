@@ -19,7 +19,7 @@ import (
 //
 //	go test ./ledger -run TestTranscripts -rewrite
 //
-// Times count from the start of the transcript; fences are milliseconds since then.
+// Times are relative to the start of the transcript; fences are milliseconds since the start.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {

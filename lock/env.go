@@ -121,7 +121,7 @@ func (e *env) retryUnavailableSince(ctx context.Context, began time.Time, ask fu
 	}
 }
 
-// retryPace gives up outageTimeout after began.
+// retryPace returns the error once outageTimeout has passed since began.
 func (e *env) retryPace(began time.Time) func(context.Context, int, error) error {
 	pauses := e.retryPauses()
 	return func(ctx context.Context, _ int, answer error) error {

@@ -127,8 +127,9 @@ func (h *heldLease) lostError(now version) error {
 	return fmt.Errorf("%s: %w to %s", h.contender, ErrLost, now.rec.describeHolder())
 }
 
-// release returns ErrLost if the lease was lost before. A lease that was valid at the start was not
-// lost: a takeover waits for the expiry. After several holders, this looks like a forced release.
+// release returns ErrLost if the lease was lost before. A lease that was valid at the start was not lost: a
+// takeover waits for the expiry. If several other holders followed meanwhile, release cannot distinguish them
+// from a forced release, and returns ErrLost.
 func (h *heldLease) release(ctx context.Context) error {
 	good := h.remaining(h.clock.Now()) > 0
 	for {

@@ -86,9 +86,9 @@ type snapshot struct {
 	lineage
 }
 
-// classifyUpdate returns the outcome of an update that replaces base. It is unknown if more updates
-// followed than there are ids. If the lineage is broken, only a refusal by the store makes it
-// known.
+// classifyUpdate returns the outcome of an update that replaces base. The outcome is unknown if
+// more updates followed than the lineage has ids. If the lineage is broken, the outcome is known
+// only if the store refused the update.
 func classifyUpdate(now, base snapshot, id string, refused bool) (f cell.Outcome, known bool) {
 	place := now.count - base.count - 1 // index of this update's id, if it landed
 	switch {

@@ -16,8 +16,8 @@ import (
 //
 //	go test ./lock -run TestTranscripts -rewrite
 //
-// and read the difference. Times count from the epoch, tokens from its microsecond T. The nonces
-// n1, n2 … follow the order of the writes.
+// and read the difference. Times are relative to epoch. In tokens, T stands for epoch in microseconds. The
+// nonces n1, n2 … follow the order of the writes.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transitions", func(t *testing.T, path string) {
 		s := &transcript{}

@@ -85,8 +85,8 @@ func (w *leaseWrite) look(ctx context.Context, answer error) (cell.Outcome, erro
 }
 
 // limit sets the timeout of one request: TTL/8, from 1 s to 2 s, then twice as much, up to
-// callTimeout. With a TTL of at least 3 s, enough time remains to read and to send again. A slow
-// store gets twice the duration of its last write.
+// callTimeout. With a TTL of at least 3 s, enough time remains to read and to send again. If the
+// store is slow, the timeout is at least twice the duration of the last write.
 func (w *leaseWrite) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	first := min(max(w.next.ttl()/8, time.Second), 2*time.Second)
 	w.bound = min(max(2*w.bound, first, time.Duration(2*w.lastWrite.Load())), callTimeout)

@@ -20,7 +20,7 @@ var (
 	ErrUnusable = errors.New("database unusable")
 )
 
-// Check returns an [ErrRejected] if a name or the body is invalid or exceeds the traits.
+// Check returns an [ErrRejected] if a name or the body is invalid or longer than t permits.
 func (t *Traits) Check(c *Change) error {
 	if c.Key.Space == "" || c.Key.Name == "" {
 		return fmt.Errorf("%w: the space or the name is empty", ErrRejected)

@@ -215,8 +215,8 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	if x.pinned != nil && read.Kind == event.Removed {
 		return x.remove(ctx)
 	}
-	// A read after the end of the lease may be newer than the next holder's. Its result would then
-	// be replaced by an older one.
+	// A read after the end of the lease may be newer than the read of the next holder, whose older
+	// result would then replace the result of this attempt.
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

@@ -4,7 +4,7 @@ import (
 	"image"
 )
 
-// luma is that of ITU-R BT.601 with 16 bits per channel, like color.GrayModel.
+// luma computes the luma of ITU-R BT.601 with 16 bits per channel, as color.GrayModel does.
 func luma(r, g, b uint32) uint8 {
 	return uint8((19595*r + 38470*g + 7471*b + 1<<15) >> 24)
 }

@@ -41,7 +41,7 @@ func TestPipeline(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]string{
-		"note.jpg": "s3://in/note.jpg: not a picture: neither JPEG nor PNG, GIF or WebP",
+		"note.jpg": "s3://in/note.jpg: not a picture: the format is not JPEG, PNG, GIF or WebP",
 		"bomb.gif": "s3://in/bomb.gif: gif picture of 65535 × 65535 pixels, more than the 25000000 allowed (max_pixels)",
 	} {
 		if got := w.Dead(key, true); got != want {

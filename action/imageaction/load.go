@@ -67,7 +67,7 @@ func notPicture(n int, err error) error {
 	if n == 0 && errors.Is(err, io.EOF) {
 		return errors.New("not a picture: the object is empty")
 	}
-	return errors.New("not a picture: neither JPEG nor PNG, GIF or WebP")
+	return errors.New("not a picture: the format is not JPEG, PNG, GIF or WebP")
 }
 
 func (c Config) checkBytes(n int64) error {

@@ -28,8 +28,8 @@ const (
 	// maxBatchBytes is approximate.
 	maxBatchBytes = 12 << 20
 	entryOverhead = 48
-	// The sorter merges this many runs of a level into one of the next. 64 batches are five
-	// million rows, and 64 such runs 350 million.
+	// The sorter merges this many runs of a level into one run of the next level. 64 batches are
+	// five million rows, and 64 such runs are 350 million rows.
 	runsPerLevel = 64
 )
 

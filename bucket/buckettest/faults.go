@@ -192,7 +192,7 @@ func (f *Faults) Delete(ctx context.Context, ref event.Object, c bucket.Conditio
 	return f.call(ctx, Delete, func(ctx context.Context) error { return f.below.Delete(ctx, ref, c) })
 }
 
-// List implements [bucket.Store]. Only its start can fail.
+// List implements [bucket.Store]. Only the start of a listing can fail.
 func (f *Faults) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		if err := f.call(ctx, List, func(context.Context) error { return nil }); err != nil {

@@ -125,7 +125,8 @@ func (d deleter) Delete(ctx context.Context, ref event.Object, _ bucket.Conditio
 	return d.Store.Delete(ctx, ref, bucket.Condition{})
 }
 
-// headed changes every fourth Head with show, which also gets the result before the last Put.
+// headed replaces the result of every fourth Head with the result of show. The parameter old of
+// show is the result from before the last Put.
 type headed struct {
 	bucket.Store
 	show func(now, old bucket.Info) bucket.Info

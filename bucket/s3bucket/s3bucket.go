@@ -48,7 +48,7 @@ type Store struct {
 
 var _ bucket.Store = (*Store)(nil)
 
-// New returns a store. It sends no request to it; [Store.Check] does.
+// New returns a Store. It does not send requests; [Store.Check] does.
 func New(ctx context.Context, c Config) (*Store, error) {
 	if err := c.validate(); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func TestASilentRead(t *testing.T) {
 	})
 }
 
-// In slow, each byte takes an hour, unless the request is cancelled.
+// slow returns one byte per hour until the request is cancelled.
 type slow struct {
 	io.Reader
 	request *http.Request

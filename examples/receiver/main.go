@@ -37,7 +37,7 @@ type receiver struct {
 	fences map[string]int64 // highest fence of each object
 }
 
-// ServeHTTP answers 200 for a completed effect, also if it was completed before. Other answers
+// ServeHTTP answers 200 for a completed effect, even if it was completed before. Other answers
 // below 500 are permanent errors.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 1<<20))

@@ -11,8 +11,8 @@ import (
 const (
 	// spoolFiles limits the disk space of all subjects, in files of the maximum size.
 	spoolFiles = 16
-	// spoolShare is the divisor of the free space that gives one subject's share. With a third of the
-	// remaining space each, subjects never exhaust the space.
+	// A subject may use the free space divided by spoolShare. Because each subject gets a third of
+	// the space that remains, the subjects never exhaust it.
 	spoolShare = 3
 	// smallBody is the number of bytes of each body that need no reserved space. Small files are
 	// therefore accepted even if no space is free; maxStreams limits their number.

@@ -26,7 +26,7 @@ var ErrForgeable = errors.New("the object store accepted an upload with a forged
 // ErrReplicationHeaders is returned if users can upload objects that the store can neither read nor
 // list.
 var ErrReplicationHeaders = errors.New("the object store accepts MinIO's replication headers from users: an upload with such a header creates " +
-	"an object that the store can neither read nor list, and while it exists, listings of the bucket fail, also those of backups. " +
+	"an object that the store can neither read nor list, and while it exists, listings of the bucket fail, including those of backup programs. " +
 	"Let a proxy remove X-Minio-Replication-* from users' requests: docs/FILES.md shows how")
 
 // Before a probe, an object without a SHA-256 may be a file of the service.

@@ -14,7 +14,8 @@ import (
 // tools/postgres unpacks into a folder of this name.
 const postgresVersion = "postgres-18.3.0"
 
-// FindPostgres returns the folder of PostgreSQL's programs, installed or unpacked by [BuildPostgres].
+// FindPostgres returns the folder with the programs of an installed PostgreSQL, or else of the one
+// that [BuildPostgres] unpacked.
 func FindPostgres() (string, error) {
 	places, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // on Debian; the pattern is valid
 	slices.Sort(places)

@@ -41,7 +41,7 @@ const auditAuth = "Bearer secret"
 
 const auditorVar = "PAWL_E2E_AUDITOR"
 
-// In the end, each object has one effect, also if its notification was lost, or if an audit and a
+// In the end, each object has one effect, even if its notification was lost, or if an audit and a
 // notification both reported it.
 func TestAuditDuringTraffic(t *testing.T) {
 	servertest.Long(t)

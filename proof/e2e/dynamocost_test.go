@@ -124,8 +124,8 @@ func (s *costSource) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// dynamoMeter counts write units by the published rule: one per 1,024 bytes of the larger of the old and
-// new item, also for a rejected write. In the index, it counts one for each added or removed entry.
+// dynamoMeter counts write units by the published rule: one per 1,024 bytes of the larger of the old and new
+// item, even for a rejected write. In the index, it counts one for each added or removed entry.
 type dynamoMeter struct {
 	url     string
 	forward *httputil.ReverseProxy

@@ -75,8 +75,8 @@ func (p *outputChange) parseMetadata(metadata map[string]string) error {
 	return nil
 }
 
-// outputViolations compares the changes of one output with its row's history, and with the input's contents
-// in the order of their PUTs. It counts late writes: those after a write of a higher fence. Pawl
+// outputViolations compares the changes of one output with its row's history, and with the input's contents in
+// the order of their PUTs. It counts late writes: the writes that follow a write with a higher fence. Pawl
 // guarantees:
 //
 //   - Every write has a claim.

@@ -214,7 +214,7 @@ func command(t *testing.T, name string, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// check also requires that for each invariant some mutant is killed by it alone.
+// check also requires that each invariant alone kills at least one mutant.
 func (r *results) check(t *testing.T) {
 	t.Helper()
 	if len(r.all) < len(all(t)) {

@@ -31,7 +31,7 @@ type Report struct {
 	Histories uint64        `json:"histories"` // finished worlds
 	Steps     uint64        `json:"steps"`
 	Elapsed   time.Duration `json:"-"`
-	// Setbacks counts older results that replaced newer ones until a verification.
+	// Setbacks counts older results that replaced newer ones until a verification repaired them.
 	Setbacks uint64 `json:"setbacks"`
 	// Dynamo counts the worlds with a DynamoDB ledger.
 	Dynamo uint64 `json:"-"`

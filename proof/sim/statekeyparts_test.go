@@ -82,7 +82,8 @@ func (c *stateKey) jobs(n *node) {
 	}
 }
 
-// For nil, threads returns those of ended processes with pending requests.
+// threads returns the running threads of a process. If n is nil, it returns those of ended
+// processes that have pending requests.
 func (c *stateKey) threads(n *node) []*thread {
 	var all []*thread
 	for _, t := range c.m.pool.Running {

@@ -114,7 +114,7 @@ func New(ctx context.Context, cfg Config) (*Source, error) {
 	return s, s.connect(ctx, u)
 }
 
-// The host name is sqs.REGION.amazonaws.com, also in a VPC endpoint, or the older
+// The host name is sqs.REGION.amazonaws.com, even in a VPC endpoint, or the older
 // REGION.queue.amazonaws.com.
 var regions = regexp.MustCompile(`(?:^|\.)sqs(?:-fips)?\.([a-z]{2,}-[a-z0-9-]+)\.|^([a-z]{2,}-[a-z0-9-]+)\.queue\.amazonaws\.`)
 

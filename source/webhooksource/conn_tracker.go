@@ -120,8 +120,8 @@ func (v *connection) unlist() {
 	}
 }
 
-// evictForConnection evicts unauthenticated connections first, then idle ones. It evicts the newest itself
-// if all others have an authenticated request.
+// evictForConnection evicts unauthenticated connections first, then idle ones. If all other
+// connections have an authenticated request, it evicts newest.
 func (c *connTracker) evictForConnection(newest *connection) (evicted []*connection) {
 	for len(c.conns)-c.evictedOpen > c.max {
 		v := c.unauthenticated.Front().Value.(*connection)

@@ -84,7 +84,7 @@ func (e *endpoint) rejectUnreadable(r *http.Request, warning *logthrottle.Warnin
 }
 
 func (e *endpoint) authenticate(r *http.Request) ([]byte, response) {
-	// A web page in a browser on this machine can reach the endpoint, also under a host name of its own.
+	// A web page in a browser on this machine can reach the endpoint, even under a host name of its own.
 	// Without a token, the Host header must therefore name this machine.
 	if err := crossOrigin.Check(r); err != nil || e.auth.allowsAll() && !namesLoopback(r.Host) {
 		const reason = "requests from web pages of another origin are not accepted"

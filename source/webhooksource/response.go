@@ -52,7 +52,8 @@ func (e *endpoint) respond(w http.ResponseWriter, a response) {
 	}
 	control := http.NewResponseController(w)
 	if a.closeConn {
-		// The server would wait for the rest of the body, both before and after its response.
+		// Otherwise the server would wait for the rest of the body, both before and after its
+		// response.
 		h.Set("Connection", "close")
 		_ = control.SetReadDeadline(time.Now())
 	}

@@ -134,8 +134,8 @@ func New(cfg Config) (*Source, error) {
 // OnReject implements [source.Rejecter].
 func (s *Source) OnReject(f func(source.Rejection)) { s.reject = f }
 
-// Ready returns a channel that is closed when the source listens. It stays open if Run fails
-// before.
+// Ready returns a channel that is closed when the source listens. It stays open if Run fails before
+// it listens.
 func (s *Source) Ready() <-chan struct{} { return s.ready }
 
 // Addr returns the listener's address, or nil before [Source.Ready]. Its port is the actual one.

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// The refusing item comes with the refusal, so no read is needed.
+// DynamoDB returns the refusing item together with the refusal, so Swap need not read it.
 const returnRefusingItem = types.ReturnValuesOnConditionCheckFailureAllOld
 
 type condition struct {

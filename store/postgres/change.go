@@ -12,7 +12,8 @@ import (
 // A change is sent again after a deadlock, or if the record that refused it has changed since.
 const maxAttempts = 5
 
-// Swap sends the batch in one round trip and one transaction. Only refused changes need another.
+// Swap sends the batch in one round trip and one transaction. If changes are refused, it needs more round
+// trips.
 func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(changes))
 	open := make([]int, 0, len(changes))

@@ -97,7 +97,7 @@ func (s *Store) checkTables(ctx context.Context, conn *pgxpool.Conn) (store.Find
 	_, format, err := s.format(ctx, conn)
 	f.Value = fmt.Sprintf("schema %s, format %d of %d", s.schema, format, len(migrations))
 	if err == nil && format < len(migrations) {
-		f.Problem = `they are missing or old: Pawl creates or upgrades them at its start if its user has the privileges; otherwise run the output of "pawl ledger migrate --print"`
+		f.Problem = `they are missing or old: Pawl creates or upgrades them at startup if its user has the privileges; otherwise run the output of "pawl ledger migrate --print"`
 	}
 	return f, err
 }

@@ -16,8 +16,9 @@ var applyTests = []test{
 	{name: "LostAnswer", run: testApplyLost, needs: applies},
 }
 
-// changes returns n insertions, updates and deletions in several spaces. The store has before;
-// afterwards it has want, and none of gone.
+// changes returns n insertions, updates and deletions in several spaces. Before the changes, the
+// store must have the records in before. After them, it has the records in want, and no record with
+// a key in gone.
 func (f *fixture) changes(n int) (changes []store.Change, before, want []*store.Record, gone []store.Key) {
 	f.Helper()
 	for i := range n {

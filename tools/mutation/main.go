@@ -114,9 +114,9 @@ func environment(dir string) ([]string, error) {
 		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -short -vet=off -count=1")), nil
 }
 
-// runGo runs go with three corrections. If a test does not compile, it returns 2, as gremlins expects: the
-// code 1 of go test would count as noticed. For the coverage, it omits packages in subfolders, because
-// gremlins derives the test timeout from that run. It also widens the coverage.
+// runGo runs go with three corrections. If a test does not compile, it returns 2, as gremlins expects: gremlins
+// would take the code 1 of go test for a failed test. For the coverage, it omits packages in subfolders,
+// because gremlins derives the test timeout from that run. It also widens the coverage.
 func runGo(goCommand string, args []string) int {
 	profile := slices.Index(args, "-coverprofile") + 1
 	if profile > 0 {

@@ -42,7 +42,7 @@ type archiveScenario struct {
 	objects, records *endpoint
 }
 
-// RunArchive runs the demo of archives. It kills a worker while that stores an object. It returns
+// RunArchive runs the demo of archives. It kills a worker that is storing an object. It returns
 // [ErrWrong] if a check fails.
 func RunArchive(ctx context.Context, o Options) error {
 	return runScenario(ctx, o, []string{"archive", "run"}, func(s *demoRun) scenario {

@@ -82,7 +82,7 @@ func (s *archiveScenario) killSender(ctx context.Context) error {
 		}
 		w.Kill()
 		s.killed, s.report.Workers.Killed = w, 1
-		s.screen.done("%s is killed while one of its objects is on the network", w)
+		s.screen.done("%s is killed while one of its uploads is in transit", w)
 	}
 	cancel()
 	<-stopped

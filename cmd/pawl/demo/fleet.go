@@ -45,7 +45,7 @@ const (
 	startTimeout = 30 * time.Second
 )
 
-var errEndedEarly = errors.New("the worker exited during its start")
+var errEndedEarly = errors.New("the worker exited during startup")
 
 // start returns when the worker's webhook responds.
 func (f *fleet) start(ctx context.Context) (w *worker, err error) {

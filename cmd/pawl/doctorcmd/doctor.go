@@ -26,9 +26,9 @@ func NewDoctorCommand(a *app.App) *cobra.Command {
 		Use:   "doctor s3://bucket[/prefix]",
 		Short: "Test the guarantees of an object store, and report which features are safe",
 		Long: `Doctor tests the object store of a bucket. It checks that the store rejects
-writes and removals whose precondition does not hold, also with 32 concurrent
+writes and removals whose precondition does not hold, even with 32 concurrent
 writers; that reads and listings show the latest write and removal; that a read
-during writes returns a complete content; and whether the store copies objects
+during writes returns complete content; and whether the store copies objects
 conditionally. A store that silently ignores a precondition answers like a store
 that honours it, until two writers conflict.
 
@@ -41,7 +41,7 @@ smaller MaximumMessageSize loses longer notifications.
 
 The bucket must exist. Doctor sends about a thousand requests in a few seconds.
 It writes about sixty small objects below the prefix and .pawl-doctor/, and
-removes them at the end, also after an error. A second interruption leaves them
+removes them at the end, even after an error. A second interruption leaves them
 in the bucket. A pipeline that matches the whole bucket processes them. In a
 versioned bucket their versions remain until a lifecycle rule removes them.
 Doctor needs permission to read, write, remove and list objects. To check

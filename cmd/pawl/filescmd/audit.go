@@ -37,7 +37,7 @@ with --limit. An audit never removes objects with other names.
 If a file cannot be checked, the audit continues with the others, reports the number
 of failures, and exits with 1.
 
-"pawl files serve" audits an hour after its start and then every day. It removes
+"pawl files serve" audits an hour after startup and then every day. It removes
 orphans that it has reported for 7 days, if there are at most 100 and at most 1 % of
 all objects, and logs their keys. A restart begins the 7 days again.`,
 		Example: `  pawl files audit --dry-run

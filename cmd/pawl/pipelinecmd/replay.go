@@ -32,7 +32,7 @@ func NewReplayCommand(a *app.App) *cobra.Command {
 		Short: "Process notifications from files, then exit",
 		Long: `Replay reads notifications from files, or from standard input, and runs the
 pipelines of the configuration. It exits when every object in the notifications is
-settled or dead, also if another process settled it. It does not wait for other
+settled or dead, even if another process settled it. It does not wait for other
 objects in the ledger. It ignores the sources of the configuration, so their
 environment variables may be unset.
 

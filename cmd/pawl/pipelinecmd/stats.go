@@ -34,13 +34,13 @@ and how many arrived after one of a newer change of the same object. It needs no
 configuration, and changes nothing.
 
 Files are those of "pawl replay": a sequence of JSON values, separated by any white
-space. The times need an additional member "received_at" in each value: its arrival,
+space. To measure times, add a member "received_at" to each value: its arrival time,
 in RFC 3339 or in seconds since 1970. Without it, the order of the input is the order
 of arrival, and the report has no times.
 
 Two notifications are copies if they report the same change of the same object: the
-same kind, version and sequencer. If the dialect has no reliable sequencers, also the
-time, ETag and size must be equal.
+same kind, version and sequencer. If the dialect has no reliable sequencers, the time,
+ETag and size must be equal as well.
 
 The figures are exact. Stats needs at most 200 MB of memory, and about 70 bytes for
 each notification in the folder for temporary files (TMPDIR). It skips unreadable

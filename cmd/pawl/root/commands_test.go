@@ -62,8 +62,8 @@ func startHandler(ts *testscript.TestScript, buckets []string, h http.HandlerFun
 	}
 }
 
-// s3-probing URL BUCKET...: starts an object store with these buckets, at $S3. It is unavailable until the
-// URL has accepted a test event, like versitygw.
+// s3-probing URL BUCKET...: starts an object store with these buckets, at $S3. Like versitygw, the store is
+// unavailable until the URL has accepted a test event.
 func startProbing(ts *testscript.TestScript, _ bool, args []string) {
 	below := fakes3.New()
 	startHandler(ts, nil, func(w http.ResponseWriter, r *http.Request) {

@@ -133,7 +133,7 @@ func (g *group) awaitReady(ctx context.Context) error {
 			return nil
 		case ended := <-g.over:
 			g.over <- ended // end reads it
-			err = errors.New("it exited during its start")
+			err = errors.New("it exited during startup")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
