@@ -126,7 +126,7 @@ func TestAuditBesideTraffic(t *testing.T) {
 				t.Errorf("%s had its effect %d times", version, n)
 			}
 		}
-		t.Logf("%d audits beside 1200 changes raised %d objects of %d about which something was lost", m.audits, found, len(lost))
+		t.Logf("%d audits during 1200 changes raised %d objects; %d objects had lost notifications", m.audits, found, len(lost))
 		if found == 0 || m.audits < 100 {
 			t.Errorf("%d found by %d audits", found, m.audits)
 		}

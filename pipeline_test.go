@@ -105,7 +105,7 @@ func TestOutputKey(t *testing.T) {
 	} {
 		p := Pipeline{Match: Match{Bucket: "in", Prefix: c.prefix}, To: &c.to, EachVersion: c.each}
 		if got := p.outputOf(ledger.RowKey{Bucket: "in", Key: c.key, VersionID: c.version}); got.Key != c.want {
-			t.Errorf("%q goes to %q, want %q", c.key, got.Key, c.want)
+			t.Errorf("the output of %q is %q, want %q", c.key, got.Key, c.want)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestMatchesOverlap(t *testing.T) {
 			}
 		}
 		if found != p.overlaps(&q) {
-			t.Fatalf("%+v and %+v: meets is %v", p, q, !found)
+			t.Fatalf("%+v and %+v: overlaps is %v", p, q, !found)
 		}
 	})
 }

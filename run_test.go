@@ -90,7 +90,7 @@ func TestCheckRunsBeforeProcessing(t *testing.T) {
 					<-events.begun
 					time.Sleep(time.Minute)
 					if handled {
-						t.Error("an object was worked on before the check")
+						t.Error("an object was processed before the check")
 					}
 					return verdict
 				}

@@ -227,7 +227,7 @@ func TestShardCreatedDuringListing(t *testing.T) {
 			work()
 		}}
 		if all, err := a.Shards(p.Context(), c); err != nil || len(all) != 1 {
-			t.Errorf("%+v, %v: want the one that there was", all, err)
+			t.Errorf("%+v, %v: want the one shard that existed before", all, err)
 		}
 	})
 }

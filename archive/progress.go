@@ -35,7 +35,7 @@ type Progress struct {
 	Anchor Number `json:"anchor,omitempty"`
 	// Guessed is set after a recovery skipped a gap. Anchor then may not be the number of a record.
 	Guessed bool `json:"guessed,omitempty"`
-	// Arrival is the latest arrival up to Committed. The next object's minute cannot be earlier.
+	// Arrival is the latest arrival up to Committed. No later key has an earlier minute.
 	Arrival time.Time `json:"arrival,omitzero"`
 	// No record after Committed arrived before SeenEmpty; zero means unknown. Because clocks
 	// differ, it is five minutes before the read that proved it.

@@ -12,7 +12,7 @@ import (
 func TestParseRangeRefuses(t *testing.T) {
 	for _, text := range []string{"", "1", "1-", "-1", "2-1", "1-1", "01-2", "a-b", "1-2-3", "1- 2", "-1-2"} {
 		if r, err := archive.ParseRange(text); err == nil {
-			t.Errorf("%q is read as %v", text, r)
+			t.Errorf("%q is parsed as %v", text, r)
 		}
 	}
 }
@@ -28,7 +28,7 @@ func TestKeys(t *testing.T) {
 		key := n.Key("clicks/")
 		got, err := archive.ParseKey("clicks/", key)
 		if err != nil || got != n {
-			t.Errorf("%s is read as %+v, %v", key, got, err)
+			t.Errorf("%s is parsed as %+v, %v", key, got, err)
 		}
 		keys = append(keys, key)
 	}
@@ -45,7 +45,7 @@ func TestNoteKeys(t *testing.T) {
 	}
 	for _, key := range []string{key, strings.Replace(key, "_", "", 1)} {
 		if got, err := archive.ParseKey("p/", key); err != nil || got != n {
-			t.Errorf("%s is read as %+v, %v", key, got, err)
+			t.Errorf("%s is parsed as %+v, %v", key, got, err)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestParseKeyRefuses(t *testing.T) {
 		"p/1970/01/01/00/00/_s-99787-1-12.gap/x", "p/1970/01/01/00/00/__s-99787-1-13.json",
 	} {
 		if n, err := archive.ParseKey("p/", key); err == nil {
-			t.Errorf("%q is read as %+v", key, n)
+			t.Errorf("%q is parsed as %+v", key, n)
 		}
 	}
 	if _, err := archive.ParseKey("p/", good); err != nil {

@@ -60,7 +60,7 @@ func TestBatchLongerThanSignature(t *testing.T) {
 				p.stopWorkers()
 				p.expectVerified(p.archive("ndjson"), 10)
 				if slow.late > 1 || strings.Contains(p.log.String(), "could not be stored further") {
-					t.Errorf("%d uploads were in vain; the log says\n%s", slow.late, p.log.String())
+					t.Errorf("%d uploads were too late, want at most 1; the log:\n%s", slow.late, p.log.String())
 				}
 			})
 		})

@@ -300,7 +300,7 @@ func TestFinishedRegistersAreRemoved(t *testing.T) {
 		}
 		p.runFor(gone, 2*time.Minute)
 		if has("shard", first) || has("lease", first) {
-			t.Errorf("there are registers of a finished shard that is gone: %q", p.registers("archive/clicks/"))
+			t.Errorf("a finished shard that is no longer listed has the registers %q", p.registers("archive/clicks/"))
 		}
 		p.put(children[0], 2)
 		p.runFor(gone, 2*time.Minute)
@@ -374,7 +374,7 @@ func TestRecoveryChecksInParallel(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if took := time.Since(began); took > 15*time.Second || heads.Load() != 64 {
-			t.Errorf("the recovery took %v with %d HEAD requests of a second: want 64, 16 at a time", took, heads.Load())
+			t.Errorf("the recovery took %v with %d HEAD requests of one second each: want 64, 16 at a time", took, heads.Load())
 		}
 		if err := stop(); err != nil {
 			t.Fatal(err)

@@ -74,7 +74,7 @@ func (h *Handler) prepare() {
 		h.err = fmt.Errorf("%w: a ledger is required", pawl.ErrConfig)
 		return
 	case h.Config.Ledger.Traits().Local:
-		h.err = fmt.Errorf("%w: each environment of the function would have a ledger of its own: use DynamoDB or PostgreSQL", pawl.ErrConfig)
+		h.err = fmt.Errorf("%w: each environment of the function would have its own ledger: use DynamoDB or PostgreSQL", pawl.ErrConfig)
 		return
 	}
 	h.Config.Memory = new(pawl.Memory)

@@ -180,7 +180,7 @@ func TestRefusals(t *testing.T) {
 	}
 	f = newFunction(t, func(context.Context, *pawl.Task) error { return nil })
 	f.Config.Ledger = memory.New()
-	if err := f.invoke(sourcetest.Payload("a")); !errors.Is(err, pawl.ErrConfig) || !strings.Contains(err.Error(), "a ledger of its own") {
+	if err := f.invoke(sourcetest.Payload("a")); !errors.Is(err, pawl.ErrConfig) || !strings.Contains(err.Error(), "its own ledger") {
 		t.Error(err)
 	}
 	f = newFunction(t, func(context.Context, *pawl.Task) error { return nil })

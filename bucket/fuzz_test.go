@@ -104,7 +104,7 @@ func fuzzForeign(t *testing.T, s bucket.Stamp, metadata map[string]string) {
 	whole := metadata["pawl-size"] == "4"
 	own := whole && metadata["pawl-nonce"] == s.Nonce
 	if own != (err == nil) || !own && !errors.Is(err, bucket.ErrOutputChanged) || r.Sure != own || !r.Sent || w.Calls(buckettest.Put) != 1 {
-		t.Errorf("%q passes for %q: %+v, %v", metadata, s.Nonce, r, err)
+		t.Errorf("metadata %q with nonce %q: %+v, %v", metadata, s.Nonce, r, err)
 	}
 	source, ok := w.pin().Source()
 	if ok != whole || ok && source != metadata["pawl-source"] || !ok && source != "" {

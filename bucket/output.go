@@ -67,7 +67,7 @@ import (
 //
 // # Limits
 //
-// An ETag depends only on the content. If another attempt replaces the pinned object by one with
+// An ETag depends only on the content. If another attempt replaces the pinned object with
 // the same content, the condition still holds, and a late publish replaces the newer object. Only
 // an attempt that outlived its lease does that. The takeover has then set VerifyAt, and the
 // verification repairs the output. It also repairs a late removal in a store that ignores

@@ -96,7 +96,7 @@ func cutOutput(t *testing.T, w *world) {
 			t.Errorf("Publish = %v, want ErrUnclear or ErrOutputChanged", err)
 		}
 		if src, ok := w.pin().Source(); ok {
-			t.Errorf("what is left of it records %q as its source", src)
+			t.Errorf("the output records %q as its source, want no source", src)
 		}
 	}
 }

@@ -230,7 +230,7 @@ func TestPublishSameBytes(t *testing.T) {
 	w.Next(buckettest.Put, buckettest.Lost)
 	r, err := w.publish(stale)
 	if !errors.Is(err, bucket.ErrOutputChanged) || r.Sure {
-		t.Errorf("after a HEAD request: %+v, %v, want ErrOutputChanged: the nonce is another's", r, err)
+		t.Errorf("after a HEAD request: %+v, %v, want ErrOutputChanged: another attempt wrote the nonce", r, err)
 	}
 
 	w = newWorld(t)

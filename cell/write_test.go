@@ -157,7 +157,7 @@ func TestRunAgainRemembersRequests(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	denied, invalid := cell.Refusal("denied"), cell.Refusal("invalid")
 	if !errors.Is(denied, cell.ErrRefused) || errors.Is(denied, invalid) || errors.Is(denied, cell.ErrUnclear) || denied.Error() != "denied" {
-		t.Errorf("%v is not itself, or not a refusal", denied)
+		t.Errorf("%v does not match ErrRefused, or matches another error", denied)
 	}
 }
 

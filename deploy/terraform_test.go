@@ -239,7 +239,7 @@ func TestDeadObjectsAlarm(t *testing.T) {
 		}
 		m := regexp.MustCompile(pattern).FindSubmatch(text)
 		if m == nil || !bytes.Contains(logged, m[1]) {
-			t.Errorf("the metric filter of %s looks for %q, which worker/observe.go does not log", name, m)
+			t.Errorf("the metric filter of %s matches %q, which worker/observe.go does not log", name, m)
 		}
 	}
 }

@@ -402,7 +402,7 @@ func TestFeatures(t *testing.T) {
 			}
 			listings, why := r.Listings()
 			if hidden := got["audit"]; (listings == doctor.Safe) != (hidden == "") || hidden != "" && string(listings)+": "+why != hidden {
-				t.Errorf("%s: of listings it says %q: %q, want %q", tc.name, listings, why, hidden)
+				t.Errorf("%s: Listings returned %q: %q, want %q", tc.name, listings, why, hidden)
 			}
 			if r.Safe() != safe {
 				t.Errorf("%s: safe is %v", tc.name, r.Safe())

@@ -14,7 +14,7 @@ import (
 // Profile is a use of a store.
 type Profile string
 
-// The profiles.
+// The known profiles.
 const (
 	// Everything is the profile of [Examine].
 	Everything Profile = "everything"

@@ -145,7 +145,7 @@ func TestProveUnreachableOnce(t *testing.T) {
 		s.Next(buckettest.Delete, unreachable, unreachable, unreachable)
 		err := doctor.Prove(t.Context(), s, name, "", doctor.Locks)
 		if !errors.Is(err, bucket.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "; cleaning up: ") {
-			t.Errorf("%v, want that it failed, and that cleaning up did", err)
+			t.Errorf("%v, want the errors of the check and of the cleanup", err)
 		}
 	})
 }

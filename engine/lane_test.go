@@ -51,7 +51,7 @@ func TestPipelinesTakeTurns(t *testing.T) {
 		crowd(t, a, "", 0)
 	}
 	if ran["p"] < 10 || ran["pp"] < 10 {
-		t.Errorf("of 40 attempts %v: want both pipelines to get on", ran)
+		t.Errorf("40 attempts, by pipeline %v: want progress of both", ran)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestQuarantineWaitsForItsOwnPipelineFirst(t *testing.T) {
 		crowd(t, a, "", 0)
 	}
 	if n := crowd(t, a, "p", 3); n != 2 {
-		t.Fatalf("%d attempts run beside the one of the lost worker", n)
+		t.Fatalf("%d attempts run together with the attempt of the lost worker, want 2", n)
 	}
 	pass(20 * time.Second)
 	pass(20 * time.Second) // the lost worker's lease has expired
@@ -130,10 +130,10 @@ func TestQuarantineWaitsForItsOwnPipelineFirst(t *testing.T) {
 	}
 	end("pp")
 	if n := len(a.tasks); n != 1 || crowd(t, a, "p", 0) != 1 {
-		t.Fatalf("%d attempts run, %d of them the one that is to run alone", n, crowd(t, a, "p", 0))
+		t.Fatalf("%d attempts run, %d of them quarantined, want only the quarantined one", n, crowd(t, a, "p", 0))
 	}
 	end("p")
 	if n := crowd(t, a, "pp", 0); n != 2 {
-		t.Fatalf("%d attempts run afterwards, want the waiting ones", n)
+		t.Fatalf("%d attempts run afterwards, want the two that waited", n)
 	}
 }

@@ -91,7 +91,7 @@ func TestPendingSwapSupersededAfterLanding(t *testing.T) {
 	}
 	for what, row := range map[string]*ledger.Row{"an older Have": &behind, "a death": &dead, "another lease": &later} {
 		if ending.supersededBy(row, "a", claim) {
-			t.Errorf("%s passes for our write", what)
+			t.Errorf("supersededBy mistakes %s for our write", what)
 		}
 	}
 }

@@ -29,6 +29,6 @@ func TestQueueNeverEmpty(t *testing.T) {
 		q.pop()
 	}
 	if q.pop() != nil || q.peek() != nil || !q.empty() {
-		t.Error("the queue is not empty in the end")
+		t.Error("the queue is not empty at the end")
 	}
 }

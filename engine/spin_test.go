@@ -34,7 +34,7 @@ func TestClockPutBack(t *testing.T) {
 	}
 	a.step(engine.Swept{Pipeline: "p", Rows: rows})
 	if len(a.swaps) != 0 || !a.Idle() || !a.Next().After(w.now) {
-		t.Errorf("%d swaps, idle %t, next at %v: want the row left alone", len(a.swaps), a.Idle(), a.Next().Sub(w.now))
+		t.Errorf("%d swaps, idle %t, next at %v: want no change of the row", len(a.swaps), a.Idle(), a.Next().Sub(w.now))
 	}
 	w.now = start.Add(2 * time.Hour)
 	rows = w.due(engine.Sweep{Pipeline: "p", Before: w.now, Limit: 1})
@@ -72,7 +72,7 @@ func TestSweepDuringPendingSwap(t *testing.T) {
 	rows := w.due(sweeps[0])
 	a.step(engine.Swept{Pipeline: "p", Rows: rows})
 	if len(rows) != 1 || len(a.sweeps) != 0 || !a.Next().After(w.now) {
-		t.Errorf("of %d rows that are due the engine asks again, %d times at once", len(rows), len(a.sweeps))
+		t.Errorf("%d rows are due, and the engine started %d sweeps immediately, want 1 and 0", len(rows), len(a.sweeps))
 	}
 }
 
@@ -113,7 +113,7 @@ func TestSweepFromOlderSnapshot(t *testing.T) {
 	a.takeSweeps()
 	a.step(engine.Swept{Pipeline: "p", Rows: old})
 	if len(a.swaps) != 1 {
-		t.Error("a row that is shown as due again and again is never looked at")
+		t.Error("a row that every sweep returns as due is never processed")
 	}
 }
 
@@ -136,7 +136,7 @@ func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 	a.step(engine.Tick{})
 	second := a.takeSweeps()
 	if reported != 2 || len(second) == 0 || second[len(second)-1].Limit != first.Limit+4 {
-		t.Fatalf("%d rows are reported, and the next sweeps are %+v after one of %d", reported, second, first.Limit)
+		t.Fatalf("%d rows are reported, and the next sweeps are %+v; the first had the limit %d", reported, second, first.Limit)
 	}
 	if out := a.step(engine.Swept{Pipeline: "p", Rows: odd}); len(out) != 0 {
 		t.Errorf("%v: reported again", out)

@@ -43,7 +43,7 @@ func TestTrackerParksAndResumes(t *testing.T) {
 	tr.untrack(again)
 	tr.untrack(again)
 	if tr.unsettled() != 0 {
-		t.Errorf("%d are unsettled in the end", tr.unsettled())
+		t.Errorf("%d objects are unsettled at the end", tr.unsettled())
 	}
 }
 
@@ -57,25 +57,25 @@ func TestTrackerLoadsInTurn(t *testing.T) {
 	}
 	tr.sourcesEnded = true
 	if !tr.wantsLoad(3) {
-		t.Error("when no delivery follows, parked objects are not looked at")
+		t.Error("parked objects are not loaded after the last delivery")
 	}
 	if got := tr.nextKeys(2); !slices.Equal(got, []ledger.RowKey{objectKey("a"), objectKey("b")}) || tr.wantsLoad(0) {
-		t.Errorf("the first look is at %v", got)
+		t.Errorf("the first load is at %v", got)
 	}
 	parkObject(&tr, objectKey("a"))
 	if tr.parkedBeforeLoad(objectKey("a")) || !tr.parkedBeforeLoad(objectKey("b")) || tr.parkedBeforeLoad(objectKey("x")) {
-		t.Error("the answer counts for an object that was parked after the question")
+		t.Error("the answer was applied to an object that was parked after the request")
 	}
 	tr.answered(time.Time{})
 	if got := tr.nextKeys(2); !slices.Equal(got, []ledger.RowKey{objectKey("c"), objectKey("b")}) {
-		t.Errorf("the second look is at %v", got)
+		t.Errorf("the second load is at %v", got)
 	}
 	tr.answered(time.Time{})
 	for _, name := range []string{"a", "b", "c"} {
 		tr.drop(objectKey(name))
 	}
 	if tr.wantsLoad(0) {
-		t.Error("nothing is left to look at")
+		t.Error("wants a load although no object is parked")
 	}
 }
 

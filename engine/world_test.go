@@ -103,7 +103,7 @@ func (w *worker) checkSwap(s *engine.Swap) {
 	for _, batch := range w.swaps {
 		for _, c := range batch.Changes {
 			if out[c.Key] {
-				w.world.t.Errorf("two writes of %s are out", c.Key)
+				w.world.t.Errorf("two writes of %s are pending", c.Key)
 			}
 			out[c.Key] = true
 		}

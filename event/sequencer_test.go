@@ -49,7 +49,7 @@ func TestSequencerCanonicalForm(t *testing.T) {
 func TestSequencerMustBeHex(t *testing.T) {
 	for _, raw := range []string{"g", "0x1", " 1", "1 ", "-1", "1.0", "é", "\x00", "12\n", strings.Repeat("1", 129)} {
 		if s, err := event.ParseSequencer(raw); err == nil {
-			t.Errorf("%q was taken for %s", raw, s)
+			t.Errorf("%q was parsed as %s", raw, s)
 		}
 	}
 	if _, err := event.ParseSequencer(strings.Repeat("1", event.MaxSequencer)); err != nil {

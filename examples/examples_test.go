@@ -118,7 +118,7 @@ func (w *testEnv) start(p *program, env ...string) (end func()) {
 		w.Fatal(err)
 	}
 	end = sync.OnceFunc(func() {
-		_ = p.Process.Signal(os.Interrupt) // it may have exited already
+		_ = p.Process.Signal(os.Interrupt) // it may already have exited
 		_ = p.Wait()                       // the exit code depends on how it ended
 	})
 	w.Cleanup(end)

@@ -26,7 +26,7 @@ func TestRebuildKeepsDeletedFiles(t *testing.T) {
 		s.Now = func() time.Time { return now.Add(time.Duration(hours) * time.Hour) }
 		got, err := s.Reconcile(t.Context(), id, false)
 		if kept := hours < 24; err != nil || kept != (got.State == files.Deleted) {
-			t.Errorf("%d hours later the file is %v, %v", hours, got.State, err)
+			t.Errorf("after %d hours the file is %v, %v", hours, got.State, err)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
 		}
 		sink.Close(t.Context())
 		if o.stats[fileID(2)] == 0 {
-			t.Error("the file after the one that failed was not reconciled")
+			t.Error("the file after the failed file was not reconciled")
 		}
 		if f, err := s.Get(t.Context(), fileID(1)); err != nil || f.State != files.Pending || !f.DueAt.Before(time.Now()) {
 			t.Errorf("%+v, %v: its timer was due, and stays so", f, err)

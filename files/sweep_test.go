@@ -126,7 +126,7 @@ func TestConcurrentSweepsShareWork(t *testing.T) {
 			requests += n
 		}
 		if alone := n / 16 * 20 * time.Millisecond; took > alone*6/10 || requests > n*14/10 || len(o.stats) != n {
-			t.Errorf("%d files of %d, by %d requests in %s: alone it takes %s", len(o.stats), n, requests, took, alone)
+			t.Errorf("reconciled %d of %d files with %d requests in %s; one process takes %s", len(o.stats), n, requests, took, alone)
 		}
 	})
 }

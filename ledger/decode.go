@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Decode decodes a row from Encode. A body that is damaged, or of another major version, becomes an
-// [Row.Unreadable] row.
+// Decode decodes a body that Encode returned. If the body is damaged or has another major version,
+// Decode returns a row that is [Row.Unreadable].
 func Decode(key RowKey, nonce Nonce, body string) Row {
 	r, err := decode(body)
 	if err != nil {

@@ -89,7 +89,8 @@ func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, no
 	return r, true
 }
 
-// Uncounted failures back off at most like this number of failures, half a minute by default.
+// After an uncounted failure, the back-off is computed as if there had been this number of failures.
+// By default it is then random, up to 32 seconds.
 const uncountedBackoff = 6
 
 // OutageBackoff returns the back-off after failed probes.

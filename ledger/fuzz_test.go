@@ -89,7 +89,7 @@ func checkGoesOn(t *testing.T, row *ledger.Row) {
 	}
 	next, a, why := next.Claim("w", &p, now)
 	if why != ledger.Granted || a.Fence <= row.Lease.Fence && row.Lease.Fence < math.MaxInt64 {
-		t.Fatalf("the claim says %d, with fence %d after %d", why, a.Fence, row.Lease.Fence)
+		t.Fatalf("Claim returned %d, with fence %d after %d", why, a.Fence, row.Lease.Fence)
 	}
 	failed, ok := next.Fail(&a, &ledger.Ending{Unsure: true}, &ledger.Failure{Message: "broken"}, 0.5, &p, now)
 	if !ok || len(failed.History) > ledger.MaxHistory {

@@ -18,7 +18,7 @@ type Ledger struct {
 	Store
 	// Unclear, if set, is called for each unclear answer.
 	Unclear func(err error)
-	// Wait waits between two tries, or until ctx ends. Simulations replace it.
+	// Wait waits before a retry, or until ctx ends. Simulations replace it.
 	Wait func(ctx context.Context, d time.Duration) error
 
 	traits Traits

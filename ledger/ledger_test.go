@@ -306,7 +306,7 @@ func TestSwapRetriesThrottledChanges(t *testing.T) {
 			t.Errorf("%+v after %d calls", out, lossy.Calls())
 		}
 		if _, err := lossy.Load(t.Context(), []ledger.RowKey{r.RowKey}); !errors.Is(err, storetest.ErrLost) {
-			t.Error("it was looked for")
+			t.Error("the row was loaded again")
 		}
 	})
 }

@@ -166,7 +166,7 @@ func (m *machine) claim(t *rapid.T) {
 			t.Fatalf("fence %d was granted after %d", a.Fence, m.fence)
 		}
 		if was.Live(now) {
-			t.Fatal("granted beside a live lease")
+			t.Fatal("granted while another lease was live")
 		}
 		m.fence = a.Fence
 		m.attempts = append(m.attempts, a)
@@ -365,7 +365,7 @@ func (m *machine) checkDue(t *rapid.T) {
 			_, _, why := r.Claim("sweeper", &m.policy, now)
 			taken := why == ledger.Granted || why == ledger.Retired
 			if rounded := taken && due.Sub(now) < time.Millisecond; taken != isDue && !rounded {
-				t.Fatalf("at %v: due %v (%v), and the claim says %d", now, isDue, due, why)
+				t.Fatalf("at %v: due %v (%v), but Claim returned %d", now, isDue, due, why)
 			}
 		}
 	}

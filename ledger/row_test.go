@@ -110,7 +110,7 @@ func TestDecode(t *testing.T) {
 	} {
 		r := ledger.Decode(k, ledger.Nonce{7}, body)
 		if r.Unreadable == nil || !strings.Contains(r.Unreadable.Error(), "s3://b/k") || r.RowKey != k || r.Nonce != (ledger.Nonce{7}) {
-			t.Errorf("%s: %+v, want an unreadable row that says which it is", body, r)
+			t.Errorf("%s: %+v, want an unreadable row whose error names the key", body, r)
 		}
 		if _, _, why := r.Claim("w", new(ledger.Policy), epoch); r.Settled() || r.State(epoch) != ledger.StateUnreadable || !r.Due().IsZero() || why != ledger.NotDue {
 			t.Errorf("%s: settled %v, state %s, due %v, claim %d: want no claim", body, r.Settled(), r.State(epoch), r.Due(), why)
@@ -118,7 +118,7 @@ func TestDecode(t *testing.T) {
 	}
 	_, err := ledger.Encode(&ledger.Row{RowKey: k, RetryAt: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)})
 	if err == nil || !strings.Contains(err.Error(), "s3://b/k") {
-		t.Errorf("error %v, want one that names the row", err)
+		t.Errorf("error %v, want an error that names the row", err)
 	}
 }
 

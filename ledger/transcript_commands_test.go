@@ -133,7 +133,7 @@ func (s *story) renew(a args) (string, error) {
 	}
 	r, ok := s.row(at.Key).Renew(at, &s.policy, s.now)
 	if !ok {
-		return s.unchanged(r, "refused: the lease is another's")
+		return s.unchanged(r, "refused: another attempt holds the lease")
 	}
 	return s.store(r, "renewed")
 }
@@ -166,7 +166,7 @@ func (s *story) complete(a args) (string, error) {
 	}
 	r, ok := s.row(at.Key).Complete(at, e, !a.has("nothing"), &s.policy, s.now)
 	if !ok {
-		return s.unchanged(r, "refused: the lease is another's")
+		return s.unchanged(r, "refused: another attempt holds the lease")
 	}
 	return s.store(r, "completed")
 }
@@ -189,7 +189,7 @@ func (s *story) fail(a args) (string, error) {
 	f := &ledger.Failure{Message: a.input, Permanent: a.has("permanent"), After: after}
 	r, ok := s.row(at.Key).Fail(at, e, f, jitter, &s.policy, s.now)
 	if !ok {
-		return s.unchanged(r, "refused: the lease is another's")
+		return s.unchanged(r, "refused: another attempt holds the lease")
 	}
 	return s.store(r, "failed")
 }
@@ -206,7 +206,7 @@ func (s *story) release(a args) (string, error) {
 	}
 	r, ok := s.row(at.Key).Release(at, e, &s.policy, s.now)
 	if !ok {
-		return s.unchanged(r, "refused: the lease is another's")
+		return s.unchanged(r, "refused: another attempt holds the lease")
 	}
 	return s.store(r, "released")
 }

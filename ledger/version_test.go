@@ -108,7 +108,7 @@ func TestCompatibleWith(t *testing.T) {
 		{"event without an ETag", ledger.Identity{Size: 7}, seen, true},
 		{"event without an ETag, other size", ledger.Identity{Size: 8}, seen, false},
 		{"event without an ETag, now empty", ledger.Identity{Size: 8}, ledger.Identity{ETag: "d", ModTime: epoch, Meta: "m"}, false},
-		{"event with an ETag, look without", ledger.Identity{ETag: "e", Size: 7}, ledger.Identity{ModTime: epoch, Meta: "m", Size: 7}, false},
+		{"event with an ETag, HEAD without one", ledger.Identity{ETag: "e", Size: 7}, ledger.Identity{ModTime: epoch, Meta: "m", Size: 7}, false},
 		{"event that names nothing", ledger.Identity{}, seen, true},
 		{"event, one version", ledger.Identity{VersionID: "v"}, versioned, true},
 		{"event, one version and another ETag", ledger.Identity{VersionID: "v", ETag: "f", Size: 8}, versioned, true},

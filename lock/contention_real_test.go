@@ -116,15 +116,15 @@ func TestContention(t *testing.T) {
 			return published.contend(t.Context(), critical)
 		})
 		if together > 1.5 {
-			t.Errorf("%.1f requests a hand-over by those who share a Mutex, want 1", together)
+			t.Errorf("contenders that share a Mutex send %.1f requests per hand-over, want 1", together)
 		}
-		// Each contender acquires, releases, sometimes loses, and reads about once a second while
-		// it waits.
+		// Each contender acquires and releases the lock, and sometimes loses a race for it. While
+		// it waits, it reads the lock about once a second.
 		if most := 8 + took.Seconds(); apart > most {
-			t.Errorf("%.1f requests a hand-over by those who do not, want at most %.1f", apart, most)
+			t.Errorf("contenders with their own Mutex send %.1f requests per hand-over, want at most %.1f", apart, most)
 		}
 		if loops < 20*together {
-			t.Errorf("the busy loop makes %.1f requests a hand-over, want 20 times %.1f", loops, together)
+			t.Errorf("the busy loop sends %.1f requests per hand-over, want at least 20 times %.1f", loops, together)
 		}
 	})
 }
@@ -134,7 +134,7 @@ func (c *countingProxy) perHandOver(t *testing.T, who string, contend func(i int
 	c.requests.Store(0)
 	took := runContenders(t, contend)
 	n := float64(c.requests.Load()) / contenders
-	t.Logf("%-16s %5.1f requests a hand-over, %v in all", who+":", n, took)
+	t.Logf("%-16s %5.1f requests per hand-over, %v in total", who+":", n, took)
 	return n, took
 }
 

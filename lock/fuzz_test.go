@@ -99,11 +99,11 @@ func FuzzLineage(f *testing.F) {
 			t.Errorf("an update that landed is %v, %v", outcome, known)
 		}
 		if outcome, known := classifyUpdate(base, base, id, refused); !slices.Contains(was.ids, id) && (outcome != cell.Unclear || !known) {
-			t.Errorf("where nothing has changed it is %v, %v", outcome, known)
+			t.Errorf("without a change it is %v, %v", outcome, known)
 		}
 		other := snapshot{true, "e3", was.with("another", 0)}
 		if outcome, known := classifyUpdate(other, base, id, refused); !slices.Contains(was.ids, id) && (outcome != cell.Lost || !known && was.count > 0 && next.count > 0 && !refused) {
-			t.Errorf("with another's in its place it is %v, %v", outcome, known)
+			t.Errorf("after another update it is %v, %v", outcome, known)
 		}
 	})
 }

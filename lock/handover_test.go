@@ -181,7 +181,7 @@ func TestSoleUserWaitsLittle(t *testing.T) {
 				b.noError(l.Release(b.Context()))
 			}
 			if took := time.Since(began); worked < took*9/10 {
-				b.Errorf("TTL %v: of %v it worked %v", ttl, took, worked)
+				b.Errorf("TTL %v: in %v the holder worked only %v", ttl, took, worked)
 			}
 		})
 	}

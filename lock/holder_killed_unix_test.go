@@ -135,7 +135,7 @@ func TestRegisterHolderStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line := o.line(); line != "context: true, release: true" {
-		t.Errorf("the process that stood still says %q", line)
+		t.Errorf("the process that was paused printed %q", line)
 	}
 	if err := l.Context().Err(); err != nil {
 		t.Errorf("the next one has lost it: %v", context.Cause(l.Context()))

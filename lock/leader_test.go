@@ -174,7 +174,7 @@ func TestPanicReleasesLeadership(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					b.Error("the panic is gone")
+					b.Error("the panic did not reach the caller")
 				}
 			}()
 			_ = b.mutex(Config{TTL: ttl}).Lead(b.Context(), func(context.Context, int64) error { panic("work") })

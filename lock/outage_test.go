@@ -113,7 +113,7 @@ func TestListingSlowerThanLease(t *testing.T) {
 		b.wantDuration(time.Since(began), outageTimeout, outageTimeout+2*callTimeout)
 		b.wantError(err, ErrSlow, b.lock, "readers", "choose a longer TTL")
 		if errors.Is(err, ErrLost) {
-			b.Errorf("%v: nothing was held that could be lost", err)
+			b.Errorf("%v: no lease was held that could be lost", err)
 		}
 		b.noError(b.mustAcquire(b.user().rw(Config{}).TryRLock(b.Context())).Release(b.Context()))
 	})

@@ -142,7 +142,7 @@ func TestObserve(t *testing.T) {
 		}
 		b.noError(b.mustAcquire(ours.TryAcquire(b.Context())).Release(b.Context()))
 		if left := observe(); left != 0 {
-			b.Errorf("%v are left of a released lease", left)
+			b.Errorf("a released lease left %v", left)
 		}
 	})
 }

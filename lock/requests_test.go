@@ -58,7 +58,7 @@ func TestRequestsOfAWaiter(t *testing.T) {
 		}
 		gets := u.calls.Calls(buckettest.Get)
 		if gets < 5 || gets > 101 { // a pause is 100 ms to 2 s
-			b.Errorf("%d looks in 10 s", gets)
+			b.Errorf("%d reads in 10 s", gets)
 		}
 		l := w.wait(b)
 		if puts := u.calls.Calls(buckettest.Put); puts != 1 {
@@ -76,7 +76,7 @@ func TestRequestsOfALongWait(t *testing.T) {
 		<-w.done
 		b.wantError(w.err, ErrHeld)
 		if gets := u.calls.Calls(buckettest.Get); gets < 1800 || gets > 6000 {
-			b.Errorf("%d looks in an hour", gets)
+			b.Errorf("%d reads in an hour", gets)
 		}
 		u.before[buckettest.Get] = u.calls.Calls(buckettest.Get)
 		u.wantRequests("")

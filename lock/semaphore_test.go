@@ -31,7 +31,7 @@ func TestSemaphoreLimit(t *testing.T) {
 			b.noError(l.Release(b.Context()))
 		}
 		if keys := b.keys(); len(keys) != n {
-			b.Errorf("there is %q, want %d slots", keys, n)
+			b.Errorf("the bucket has %q, want %d slots", keys, n)
 		}
 	})
 }

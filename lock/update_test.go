@@ -32,7 +32,7 @@ func (u *user) update(text string, c UpdateConfig) (Updated, error) {
 func (b *bubble) wantContent(want string) {
 	b.Helper()
 	if got := b.content("k"); got != want {
-		b.Errorf("there is %q, want %q", got, want)
+		b.Errorf("the bucket has %q, want %q", got, want)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestUpdateCreates(t *testing.T) {
 		}, UpdateConfig{Create: true})
 		b.noError(err)
 		if keys := b.keys(); !got.Written || got.Tries != 1 || len(keys) != 1 {
-			b.Errorf("%+v, there is %q: want an empty object", got, keys)
+			b.Errorf("%+v, the bucket has %q: want an empty object", got, keys)
 		}
 		got, err = u.update("a", UpdateConfig{})
 		if b.noError(err); !got.Written || string(got.Content.Body) != "a" || !got.Content.Exists {
@@ -261,7 +261,7 @@ func TestDeletedCreationIsRepeated(t *testing.T) {
 		b.noError(err)
 		b.wantContent("b")
 		if n := u.calls.Calls(buckettest.Put); n != 2 {
-			b.Errorf("%d writes, want the one of what is gone, and another", n)
+			b.Errorf("%d writes, want 2: the removed object was written, and then written again", n)
 		}
 	})
 }
@@ -424,7 +424,7 @@ func TestUpdateWithLargeMetadata(t *testing.T) {
 				size += len(metadataPrefix) + len(name) + len(value)
 			}
 			if ids := len(lineageOf(b.metadata()).ids); ids != c.ids || size > maxMetadata {
-				b.Errorf("beside %d bytes: %d ids in %d bytes, want %d in at most %d", c.own, ids, size, c.ids, maxMetadata)
+				b.Errorf("besides %d bytes of other metadata: %d ids in %d bytes, want %d in at most %d", c.own, ids, size, c.ids, maxMetadata)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func TestUpdateJSON(t *testing.T) {
 		done, err := UpdateJSON(b.Context(), u.bucket, "k", add(0), UpdateConfig{})
 		b.noError(err)
 		if done.Written {
-			b.Error("nothing has changed, and it was written")
+			b.Error("an unchanged object was written")
 		}
 		b.wantContent(` { "n" : 41, "name" : "<&>" } `)
 		_, err = UpdateJSON(b.Context(), u.bucket, "k", add(1), UpdateConfig{})
@@ -148,7 +148,7 @@ func TestUpdateJSONMatchesEncodingJSON(t *testing.T) {
 			return done
 		}
 		if add(0).Written {
-			b.Error("nothing has changed, and it was written")
+			b.Error("an unchanged object was written")
 		}
 		add(1)
 		before.N.SetInt64(6)

@@ -123,7 +123,7 @@ func TestPermanentErrorsAreNotRetried(t *testing.T) {
 				b.wantError(err, kind, b.lock)
 				b.wantDuration(time.Since(began), 0, 0)
 				if keys := b.keys(); len(keys) > 0 || u.calls.Calls(buckettest.Put) > 1 {
-					b.Errorf("%d writes, there is %q", u.calls.Calls(buckettest.Put), keys)
+					b.Errorf("%d writes, the bucket has %q", u.calls.Calls(buckettest.Put), keys)
 				}
 			})
 		}

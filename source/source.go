@@ -65,7 +65,7 @@ type Outcome struct {
 // Verdicts counts events by the ledger's decision, once for each matching pipeline.
 type Verdicts struct {
 	Raised    int `json:"raised"`    // newer than the ledger's Want
-	Duplicate int `json:"duplicate"` // known already
+	Duplicate int `json:"duplicate"` // already known
 	Stale     int `json:"stale"`     // older than the ledger's Want
 	Unmatched int `json:"unmatched"` // no pipeline matches
 }

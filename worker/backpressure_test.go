@@ -191,7 +191,7 @@ func TestSlowPipelineDoesNotBlockOthers(t *testing.T) {
 			}
 		}
 		if taken != 10 {
-			t.Errorf("%d deliveries of the slow pipeline were taken, want its share of 10", taken)
+			t.Errorf("%d deliveries of the slow pipeline were accepted, want its share of 10", taken)
 		}
 		for i := range 100 {
 			n.deliver(w.put(fmt.Sprint("f", i), "x")).wantAck(w)

@@ -60,7 +60,7 @@ func TestUnansweredCopyIsVerified(t *testing.T) {
 		n.deliver(w.put("a", "one"))
 		w.wantOutput("a", "one")
 		if want := w.began.Add(horizon); !w.row("a").VerifyAt.Equal(want) {
-			t.Errorf("verify at %s, want %s: the first copy may land yet", w.row("a").VerifyAt, want)
+			t.Errorf("verify at %s, want %s: the first copy may still land", w.row("a").VerifyAt, want)
 		}
 	})
 }

@@ -70,7 +70,7 @@ func TestFailures(t *testing.T) {
 					t.Errorf("dead %v after %d attempts: %q, want dead %v and %q", r.Dead, r.Attempts, r.LastError, c.dead, c.says)
 				}
 				if wait := time.Until(r.RetryAt); !c.dead && (wait < c.wait || wait > c.wait+time.Second) {
-					t.Errorf("to be tried again in %s, want %s and at most a second", wait, c.wait)
+					t.Errorf("retry in %s, want %s plus at most a second", wait, c.wait)
 				}
 			})
 		})
@@ -133,7 +133,7 @@ func TestPermanentAndRetryAfterKeepTheError(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for _, err := range []error{worker.Permanent(broken), worker.RetryAfter(broken, time.Minute)} {
 		if !errors.Is(err, broken) || err.Error() != broken.Error() {
-			t.Errorf("%v is no longer the error", err)
+			t.Errorf("%v no longer matches the error", err)
 		}
 	}
 	if !worker.IsPermanent(fmt.Errorf("load: %w", worker.Permanent(broken))) || worker.IsPermanent(broken) || worker.IsPermanent(nil) {

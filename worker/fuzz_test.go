@@ -114,7 +114,7 @@ func fuzzAttempt(t *testing.T, key string, one, two bucket.Info) {
 	had := first.Ending.Read.Identity
 	for _, doubt := range []bool{false, true} {
 		if again := attempt(one, had, doubt); again.Result != engine.Completed || again.Acted {
-			t.Errorf("the same object again, with doubt %v: %+v", doubt, again)
+			t.Errorf("second attempt at the same object, with doubt %v: %+v", doubt, again)
 		}
 	}
 	if other := attempt(two, had, false); other.Result != engine.Completed || other.Acted == worker.Identify(&two).Same(worker.Identify(&one)) {

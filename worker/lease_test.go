@@ -151,7 +151,7 @@ func TestHandlerThatOutlivesItsLease(t *testing.T) {
 		n.ledger.mend()
 		synctest.Wait()
 		if r := w.row("a"); r.Held() || !r.VerifyAt.IsZero() || r.Doubt || r.LastError != "lease lost" {
-			t.Errorf("nothing was sent, but: held %v, verify at %s, doubt %v, %q", r.Held(), r.VerifyAt, r.Doubt, r.LastError)
+			t.Errorf("no output was sent, but the row has: held %v, verify at %s, doubt %v, %q", r.Held(), r.VerifyAt, r.Doubt, r.LastError)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func TestNotFoundIsRecheckedOnEventuallyConsistentStores(t *testing.T) {
 		w.wantOutput("a", "ONE")
 		r := w.row("a")
 		if wait := time.Until(r.RetryAt); r.Settled() || wait < 15*time.Second || !strings.Contains(r.LastError, "changed too recently to count as removed") {
-			t.Errorf("not found: %s, to be tried again in %s: %q", r.State(time.Now()), wait, r.LastError)
+			t.Errorf("not found: state %s, retry in %s: %q", r.State(time.Now()), wait, r.LastError)
 		}
 		w.pass(2 * time.Minute)
 		w.wantOutput("a", "TWO")

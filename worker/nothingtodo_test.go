@@ -172,7 +172,7 @@ func (s *situation) play(w *world, to *strings.Builder) {
 		w.t.Errorf("%+v: %d attempts, want 1", *s, ends)
 	}
 	if r := w.row("a"); r.Doubt || !r.VerifyAt.IsZero() {
-		w.t.Errorf("%+v: left with doubt %v, to be verified at %s", *s, r.Doubt, r.VerifyAt)
+		w.t.Errorf("%+v: the row has doubt %v, verify at %s", *s, r.Doubt, r.VerifyAt)
 	}
 	w.wantSettled("a")
 	input := map[bool]string{false: "same", true: "changed"}[s.changed]

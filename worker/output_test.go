@@ -157,7 +157,7 @@ func TestPublishStreamsContent(t *testing.T) {
 		n.deliver(w.put("a", "one"))
 		w.wantOutput("a", "new")
 		if opened != 2 {
-			t.Errorf("opened %d times for two tries", opened)
+			t.Errorf("opened %d times for two requests", opened)
 		}
 	})
 }

@@ -162,7 +162,7 @@ func stopped(w *world, stop func(*node), before, change string) {
 	w.wantSettled("a")
 	first.wantAck(w)
 	if r := w.row("a"); r.Attempts != 0 || r.Doubt || !r.VerifyAt.IsZero() {
-		w.t.Errorf("left with %d attempts, doubt %v, to be verified at %s", r.Attempts, r.Doubt, r.VerifyAt)
+		w.t.Errorf("the row has %d attempts, doubt %v, verify at %s", r.Attempts, r.Doubt, r.VerifyAt)
 	}
 }
 

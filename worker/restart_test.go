@@ -45,7 +45,7 @@ func TestLateWriteIsNotMistakenForTheNextPublish(t *testing.T) {
 		n.deliver(w.put("a", "one")).wantAck(w)
 		w.wantOutput("a", "TWO")
 		if n.store.Calls(buckettest.Put) != 3 {
-			t.Errorf("%d publishes, want the late one, one that meets it, and one over it", n.store.Calls(buckettest.Put))
+			t.Errorf("%d publishes, want 3: the late one, one that the store rejects, and one that replaces the late one", n.store.Calls(buckettest.Put))
 		}
 	})
 }
@@ -60,7 +60,7 @@ func TestUnsurePublishBeforeARestartIsVerified(t *testing.T) {
 		w.wantOutput("a", "ONE")
 		w.wantSettled("a")
 		if want := w.began.Add(horizon); !w.row("a").VerifyAt.Equal(want) {
-			t.Errorf("verify at %s, want %s: the first copy may land yet", w.row("a").VerifyAt, want)
+			t.Errorf("verify at %s, want %s: the first copy may still land", w.row("a").VerifyAt, want)
 		}
 		n.deliver(w.remove("a"))
 		w.wantOutput("a", "")
@@ -125,7 +125,7 @@ func TestAttemptWithoutLeaseDoesNotRestart(t *testing.T) {
 		n.ledger.mend()
 		synctest.Wait()
 		if r := w.row("a"); calls != 1 || heads != 3 || r.LastError != worker.ErrLeaseLost.Error() || !r.Doubt {
-			t.Errorf("handled %d times, looked %d times: %q, doubt %v", calls, heads, r.LastError, r.Doubt)
+			t.Errorf("%d calls of the handler, %d HEAD requests: %q, doubt %v", calls, heads, r.LastError, r.Doubt)
 		}
 	})
 }

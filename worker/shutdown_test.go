@@ -132,7 +132,7 @@ func answeredOnce(w *world, settled bool, work, after time.Duration) {
 		for i, s := range all {
 			got := s.all()
 			if len(got) != 1 || got[0].Ack != (got[0].Err == nil) {
-				w.t.Errorf("%s delivery %d has the answers %+v", when, i, got)
+				w.t.Errorf("%s: delivery %d has the answers %+v", when, i, got)
 				continue
 			}
 			for _, e := range s.events {

@@ -108,7 +108,7 @@ func TestOutputThatKeepsChangingFails(t *testing.T) {
 			t.Errorf("%d publishes, want 5", got)
 		}
 		if w.recorder.count("swap completed") != 0 {
-			t.Error("a conflict was taken for done")
+			t.Error("a conflict completed the row")
 		}
 		w.pass(5 * time.Second)
 		w.wantOutput("a", "ONE")

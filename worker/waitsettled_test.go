@@ -72,7 +72,7 @@ func TestWaitSettledIncludesObjectsOfOtherWorkers(t *testing.T) {
 			t.Errorf("returned after %s", took)
 		}
 		if loads := w.recorder.count("load"); loads < 200 || loads > 600 {
-			t.Errorf("%d looks in 5 minutes of sweeps every second", loads)
+			t.Errorf("%d loads in 5 minutes, with a sweep every second", loads)
 		}
 	})
 }

@@ -5,8 +5,8 @@
 // PAWL_ environment variables contain the [action.Facts].
 //
 // Exit status 0 completes the attempt, and 65 (EX_DATAERR of sysexits.h) is a permanent error.
-// Pawl retries after every other status. The same status for five objects, without a success in
-// between, is an outage; see [pawl.OutageIfShared]. If a command cannot start for lack of
+// Pawl retries after every other status. If five objects fail with the same status without a
+// success in between, that is an outage; see [pawl.OutageIfShared]. If a command cannot start for lack of
 // file descriptors, processes or memory, Pawl retries without counting attempts.
 //
 // The command runs in its own process group. When the lease is lost, Pawl sends SIGTERM to the

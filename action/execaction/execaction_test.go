@@ -147,7 +147,7 @@ func TestTruncatedInputFailsTheAttempt(t *testing.T) {
 	if _, err := os.Stat(whole); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the command read the end of its input (%v)", err)
 	}
-	// SIGTERM is no success, even with exit status 0.
+	// A command that exits with 0 after SIGTERM has failed.
 	err = shell(t, "trap 'exit 0' TERM; cat; :", iotest.ErrReader(reset), io.Discard).execute(t.Context())
 	if !errors.Is(err, reset) {
 		t.Errorf("error %v, want the store's", err)

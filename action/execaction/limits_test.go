@@ -58,7 +58,7 @@ func TestNoFileDescriptors(t *testing.T) {
 	r := shell(t, "cat", strings.NewReader("x"), io.Discard)
 	withoutDescriptors(t, func() {
 		if err := r.execute(t.Context()); !errors.Is(err, syscall.EMFILE) || worker.IsPermanent(err) {
-			t.Errorf("error %v, want that there are too many open files", err)
+			t.Errorf("error %v, want an error about too many open files", err)
 		}
 	})
 	if err := shell(t, "cat", strings.NewReader("x"), io.Discard).execute(t.Context()); err != nil {

@@ -304,7 +304,7 @@ func TestInvalidResponses(t *testing.T) {
 		}
 		err = h.Handle(t.Context(), task())
 		if err == nil || worker.IsPermanent(err) {
-			t.Errorf("%.20q: error %v, want one that is not permanent", junk, err)
+			t.Errorf("%.20q: error %v, want a temporary error", junk, err)
 		} else if strings.ContainsAny(err.Error(), "\x1b\x00\r\n") || !utf8.ValidString(err.Error()) {
 			t.Errorf("%.20q: error %q is not printable", junk, err)
 		}

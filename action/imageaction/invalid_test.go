@@ -207,7 +207,7 @@ func TestScansAreBounded(t *testing.T) {
 	photo := encodeJPEG(t, photo(20, 20))
 	segment := append([]byte{0xff, 0xe1, byte((len(thumbnail) + 2) >> 8), byte(len(thumbnail) + 2)}, thumbnail...)
 	if got := scans(slices.Concat(photo[:2], segment, photo[2:])); got != 1 {
-		t.Errorf("%d scans counted of a photograph with a thumbnail", got)
+		t.Errorf("counted %d scans in a photograph with a thumbnail", got)
 	}
 }
 

@@ -22,7 +22,7 @@ type Config struct {
 	Pool *pgxpool.Pool
 	// Complete completes a task in a transaction, like ledger.Complete.
 	Complete func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error
-	// Table is a name with or without schema.
+	// Table is the name of a table, with or without a schema.
 	Table string
 	// Format is csv, ndjson or parquet.
 	Format string

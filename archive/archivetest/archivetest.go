@@ -171,7 +171,7 @@ func (s *suite) content() {
 	numbers, others := s.fill(ids[0], 10), s.fill(ids[1], 1)
 	records := s.read(s.reader(ids[0], archive.Position{}), 10)
 	s.same("numbers", numbers, numbersOf(records))
-	s.same("the other shard's", others, numbersOf(s.read(s.reader(ids[1], archive.Position{}), 1)))
+	s.same("numbers of the other shard", others, numbersOf(s.read(s.reader(ids[1], archive.Position{}), 1)))
 	for i, e := range records {
 		if i > 0 && records[i-1].Number.Compare(e.Number) >= 0 {
 			s.Errorf("%s follows %s", e.Number, records[i-1].Number)
@@ -241,10 +241,10 @@ func (s *suite) goneAtStart() {
 	if _, err := s.s.Open(s.Context(), shard, archive.Position{At: numbers[0]}); !errors.Is(err, archive.ErrGone) {
 		s.Errorf("opened at an entry that has expired: %v", err)
 	}
-	s.same("what is left", numbers[1:], numbersOf(s.read(s.reader(shard, archive.Position{}), 2)))
+	s.same("remaining records", numbers[1:], numbersOf(s.read(s.reader(shard, archive.Position{}), 2)))
 	s.Trim(shard, numbers[2])
 	if _, err := s.s.Open(s.Context(), shard, archive.Position{At: numbers[2]}); !errors.Is(err, archive.ErrGone) {
-		s.Errorf("opened where nothing is left: %v", err)
+		s.Errorf("opened at a position without records: %v", err)
 	}
 }
 

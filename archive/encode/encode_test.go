@@ -206,7 +206,7 @@ func TestDamaged(t *testing.T) {
 			changed := bytes.Clone(b.Bytes())
 			changed[i] ^= 0x10
 			if _, err := decode(bytes.NewReader(changed), f); err == nil && strings.HasSuffix(string(f), "parquet") {
-				t.Errorf("%s: byte %d of %d is changed, and nobody notices", f, i, b.Len())
+				t.Errorf("%s: decode did not detect that byte %d of %d was changed", f, i, b.Len())
 			}
 		}
 	}
@@ -289,11 +289,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		var again bytes.Buffer
 		if err := encode.Encode(&again, format, shard, records); err != nil {
-			t.Fatalf("what was read cannot be written: %v", err)
+			t.Fatalf("the decoded records cannot be encoded: %v", err)
 		}
 		back, err := decode(&again, format)
 		if err != nil || digest(back) != digest(records) {
-			t.Errorf("read again: %v, or another content", err)
+			t.Errorf("decoded again: %v, or the content differs", err)
 		}
 	})
 }

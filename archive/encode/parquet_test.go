@@ -14,7 +14,7 @@ func TestPanicIsAnError(t *testing.T) {
 		panic("index out of range")
 	}()
 	if err == nil || !strings.Contains(err.Error(), "index out of range") {
-		t.Errorf("%v, want what the library said", err)
+		t.Errorf("%v, want the library's error", err)
 	}
 }
 
@@ -25,7 +25,7 @@ func TestForeignParquetIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if verifyChecksum([]byte(b.String())) {
-		t.Error("a file without a checksum is believed")
+		t.Error("a file without a checksum was accepted")
 	}
 	for _, end := range []string{"", "PAR1", "pawl-sha256PAR1PAR1", "pawl-sha256\xff\xff\xff\xffPAR1"} {
 		if verifyChecksum(slices.Concat([]byte("PAR1"), []byte(end))) {

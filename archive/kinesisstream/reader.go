@@ -137,7 +137,7 @@ func (r *reader) page(out *kinesis.GetRecordsOutput) (archive.Page, error) {
 		case page.Records[0].Number != r.expect:
 			return archive.Page{}, r.goneError(fmt.Errorf("the first record is %s", page.Records[0].Number))
 		case r.expect == r.last:
-			page.Records = page.Records[1:] // the caller has it already
+			page.Records = page.Records[1:] // the caller already has it
 		}
 		r.expect = ""
 	}

@@ -86,7 +86,7 @@ func benchReport(b *testing.B, format string, shuffled bool) string {
 	return rep.Unpack(b, rep.Files(b))
 }
 
-// peakOf returns the peak memory of the Go runtime in MB, with garbage, above that before f.
+// peakOf returns by how many MB f raises the memory of the Go runtime at its peak, with garbage.
 func peakOf(f func()) float64 {
 	const held, released = "/memory/classes/total:bytes", "/memory/classes/heap/released:bytes"
 	now := func() float64 {

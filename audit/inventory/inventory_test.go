@@ -220,7 +220,7 @@ func checkSeeks(t *testing.T, r *Report, all []bucket.Info, rng *rand.Rand, seed
 	}
 	i := slices.IndexFunc(all, func(o bucket.Info) bool { return o.Key == "in/3/000010" })
 	if all[i].ETag == "stale" || all[i].ModTime.UnixMilli() < 10 {
-		t.Errorf("seed %d: the older of two rows counts: %v", seed, all[i])
+		t.Errorf("seed %d: the report lists the older of two versions: %v", seed, all[i])
 	}
 }
 

@@ -30,7 +30,7 @@ func testDeleteIfMatch(t *testing.T, h Harness) {
 	if !h.DeleteConditions {
 		// A store that honours conditions must declare it.
 		if err != nil {
-			t.Errorf("Delete with another ETag = %v: the store honours it, and its harness says it does not", err)
+			t.Errorf("Delete with another ETag = %v: the store honours it, so set DeleteConditions", err)
 		}
 		h.wantAbsent(t, "k")
 		return
@@ -42,6 +42,6 @@ func testDeleteIfMatch(t *testing.T, h Harness) {
 	}
 	h.wantAbsent(t, "k")
 	if err := h.Store.Delete(t.Context(), h.ref("k"), bucket.Condition{IfMatch: second}); err != nil {
-		wantError(t, "Delete of what is gone", err, bucket.ErrPrecondition)
+		wantError(t, "Delete of a removed object", err, bucket.ErrPrecondition)
 	}
 }

@@ -103,7 +103,7 @@ func want(t *testing.T, what string, err, kind error) {
 		t.Errorf("%s = %v, want %v", what, err, kind)
 	}
 	if err != nil && strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("%s gives the secret away: %v", what, err)
+		t.Errorf("the error of %s contains the secret: %v", what, err)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestLostBucket(t *testing.T) {
 		info, err := s.Head(t.Context(), ref)
 		want(t, "Head, "+c, err, kind)
 		if kind == nil && info.ETag != "e" {
-			t.Errorf("Head of an object that came in between = %+v", info)
+			t.Errorf("Head of an object that was created in between = %+v", info)
 		}
 	}
 }

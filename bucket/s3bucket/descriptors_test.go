@@ -37,7 +37,7 @@ func TestShortOfDescriptors(t *testing.T) {
 	}()
 	every(t, s, func(what string, err error) {
 		if !errors.Is(err, syscall.EMFILE) || errors.Is(err, bucket.ErrDenied) {
-			t.Errorf("%s = %v, want that there are too many open files", what, err)
+			t.Errorf("%s = %v, want an error about too many open files", what, err)
 		}
 	})
 }

@@ -107,7 +107,7 @@ func fuzzGet(t *testing.T, s *s3bucket.Store, h *hostile) {
 	n, err := io.Copy(io.Discard, body)
 	check(t, h, err, []error{bucket.ErrUnavailable})
 	if err == nil && n != info.Size {
-		t.Errorf("%d bytes of %d passed for all", n, info.Size)
+		t.Errorf("read %d of %d bytes without an error", n, info.Size)
 	}
 	body.Close()
 }
@@ -163,15 +163,15 @@ func check(t *testing.T, h *hostile, err error, kinds []error) {
 	t.Helper()
 	if err == nil {
 		if h.status != 0 && (h.status < 200 || h.status > 299) {
-			t.Errorf("it is said to have succeeded, by %d", h.status)
+			t.Errorf("no error with status %d", h.status)
 		}
 		return
 	}
 	of := slices.DeleteFunc(slices.Clone(kinds), func(kind error) bool { return !errors.Is(err, kind) })
 	if len(of) != 1 {
-		t.Errorf("%v is of the kinds %v, want one of %v", err, of, kinds)
+		t.Errorf("%v matches the kinds %v, want exactly one of %v", err, of, kinds)
 	}
 	if strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("it gives the secret away: %v", err)
+		t.Errorf("the error contains the secret: %v", err)
 	}
 }

@@ -23,6 +23,6 @@ func TestNothingIsLogged(t *testing.T) {
 	_, err = s.Put(t.Context(), ref, bucket.Object{Body: strings.NewReader("x"), Size: 1}, bucket.Condition{})
 	said, readErr := os.ReadFile(file.Name())
 	if readErr != nil || len(said) > 0 {
-		t.Errorf("standard error has %q, %v; the write says %v", said, readErr, err)
+		t.Errorf("standard error has %q, %v; Put returned %v", said, readErr, err)
 	}
 }

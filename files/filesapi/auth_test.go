@@ -67,7 +67,7 @@ func TestIssuer(t *testing.T) {
 			t.Errorf("%s: accepted: %t", name, got)
 		}
 		if !verifiesBy(filesapi.Claims{}, test.token) {
-			t.Errorf("%s: refused, though no issuer is named", name)
+			t.Errorf("%s: refused, although no issuer is configured", name)
 		}
 	}
 }

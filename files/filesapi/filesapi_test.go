@@ -212,7 +212,7 @@ func TestRESTLifecycle(t *testing.T) {
 	id := signed["file"].(map[string]any)["fileId"].(string)
 	again := x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", "hello"), "Idempotency-Key", "one")
 	if got := again["file"].(map[string]any)["fileId"]; got != id {
-		t.Errorf("the same request began %v, and %v", id, got)
+		t.Errorf("the first request began the upload %v, and its repetition %v", id, got)
 	}
 	x.want(http.StatusConflict, ann, "POST", "/v1/uploads", uploadOf("e", "other"), "Idempotency-Key", "one")
 	state := func(want string, got map[string]any) {
@@ -226,7 +226,7 @@ func TestRESTLifecycle(t *testing.T) {
 	done := x.want(http.StatusOK, ann, "POST", "/v1/files/"+id+"/complete", nil)
 	state("indexed", done)
 	if u, _ := done["downloadUrl"].(string); !strings.Contains(u, "X-Amz-Expires=300&") {
-		t.Errorf("the URL of a download does not live for five minutes: %s", u)
+		t.Errorf("the URL of a download is not valid for five minutes: %s", u)
 	}
 	x.wantList(ann, id)
 	state("deleted", x.want(http.StatusOK, ann, "DELETE", "/v1/files/"+id, nil))
@@ -328,7 +328,7 @@ func testTokens(t *testing.T) {
 	x.want(http.StatusOK, token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.ExpirationKey, time.Now().Add(-30*time.Second)) }),
 		"GET", "/v1/entities/e/files", nil) // the times are within the clock skew
 	if strings.Contains(x.log.String(), token(t, "read:*")[:30]) {
-		t.Error("a token stands in the log")
+		t.Error("the log contains a token")
 	}
 }
 
@@ -453,7 +453,7 @@ func TestMultipartLifecycle(t *testing.T) {
 	complete("pending")
 	again := x.want(http.StatusCreated, ann, "POST", "/v1/uploads/parts", u, "Idempotency-Key", "one")
 	if got := again["file"].(map[string]any)["fileId"]; got != file["fileId"] {
-		t.Errorf("the same request began %v, and %v", file, got)
+		t.Errorf("the first request began the upload %v, and its repetition %v", file, got)
 	}
 	send(again, 0)
 	complete("indexed")

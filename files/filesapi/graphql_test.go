@@ -56,7 +56,7 @@ func TestGraphQLLifecycle(t *testing.T) {
 	up := ask(beginQuery, "upload").(map[string]any)
 	id := up["fileId"].(string)
 	if again := ask(beginQuery, "upload", "fileId"); again != id {
-		t.Errorf("the same request began %v, and %v", id, again)
+		t.Errorf("the first request began the upload %v, and its repetition %v", id, again)
 	}
 	headers := map[string]any{}
 	for _, h := range up["uploadHeaders"].([]any) {
@@ -76,7 +76,7 @@ func TestGraphQLLifecycle(t *testing.T) {
 		t.Error(err)
 	}
 	if url := ask(beginQuery, "upload", "uploadURL"); url != nil {
-		t.Errorf("of an upload that has come a URL: %v", url)
+		t.Errorf("a completed upload still has the URL %v", url)
 	}
 	if got := ask("mutation "+byID("deleteFile"), "deleteFile", "state"); got != "DELETED" {
 		t.Error(got)
@@ -191,7 +191,7 @@ func testGraphQLLimits(t *testing.T) {
 	all := token(t, "read:* write:*")
 	const deep = `{ entity(id: "e") { files { edges { node { fileId } } } } }`
 	if _, errs := x.query(all, deep, nil); len(errs) > 0 {
-		t.Errorf("a file of a list: %q", errs)
+		t.Errorf("a query for the files of a list: %q", errs)
 	}
 	aliases := func(n int, field string) string {
 		var b strings.Builder

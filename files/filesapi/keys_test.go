@@ -122,18 +122,18 @@ func TestRemoteKeySet(t *testing.T) {
 				t.Errorf("%s: the old key %t, the next %t, %d fetches: want %t, %t, %d", when, o, n, from.count(), oldOK, nextOK, fetched)
 			}
 		}
-		want("at first an unknown key asks", 2, true, false)
+		want("the first unknown key causes a fetch", 2, true, false)
 		for range 100 {
 			verifies(tokens, next)
 		}
-		want("many ask once", 2, true, false)
+		want("100 more requests cause no fetch", 2, true, false)
 		from.has(public(second, "kid", "2"))
 		time.Sleep(20 * time.Second)
 		want("too early", 2, true, false)
 		time.Sleep(11 * time.Second)
-		want("the set is another, but this asks only for the second token", 3, true, true)
+		want("the set has changed, and only the second token causes a fetch", 3, true, true)
 		time.Sleep(31 * time.Second)
-		want("the old key is unknown now", 4, false, true)
+		want("the old key is no longer in the set", 4, false, true)
 		for _, down := range []func(){
 			func() { from.answers(http.StatusInternalServerError, "") },
 			func() { from.answers(http.StatusOK, `{"keys": []}`) },
@@ -161,7 +161,7 @@ func TestRemoteKeySet(t *testing.T) {
 		time.Sleep(6 * time.Minute)
 		synctest.Wait()
 		if verifies(tokens, next) || !verifies(tokens, old) {
-			t.Error("nobody asks, and the keys are those of before")
+			t.Error("the key set was not refreshed without requests")
 		}
 	})
 }

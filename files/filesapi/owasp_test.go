@@ -150,7 +150,7 @@ func testQueries(t *testing.T) {
 			rest, byREST, errs, byGraphQL := ask(id)
 			none, noneREST, noneErrs, noneGraphQL := ask(noSuch)
 			if !maps.Equal(rest, none) || !slices.Equal(byREST, noneREST) || !slices.Equal(errs, noneErrs) || !slices.Equal(byGraphQL, noneGraphQL) {
-				t.Errorf("%s %s: %v %v %q %v, and of one that does not exist %v %v %q %v", c.method, c.path, rest, byREST, errs, byGraphQL, none, noneREST, noneErrs, noneGraphQL)
+				t.Errorf("%s %s: the file answers %v %v %q %v, and a missing file answers %v %v %q %v", c.method, c.path, rest, byREST, errs, byGraphQL, none, noneREST, noneErrs, noneGraphQL)
 			}
 			if !slices.Equal(byREST, []string{"Load"}) || !slices.Equal(byGraphQL, byREST) {
 				t.Errorf("%s %s asks %v and %v: want one Load", c.method, c.path, byREST, byGraphQL)
@@ -174,7 +174,7 @@ func testQueries(t *testing.T) {
 	}
 	x.want(http.StatusBadRequest, bob, "GET", fmt.Sprintf("/v1/entities/f/files?after=%s", cursor["next"]), nil)
 	if calls := r.drain(); len(calls) > 0 {
-		t.Errorf("for entities of another it asks %v", calls)
+		t.Errorf("a request with the cursor of another entity caused %v", calls)
 	}
 }
 
@@ -381,7 +381,7 @@ func testLists(t *testing.T) {
 	}
 	wg.Wait()
 	if anns != 2 {
-		t.Errorf("%d lists of a subject are made at a time", anns)
+		t.Errorf("%d lists of one subject ran concurrently, want 2", anns)
 	}
 }
 

@@ -119,7 +119,7 @@ func TestMultipartLifecycle(t *testing.T) {
 		x.wantState(files.Pending, got, err)
 		again, signed := x.begin("key")
 		if again.ID != f.ID || again.UploadID != f.UploadID || again.PutBy != f.PutBy {
-			t.Errorf("the same request began %+v, and %+v", f, again)
+			t.Errorf("the first request began the upload %+v, and its repetition %+v", f, again)
 		}
 		x.wantOpenUploads(1)
 		x.send(signed, 1, 1)
@@ -170,7 +170,7 @@ func TestExpiredMultipartUploadIsAborted(t *testing.T) {
 			t.Errorf("%+v, %v: want nothing there", seen, err)
 		}
 		if status, _ := send(t, signed[0], pieces()[0], nil); status == http.StatusOK {
-			t.Error("a part was taken")
+			t.Error("the store accepted a part")
 		}
 		f, _ = x.begin("")
 		got, err = x.Delete(t.Context(), f.ID)

@@ -210,7 +210,7 @@ func TestStatOnUnsuitableStore(t *testing.T) {
 	}
 	reads := proxied(t, srv, func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodHead {
-			t.Errorf("an audit that is not to write sends %s %s", r.Method, r.URL.Path)
+			t.Errorf("an audit that must not write sends %s %s", r.Method, r.URL.Path)
 		}
 		return false
 	}, nil)

@@ -47,6 +47,6 @@ func TestWriteFailureIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Add(make([]byte, 30)); err == nil {
-		t.Error("a missing folder for temporary files is no error")
+		t.Error("a missing folder for temporary files caused no error")
 	}
 }

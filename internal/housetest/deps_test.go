@@ -26,7 +26,7 @@ var layers = map[string]map[string]string{
 	"ledger": {
 		"cell":             "A register serves as a cell, which can hold a lease.",
 		"event":            "A row is about an object, and an event with its sequencer raises the row's Want.",
-		"internal/process": "It waits between two tries of a swap.",
+		"internal/process": "The ledger waits before it retries a swap.",
 		"store":            "Rows and registers are records of the store.",
 	},
 	"bucket": {
@@ -47,7 +47,7 @@ var layers = map[string]map[string]string{
 		"cell":             "The claim, the checkpoints, and the archive's objects are written as cells.",
 		"doctor":           "It proves that the store honours conditions before the archive writes the first record.",
 		"event":            "Bucket and key name an object of the archive.",
-		"internal/process": "A worker waits, makes nonces and names itself by it.",
+		"internal/process": "A worker uses it to wait, to make nonces and to name itself.",
 		"ledger":           "Checkpoints of shards are registers of a ledger.",
 		"lock":             "A worker holds the lease of a shard while it archives the shard.",
 	},
@@ -459,7 +459,7 @@ var layers = map[string]map[string]string{
 	},
 	"internal/simkit": {},
 	"internal/simkit/simtest": {
-		"internal/simkit": "It plays simulated worlds as tests, with flags that repeat one.",
+		"internal/simkit": "It runs simulated worlds as tests, with flags that repeat a world.",
 	},
 	"audit/inventory/inventorytest": {},
 	"internal/toolcache":            {},

@@ -76,9 +76,9 @@ func TestErrorListsCalls(t *testing.T) {
 	h.Add(3, "k", 40, openEnd, Unknown("a", "b"))
 	got := h.Check().Error()
 	want := `register k: its 3 calls have no valid order; the longest valid order ends before the first call without a number:
-  1          10ns to         15ns  client 1: replace nothing by a: applied
+  1          10ns to         15ns  client 1: replace nothing with a: applied
   -          20ns to         30ns  client 2: read nothing
-  -          40ns to        never  client 3: replace a by b: unknown
+  -          40ns to        never  client 3: replace a with b: unknown
 `
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)

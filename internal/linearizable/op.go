@@ -17,7 +17,7 @@ func Read(value string) Op {
 	return Op{text: "read " + valueName(value), step: func(now string) (string, bool) { return now, now == value }}
 }
 
-// Applied returns a write that replaced expect by next.
+// Applied returns a write that replaced expect with next.
 func Applied(expect, next string) Op {
 	return Op{text: swap(expect, next) + ": applied", step: func(now string) (string, bool) { return next, now == expect }}
 }
@@ -64,7 +64,7 @@ const ended = "the end"
 var endOp = Op{text: "end", open: true, step: func(string) (string, bool) { return ended, true }}
 
 func swap(expect, next string) string {
-	return fmt.Sprintf("replace %s by %s", valueName(expect), valueName(next))
+	return fmt.Sprintf("replace %s with %s", valueName(expect), valueName(next))
 }
 
 func valueName(value string) string {

@@ -81,7 +81,7 @@ func TestRunShrinksTheFirstFailure(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= f.Seed; seed++ {
 		if failed := len(s.Replay(simkit.NewTape(seed)).Violations) > 0; failed != (seed == f.Seed) {
-			t.Errorf("seed %d fails: %v, and the first that fails is said to be %d", seed, failed, f.Seed)
+			t.Errorf("seed %d fails: %v, but the reported first failing seed is %d", seed, failed, f.Seed)
 		}
 	}
 	w := s.Replay(simkit.ReplayTape(f.Shrunk))

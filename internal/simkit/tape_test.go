@@ -23,7 +23,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("replayed %v, want %v", got, want)
 	}
 	if again.Choose(10) != 0 || again.Chance(999) {
-		t.Error("something is drawn behind the end of a recording")
+		t.Error("a choice after the end of a recording is not 0")
 	}
 	if slices.Equal(draw(simkit.NewTape(8)), want) {
 		t.Error("another seed draws the same")

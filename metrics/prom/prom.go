@@ -32,7 +32,7 @@ type Config struct {
 	MaxBacklogEvents int
 }
 
-// Metrics collects metrics. A program with a registry of its own registers it there.
+// Metrics collects metrics. A program that has its own registry registers it there.
 type Metrics struct {
 	set
 	config   Config

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// If a server accepts a policy one day, docs/AWS.md can show its effect.
+// This test fails when a server starts to accept such a policy. Then update docs/AWS.md.
 func TestNoServerEvaluatesConditions(t *testing.T) {
 	text, err := os.ReadFile("../../docs/AWS.md")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestNoServerEvaluatesConditions(t *testing.T) {
 			policy := bucket.ReplaceAllString(string(p[1]), "arn:aws:s3:::"+name+"/")
 			_, err := srv.Client().PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{Bucket: &name, Policy: &policy})
 			if err == nil {
-				t.Errorf("%s accepts the policy: show its effect in docs/AWS.md\n%s", srv.Name, policy)
+				t.Errorf("%s accepts the policy, but docs/AWS.md says that it rejects it\n%s", srv.Name, policy)
 			}
 			t.Log(err)
 		}

@@ -58,7 +58,7 @@ func TestCounter(t *testing.T) {
 		if err := json.NewDecoder(body).Decode(&counter); err != nil || counter.N != *increments {
 			t.Errorf("the counter is %d, %v: want %d", counter.N, err, *increments)
 		}
-		t.Logf("%d increments by %d processes at a time in %v, in %.2f tries each, %d at most", *increments, updaters, time.Since(start).Round(time.Second), float64(tries)/float64(*increments), most)
+		t.Logf("%d increments by %d concurrent processes in %v; attempts per increment: mean %.2f, maximum %d", *increments, updaters, time.Since(start).Round(time.Second), float64(tries)/float64(*increments), most)
 	})
 }
 

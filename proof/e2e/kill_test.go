@@ -82,7 +82,7 @@ func TestKills(t *testing.T) {
 		})
 	}
 	if *rounds > 1 {
-		t.Logf("in all:\n%s", total)
+		t.Logf("total:\n%s", total)
 	}
 }
 

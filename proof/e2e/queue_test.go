@@ -29,7 +29,7 @@ func TestQueueKills(t *testing.T) {
 		return newRound(t, servertest.MinIO, binary, seed, newQueues(t, 2))
 	})
 	if *rounds > 1 {
-		t.Logf("in all:\n%s", total)
+		t.Logf("total:\n%s", total)
 	}
 }
 

@@ -24,7 +24,7 @@ type rowHistory struct {
 	key        ledger.RowKey
 	output     bool
 	row        ledger.Row
-	entries    []ledger.Entry // oldest first; a row itself keeps only the latest ones
+	entries    []ledger.Entry // oldest first; a row itself keeps only its latest entries
 	attempts   []*attempt     // in order of their claims
 	violations []string
 }

@@ -37,11 +37,11 @@ var invariants = [...]string{
 	I4:  "everything is settled or dead once the faults have stopped",
 	I5:  "Want, Have and the fence only rise",
 	I6:  "the output of a removed object does not return permanently",
-	I7:  "an acknowledged event is in the ledger (settled, if requested), or its row is dead and reported",
+	I7:  "the ledger contains every acknowledged event, settled if the worker acknowledges settled deliveries only; every dead row is reported",
 	I8:  "leases are exclusive, and every completion has its own lease and its own publish",
 	I9:  "every store is linearizable per key",
 	I10: "a poison object affects no other object",
-	I11: "an audit of a converged bucket writes nothing, and no audit schedules more removals than its limit allows",
+	I11: "if nothing was lost, an audit writes nothing; no audit schedules more removals than its limit allows",
 	I12: "claims and attempts are bounded",
 	I13: "all ledger stores lead to the same final state",
 	I14: "every fault occurred at every step",
@@ -333,7 +333,7 @@ func (t *oracle) deadVersionWasTried(row *ledger.Row) {
 	}
 }
 
-// auditFindsNothing checks I11. Two untrusted events of the same second may precede a death. Then
+// auditFindsNothing checks I11. Two untrusted events of the same second may have made a row dead. Then
 // either version may be the cause until an audit has checked the row.
 func (w *World) auditFindsNothing() {
 	w.Now += 2 * settle

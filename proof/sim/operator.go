@@ -29,7 +29,7 @@ func (w *World) scheduleOperators() {
 }
 
 // repair does what operators do after faults. A row that an audit raises may be claimed together
-// with a poison row. If it has a single attempt, it may then die with the poison row.
+// with a poison row. If rows have a single attempt, both may then become dead.
 func (w *World) repair() {
 	w.Now = max(w.Now, w.faultsEnd)
 	if w.plan.noSweep {

@@ -49,7 +49,7 @@ func (e *DeliveryError) Error() string {
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
-	return s + "; when the cause is gone replay again, events that the ledger knows already have no effect"
+	return s + "; resolve the cause and replay again: events that the ledger already knows have no effect"
 }
 
 // Unwrap returns Err.

@@ -124,7 +124,7 @@ func checkPlace(t *testing.T, e *replaysource.InputError, input []byte) {
 		t.Fatalf("a fault at byte %d of %d, in payload %d", e.Offset, len(input), e.Number)
 	}
 	if line := 1 + int64(bytes.Count(input[:e.Offset], []byte{'\n'})); e.Line != line {
-		t.Errorf("a fault at byte %d, in line %d, is said to be in line %d", e.Offset, line, e.Line)
+		t.Errorf("the error of byte %d in line %d names line %d", e.Offset, line, e.Line)
 	}
 	if s := e.Error(); len(s) > 2048 || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		t.Errorf("%q is not fit for a terminal", s)

@@ -135,7 +135,7 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("error is %q", err)
 			}
 			if diff := cmp.Diff([]string{"a"}, sink.keys()); diff != "" || p.Acknowledged != 1 || p.Complete {
-				t.Errorf("what came before was not delivered: %s, %+v", diff, p)
+				t.Errorf("the earlier payloads were not delivered: %s, %+v", diff, p)
 			}
 		})
 	}

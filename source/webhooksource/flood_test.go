@@ -44,10 +44,10 @@ func TestFlood(t *testing.T) {
 					if status := validPost(t, client, e.url, cfg); status == http.StatusOK {
 						i++
 					} else if refused++; refused > 200 {
-						t.Fatalf("%d posts were taken, and then none: %d", i, status)
+						t.Fatalf("accepted %d posts, and then none: status %d", i, status)
 					}
 				}
-				t.Logf("50 posts taken in %s, %d refused, %d MiB at most", time.Since(began).Round(time.Millisecond), refused, peakMemory()>>20)
+				t.Logf("accepted 50 posts in %s, refused %d, peak memory %d MiB", time.Since(began).Round(time.Millisecond), refused, peakMemory()>>20)
 				if m := peakMemory(); m > 200<<20 {
 					t.Errorf("used %d MiB", m>>20)
 				}

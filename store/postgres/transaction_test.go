@@ -81,7 +81,7 @@ func testPutIsConditional(t *testing.T, s *Store) {
 		}}, a.Key)
 	})
 	if err == nil || !strings.Contains(err.Error(), "the record changed although the transaction locked it") {
-		t.Errorf("%v: want that the record changed", err)
+		t.Errorf("%v: want an error about the changed record", err)
 	}
 	if got := s.load(t, a.Key); *got != *theirs.Next {
 		t.Errorf("the transaction overwrote the other session's record: %+v", got)

@@ -58,7 +58,7 @@ func TestMissingFile(t *testing.T) {
 			spoil(t, s.path)
 			for call, err := range everyCall(t, s, batch[2:]) {
 				if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), s.path) || !strings.Contains(err.Error(), "moved, deleted or replaced") {
-					t.Errorf("%s: error %v, want one that says that the file was moved", call, err)
+					t.Errorf("%s: error %v, want ErrUnusable and a text about the moved file", call, err)
 				}
 			}
 			if _, err := os.Stat(s.path); (name == "Moved" || name == "Deleted") && !errors.Is(err, os.ErrNotExist) {

@@ -55,7 +55,7 @@ func TestSwapDiskFull(t *testing.T) {
 	write(t, s, "PRAGMA max_page_count = 20")
 	_, err := s.Swap(t.Context(), records(500))
 	if err == nil || !strings.Contains(err.Error(), "free some disk space") || errors.Is(err, store.ErrUnusable) {
-		t.Fatalf("error %v, want one that asks for room", err)
+		t.Fatalf("error %v, want an error that asks for disk space", err)
 	}
 	if n := count(t, s); n != 0 {
 		t.Fatalf("%d rows are left of the batch", n)
@@ -106,7 +106,7 @@ func TestSwapLocked(t *testing.T) {
 	}
 	_, err = s.Swap(t.Context(), records(1))
 	if !errors.Is(err, store.ErrThrottled) || !strings.Contains(err.Error(), "is locked by another process") || errors.Is(err, store.ErrUnusable) {
-		t.Errorf("error %v, want one that speaks of a lock", err)
+		t.Errorf("error %v, want ErrThrottled and a text about the lock", err)
 	}
 
 	s.wait = time.Hour

@@ -233,7 +233,7 @@ func testRaceHotRecord(f *fixture) {
 					break
 				}
 				if !out[1].Refused || out[1].Current == nil || out[0].Refused {
-					return fmt.Errorf("refused for no reason: %s, %s", describe(&out[0]), describe(&out[1]))
+					return fmt.Errorf("unexpected outcomes: %s, %s", describe(&out[0]), describe(&out[1]))
 				}
 				now = out[1].Current
 			}

@@ -12,7 +12,7 @@ import (
 // Uncommitted files count as changes.
 type changes struct {
 	root  string
-	head  string   // "" without a history
+	head  string   // "" if the tree is not a git repository
 	base  string   // if it is "", every file counts as changed
 	why   string   // description of base, or why there is none
 	files []string // relative to root, sorted

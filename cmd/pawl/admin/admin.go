@@ -1,4 +1,4 @@
-// Package admin serves a process's probes, metrics and profiles on an address of its own.
+// Package admin serves a process's probes, metrics and profiles on a separate address.
 package admin
 
 import (

@@ -49,7 +49,7 @@ func SingleArg(cmd *cobra.Command, args []string) error {
 
 var invalidFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?--([a-z-]+)" flag: `)
 
-// FlagError replaces cobra's error for an invalid value by one that names valid values.
+// FlagError rewrites cobra's error for an invalid value, so that it names the valid values.
 func FlagError(cmd *cobra.Command, err error) error {
 	m := invalidFlag.FindStringSubmatch(err.Error())
 	if m == nil {

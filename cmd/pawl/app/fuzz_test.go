@@ -58,7 +58,7 @@ func checkPrintable(t *testing.T, s string) {
 func checkCandidates(t *testing.T, arg string, o event.Object) {
 	t.Helper()
 	if all, err := ObjectCandidates(arg); err != nil || !slices.Contains(all, o) {
-		t.Errorf("%q is read as %q, %v, want %q among them", arg, all, err, o)
+		t.Errorf("%q is parsed as %q, %v, want %q among them", arg, all, err, o)
 	}
 }
 

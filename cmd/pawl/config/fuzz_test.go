@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// paper is a kind of ledger.
+// paper is a kind of ledger for the test.
 type paper struct{ sheet string }
 
 var papers = []LedgerKind{

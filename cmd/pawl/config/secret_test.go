@@ -29,6 +29,6 @@ func TestSecretNeverPrints(t *testing.T) {
 		t.Errorf("the secret was printed:\n%s", &out)
 	}
 	if !strings.Contains(out.String(), redacted) {
-		t.Errorf("nothing says that there is a secret:\n%s", &out)
+		t.Errorf("the output does not mark the secret as redacted:\n%s", &out)
 	}
 }

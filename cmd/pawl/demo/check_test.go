@@ -61,7 +61,7 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.name, v.Wrong, c.want)
 		}
 		if (&PipelineReport{Outputs: v}).err() == nil {
-			t.Errorf("%s: the report is no error", c.name)
+			t.Errorf("%s: the report is not an error", c.name)
 		}
 	}
 }

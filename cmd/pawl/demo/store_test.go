@@ -74,7 +74,7 @@ func TestStoreReportsChanges(t *testing.T) {
 	must(put(&s3.PutObjectInput{}))
 	must(put(&s3.PutObjectInput{}))
 	if _, err := put(&s3.PutObjectInput{IfNoneMatch: aws.String("*")}); err == nil {
-		t.Error("a PUT whose condition does not hold went through")
+		t.Error("the store accepted a PUT whose condition does not hold")
 	}
 	must(c.CopyObject(ctx, &s3.CopyObjectInput{Bucket: in, Key: aws.String("in/copy"), CopySource: aws.String(inputBucket + "/in/a%20%2B%20b.jpg")}))
 	must(c.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: in, Key: key}))

@@ -116,7 +116,7 @@ func TestStoreCheckUpdates(t *testing.T) {
 			t.Errorf("a year after %s %s it is fit: %v, %q", step.check, step.verdict, fit, why)
 		}
 		if _, _, fit := other.load(useLocks, time.Now()); !fit {
-			t.Error("what was known of another bucket is gone")
+			t.Error("the stored check of another bucket is missing")
 		}
 	}
 }

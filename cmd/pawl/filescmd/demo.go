@@ -20,7 +20,8 @@ share one SQLite index. Clients upload pictures with signed URLs, delete some an
 undelete some. They also send wrong bytes, interrupt uploads and repeat requests.
 Notifications are lost, late or duplicated, and one service is killed. An audit finds
 the files whose notification was lost. Then the index's timers advance by a day, so
-deleted files are removed. Finally, the demo compares index and bucket file by file.
+deleted files are removed. Finally, the demo compares the index with the bucket,
+file by file.
 
 The seed determines what happens to each file.
 

@@ -99,7 +99,7 @@ func expiryCause(lease *lock.Lease, stall, ttl time.Duration) error {
 	if stall >= ttl/2 {
 		return fmt.Errorf("%w: this process was paused for %v", lock.ErrLost, stall.Round(time.Millisecond))
 	}
-	return fmt.Errorf("%w: the guard of the command learned of no renewal before the lease expired", lock.ErrLost)
+	return fmt.Errorf("%w: the guard of the command received no renewal before the lease expired", lock.ErrLost)
 }
 
 // A lost lock may still be ours if the store is available again.
@@ -144,7 +144,7 @@ func releaseAndReport(a *app.App, object event.Object, lease *lock.Lease, r supe
 func GuardCommands(a *app.App) []*cobra.Command {
 	return []*cobra.Command{{
 		Use:    guardName,
-		Short:  "End a command when its lock is lost (started by pawl lock)",
+		Short:  "Guard process of pawl lock: ends the command when the lock is lost",
 		Hidden: true,
 		Args:   app.NoArgs,
 		RunE:   func(*cobra.Command, []string) error { return supervise.Guard(a.In, a.Out) },

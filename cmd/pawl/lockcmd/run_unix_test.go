@@ -25,7 +25,7 @@ func TestExpiryCause(t *testing.T) {
 		{"unreachable", 100, 0, "it could not be renewed within its 1s"},
 		{"unreachable, and slow", 100, time.Second, "it could not be renewed within its 1s"},
 		{"paused", 0, 1234 * time.Millisecond, "this process was paused for 1.234s"},
-		{"neither", 0, 400 * time.Millisecond, "the guard of the command learned of no renewal"},
+		{"neither", 0, 400 * time.Millisecond, "the guard of the command received no renewal"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

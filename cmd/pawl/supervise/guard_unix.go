@@ -121,9 +121,10 @@ func (g *guard) end(grace time.Duration) {
 			<-time.After(min(left, clockPoll))
 		}
 	}
-	// A dead leader keeps its group until its parent has waited for it. A continued supervisor
-	// could then start the command in that group. Therefore the leader leaves the group. If the
-	// supervisor's group is missing, the supervisor has exited.
+	// The guard leads the command's group. After its death, the group exists until the supervisor
+	// has waited for the guard. A suspended supervisor could resume and start a command there.
+	// Therefore the guard first moves to the supervisor's group. The move fails only if the
+	// supervisor has exited.
 	_ = syscall.Setpgid(0, g.supervisorGroup)
 	_ = syscall.Kill(-g.group, syscall.SIGKILL)
 }
