@@ -89,7 +89,7 @@ type Config struct {
 	Logger           *slog.Logger  // default slog.Default()
 	// NoSweep disables the query for due rows, for a program that processes one batch of messages. It
 	// requires AckSettled, because only a redelivered message then starts the next attempt. Another Pawl
-	// with the same ledger must sweep now and then: verifications and redriven rows have no message.
+	// with the same ledger must sweep regularly: verifications and redriven rows have no message.
 	NoSweep bool
 	// SweptElsewhere declares that another Pawl with the same ledger sweeps at least every few minutes. It
 	// permits NoSweep with AckStored. See [Pawl.Sweep].

@@ -75,8 +75,8 @@ func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 }
 
 // A quarantined attempt runs alone, in all pipelines. Half of its attempts are used up and the
-// worker of the last one died, so the object may kill processes. Objects beside it would use up
-// their attempts and become dead.
+// worker of the last one died, so the object may kill processes. Other objects that run at the same
+// time would use up their attempts and become dead.
 func (e *Engine) quarantined(row *ledger.Row) bool {
 	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
 }

@@ -12,7 +12,7 @@ type slots struct {
 	usedBytes int64
 
 	quarantine    bool      // an attempt in quarantine runs
-	quarantineEnd time.Time // when other attempts may start beside it
+	quarantineEnd time.Time // when other attempts may start although it runs
 }
 
 // share is one pipeline's part of the slots.

@@ -11,7 +11,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Registers are named values beside the rows, each changed by its own compare-and-swap.
+// Registers are named values in the ledger besides the rows. A write is a compare-and-swap of one
+// register.
 type Registers interface {
 	// ReadRegister returns a register, without a Version if there is none.
 	ReadRegister(ctx context.Context, name string) (Register, error)

@@ -21,7 +21,7 @@ import (
 )
 
 // Attempt performs one claim: it pins the output's state, reads the input, calls the handler, and
-// publishes the output. If it pinned after the read, a worker that slept in between would replace a
+// publishes the output. If it pinned after the read, a worker that was paused in between would replace a
 // newer result with an older one.
 //
 // All fields except FailAfter are required.

@@ -44,8 +44,8 @@ func Removed() Op {
 	return Op{text: "remove", step: func(string) (string, bool) { return "", true }}
 }
 
-// Unknown returns a write that replaced expect by next at any time after the call began, or never.
-// A write that never happened comes after all other calls in the order.
+// Unknown returns a write without a known result. It may replace expect with next at any time after
+// the call began, or never. A write that never happened comes after all other calls in the order.
 func Unknown(expect, next string) Op {
 	return Op{
 		text: swap(expect, next) + ": unknown", open: true,

@@ -12,7 +12,7 @@ func (s *Store) recordIdentity() (err error) {
 	return err
 }
 
-// SQLite keeps the log beside the target of a symbolic link.
+// SQLite keeps the log in the folder of the symbolic link's target.
 func (s *Store) recordWALIdentity() error {
 	real, err := filepath.EvalSymlinks(s.path)
 	if err != nil {
