@@ -200,11 +200,16 @@ func (r *run) saveReport(ctx context.Context, report *Report) error {
 
 // Reports returns the stored reports of the last audits, newest first. A ledger without registers
 // has none.
-func (a *Auditor) Reports(ctx context.Context) (all []Report, err error) {
+func (a *Auditor) Reports(ctx context.Context) ([]Report, error) {
 	if a.registers == nil {
 		return nil, nil
 	}
-	k := &jsonRegister{Cell: ledger.Cell(a.registers, reportsRegister)}
+	return StoredReports(ctx, a.registers)
+}
+
+// StoredReports returns the stored reports of the last audits, newest first.
+func StoredReports(ctx context.Context, r ledger.Registers) (all []Report, err error) {
+	k := &jsonRegister{Cell: ledger.Cell(r, reportsRegister)}
 	var stored []registerReport
 	err = k.read(ctx, &stored)
 	for i := range stored {

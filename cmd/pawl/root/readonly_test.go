@@ -30,7 +30,7 @@ files: {to: s3://photos/files/, secret: "01234567890123456789012345678901", inde
 
 // readingCommands are the read-only commands, by the database that each reads.
 var readingCommands = map[string]string{
-	"ls": "ledger", "ls --count": "ledger", "explain s3://photos/a": "ledger", "ledger check": "ledger",
+	"status": "ledger", "ls": "ledger", "ls --count": "ledger", "explain s3://photos/a": "ledger", "ledger check": "ledger",
 	"redrive --all --dry-run": "ledger", "purge --dry-run": "ledger", "audit --dry-run": "ledger", "audit --list": "ledger",
 	"archive status": "ledger", "archive verify": "ledger",
 	"files audit --dry-run": "index", "lock ls s3://photos/": "",
