@@ -84,7 +84,7 @@ func TestSequencerOrderIsTheDocumentedRule(t *testing.T) {
 			t.Fatalf("%q came back as %q, %v", a, back.Raw(), err)
 		}
 		if !s.SameShape(s) {
-			t.Fatalf("%q has not the shape of itself", a)
+			t.Fatalf("%q does not have the same shape as itself", a)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestGCSOrder(t *testing.T) {
 				t.Fatalf("%s is not older than %s", order[i], order[i+1])
 			}
 			if !order[i].SameShape(order[i+1]) {
-				t.Fatalf("%s is not of the shape of %s", order[i], order[i+1])
+				t.Fatalf("%s does not have the same shape as %s", order[i], order[i+1])
 			}
 		}
 	})

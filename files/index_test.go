@@ -97,7 +97,7 @@ func TestListsShowIndexedFiles(t *testing.T) {
 		for _, f := range list {
 			got = append(got, f.ID)
 			if f.Entity != "e" || f.Key != "files/"+f.ID || f.Size == 0 {
-				t.Errorf("%+v lacks what a list shows", f)
+				t.Errorf("%+v lacks fields that a list shows", f)
 			}
 		}
 		if d := cmp.Diff(test.want, got); err != nil || d != "" {

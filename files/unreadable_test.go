@@ -54,7 +54,7 @@ func TestUnreadableObjects(t *testing.T) {
 					}
 				}
 				if seen, err := s.Objects.Stat(t.Context(), f.Key); err != nil || seen.Found != test.stays {
-					t.Errorf("%+v, %v: want it there: %v", seen, err, test.stays)
+					t.Errorf("%+v, %v: want the file present: %v", seen, err, test.stays)
 				}
 				if err := s.Objects.Remove(t.Context(), f.Key); err != nil {
 					t.Error(err)

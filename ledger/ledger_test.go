@@ -273,13 +273,13 @@ func TestSwapStopsWhenResolved(t *testing.T) {
 		})
 		update := ledger.Change{Key: aRow(1).RowKey, Expect: ledger.Nonce{1}, Row: aRow(2)}
 		if out := swap(t, ledger.New(lossy), update); out[0].Applied || out[0].Current != nil || lossy.Calls() != 1 {
-			t.Errorf("an update of no row: %+v after %d calls", out[0], lossy.Calls())
+			t.Errorf("update of a missing row: %+v after %d calls", out[0], lossy.Calls())
 		}
 		swap(t, ledger.New(rows), ledger.Change{Key: aRow(1).RowKey, Row: aRow(1)})
 		insert := ledger.Change{Key: aRow(1).RowKey, Row: aRow(2)}
 		started = lossy.Calls()
 		if out := swap(t, ledger.New(lossy), insert); out[0].Applied || out[0].Current == nil || lossy.Calls() != 2 {
-			t.Errorf("an insert where there is a row: %+v after %d calls", out[0], lossy.Calls())
+			t.Errorf("insert over an existing row: %+v after %d calls", out[0], lossy.Calls())
 		}
 	})
 }

@@ -103,7 +103,7 @@ func (o *holderProcess) acquireAfter(t *testing.T, path string) *lock.Lease {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took > killTTL*105/100+killMargin {
-		t.Errorf("the next one entered after %v", took)
+		t.Errorf("the next process acquired the lock after %v", took)
 	}
 	if l.Token() <= o.token {
 		t.Errorf("token %d after %d", l.Token(), o.token)

@@ -54,7 +54,7 @@ func TestRequestsOfAWaiter(t *testing.T) {
 		sleep(10 * time.Second)
 		w.stillWaiting(b)
 		if puts := u.calls.Calls(buckettest.Put); puts > 0 {
-			b.Errorf("it wrote %d times", puts)
+			b.Errorf("the waiting process sent %d writes", puts)
 		}
 		gets := u.calls.Calls(buckettest.Get)
 		if gets < 5 || gets > 101 { // a pause is 100 ms to 2 s
@@ -62,7 +62,7 @@ func TestRequestsOfAWaiter(t *testing.T) {
 		}
 		l := w.wait(b)
 		if puts := u.calls.Calls(buckettest.Put); puts != 1 {
-			b.Errorf("to take it over it wrote %d times", puts)
+			b.Errorf("the takeover sent %d writes", puts)
 		}
 		b.noError(l.Release(b.Context()))
 	})

@@ -268,7 +268,7 @@ func TestOpenRefuses(t *testing.T) {
 		p.answers(0, "", false)
 		err := dynamo.Create(t.Context(), strings.Replace(bare, server.Endpoint, p.url, 1))
 		if !errors.Is(err, store.ErrUnusable) || p.count("UpdateContinuousBackups")+p.count("PutItem") > 0 {
-			t.Errorf("Create changed a table that is not Pawl's, or accepted it: %v", err)
+			t.Errorf("Create changed or accepted a table of another program: %v", err)
 		}
 	})
 	for _, c := range []struct{ name, replicas, want string }{

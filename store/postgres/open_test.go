@@ -61,7 +61,7 @@ func TestOpenRefuses(t *testing.T) {
 			continue
 		}
 		if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v: want it unusable, and %q", tc.name, err, tc.want)
+			t.Errorf("%s: %v: want ErrUnusable and %q", tc.name, err, tc.want)
 		}
 		if strings.Contains(err.Error(), "wrong@") || strings.Contains(err.Error(), "secret-") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v: want one line without a password", tc.name, err)

@@ -42,7 +42,7 @@ func TestStoreCheckExpires(t *testing.T) {
 		-time.Second: false, 0: true, checkMaxAge - 1: true, checkMaxAge: false,
 	} {
 		if _, _, got := c.load(useLocks, now.Add(age)); got != want {
-			t.Errorf("fit after %v: %v, want %v", age, got, want)
+			t.Errorf("suitable after %v: %v, want %v", age, got, want)
 		}
 	}
 	for _, other := range []storeCheck{{"", "state"}, {c.endpoint, "other"}} {
@@ -77,7 +77,7 @@ func TestStoreCheckExpires(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, why, fit := c.load(useLocks, now); why != want.why || fit != want.fit {
-			t.Errorf("by %q it is fit: %v, %q", text, fit, why)
+			t.Errorf("with the check %q the store is suitable: %v, %q", text, fit, why)
 		}
 	}
 }
@@ -110,10 +110,10 @@ func TestStoreCheckUpdates(t *testing.T) {
 			t.Error(err)
 		}
 		if _, why, fit := c.load(useLocks, time.Now()); fit != step.fit || why != step.unsafe {
-			t.Errorf("after %s %s it is fit: %v, %q", step.check, step.verdict, fit, why)
+			t.Errorf("after %s %s, the store is suitable: %v, %q", step.check, step.verdict, fit, why)
 		}
 		if _, why, fit := c.load(useLocks, time.Now().Add(year)); fit || why != step.unsafe {
-			t.Errorf("a year after %s %s it is fit: %v, %q", step.check, step.verdict, fit, why)
+			t.Errorf("a year after %s %s, the store is suitable: %v, %q", step.check, step.verdict, fit, why)
 		}
 		if _, _, fit := other.load(useLocks, time.Now()); !fit {
 			t.Error("the stored check of another bucket is missing")

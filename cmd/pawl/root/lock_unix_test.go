@@ -127,7 +127,7 @@ func (h *holder) gone(err error) {
 	h.t.Helper()
 	_ = h.Process.Kill()
 	_ = h.Wait()
-	h.t.Fatalf("the command is gone: %v; %s", err, h.stderr.String())
+	h.t.Fatalf("the command has ended: %v; %s", err, h.stderr.String())
 }
 
 func (f *lockFixture) lock(flags []string, command ...string) *exec.Cmd {
