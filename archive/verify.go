@@ -191,7 +191,7 @@ func (v *verifier) addCovered(n Name, key string) {
 		if other.Overlaps(s.Range) {
 			both := Range{later(other.Start, s.Start), earlier(other.End, s.End)}
 			v.addFinding(Finding{Kind: Overlap, Shard: n.Shard, Range: both.String(), Keys: []string{key, other.first, other.last},
-				What: "the first object covers a range that the other objects, or objects between them, cover already"})
+				What: "this range is stored twice: in the first object, and in the other objects or objects between those"})
 		}
 		if other.Start.less(s.Start) {
 			s.Start, s.first = other.Start, other.first

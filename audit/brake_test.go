@@ -191,7 +191,7 @@ func TestBrakeLogsRaisedAndWithheld(t *testing.T) {
 	}
 	var log bytes.Buffer
 	r.Log(slog.New(slog.NewTextHandler(&log, nil)))
-	if !strings.Contains(log.String(), "raised 75 removals and withheld 1000") {
+	if !strings.Contains(log.String(), "scheduled 75 removals and withheld 1000") {
 		t.Errorf("%s\nwant both numbers", &log)
 	}
 }

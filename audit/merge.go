@@ -116,7 +116,7 @@ func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[buck
 
 func (p *Pass) orderError(key, last, prefix string) error {
 	where := event.Object{Bucket: p.Pipeline.Bucket, Key: prefix}
-	return fmt.Errorf("list %s: %w: key %s follows %s, but keys must be in byte order: no removal was raised; check for a cache or proxy in front of the store",
+	return fmt.Errorf("list %s: %w: key %s follows %s, but keys must be in byte order: no removal was scheduled; check for a cache or proxy in front of the store",
 		where, ErrListing, event.Quote(key), event.Quote(last))
 }
 

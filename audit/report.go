@@ -147,7 +147,7 @@ func (r *Report) Log(to *slog.Logger) {
 		level, message = slog.LevelWarn, "audit complete: found losses and scheduled repairs"
 	}
 	if total.Withheld > 0 {
-		level, message = slog.LevelError, fmt.Sprintf("audit complete: raised %d removals and withheld %d, because too many objects are missing from the bucket: check the endpoint and the bucket; if the removals are right, run pawl audit --allow-removals",
+		level, message = slog.LevelError, fmt.Sprintf("audit complete: scheduled %d removals and withheld %d, because too many objects are missing from the bucket: check the endpoint and the bucket; if the removals are right, run pawl audit --allow-removals",
 			total.LostRemovals+total.NoInput, total.Withheld)
 	}
 	to.Log(context.Background(), level, message, "listed", total.Listed, "rows", total.Rows,

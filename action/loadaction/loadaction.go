@@ -62,7 +62,7 @@ func New(ctx context.Context, cfg Config) (pawl.Handler, error) {
 	}
 	switch {
 	case l.MaxBytes < 0 || l.MaxLine < 0:
-		return nil, errors.New("load: a bound is negative")
+		return nil, errors.New("load: max_bytes and max_line must not be negative")
 	case formats[l.Format] == nil:
 		return nil, fmt.Errorf("load: format %s is not known: want csv, ndjson or parquet", event.Quote(l.Format))
 	}

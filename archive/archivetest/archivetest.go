@@ -231,7 +231,7 @@ func (s *suite) expired() {
 		got = append(got, numbersOf(s.read(r, 2))...)
 		s.Expire()
 	}
-	s.same("over three places", want, got)
+	s.same("across three expired read positions", want, got)
 }
 
 func (s *suite) goneAtStart() {
@@ -239,12 +239,12 @@ func (s *suite) goneAtStart() {
 	numbers := s.fill(shard, 3)
 	s.Trim(shard, numbers[0])
 	if _, err := s.s.Open(s.Context(), shard, archive.Position{At: numbers[0]}); !errors.Is(err, archive.ErrGone) {
-		s.Errorf("opened at an entry that has expired: %v", err)
+		s.Errorf("Open at an expired record = %v, want ErrGone", err)
 	}
 	s.same("remaining records", numbers[1:], numbersOf(s.read(s.reader(shard, archive.Position{}), 2)))
 	s.Trim(shard, numbers[2])
 	if _, err := s.s.Open(s.Context(), shard, archive.Position{At: numbers[2]}); !errors.Is(err, archive.ErrGone) {
-		s.Errorf("opened at a position without records: %v", err)
+		s.Errorf("Open after all records expired = %v, want ErrGone", err)
 	}
 }
 

@@ -101,7 +101,7 @@ func (h Harness) wantAbsent(t *testing.T, key string) {
 	info, err := h.Store.Head(t.Context(), h.ref(key))
 	wantError(t, "Head", err, bucket.ErrNotFound)
 	if err == nil {
-		t.Errorf("%q is there: %+v", key, info)
+		t.Errorf("%q exists: %+v", key, info)
 	}
 }
 

@@ -92,7 +92,7 @@ func testCopyIfMatch(t *testing.T, c copier) {
 	wantError(t, "Copy over another ETag", err, bucket.ErrPrecondition)
 	c.wantContent(t, key, "second")
 	_, err = c.copy(t, from, c.key("never"), "new", bucket.Condition{IfMatch: first})
-	wantError(t, "Copy over what never was", err, bucket.ErrPrecondition)
+	wantError(t, "Copy over an object that never existed", err, bucket.ErrPrecondition)
 	c.wantAbsent(t, c.key("never"))
 	if _, err = c.copy(t, from, key, "new", bucket.Condition{IfMatch: second}); err != nil {
 		t.Errorf("Copy over the matching ETag: %v", err)

@@ -37,7 +37,7 @@ func testHeaders(t *testing.T, h Harness) {
 			continue
 		}
 		if info.Headers != want || got.Headers != want {
-			t.Errorf("Head tells %+v, Get %+v, want %+v", info.Headers, got.Headers, want)
+			t.Errorf("Head returns %+v, and Get %+v, want %+v", info.Headers, got.Headers, want)
 		}
 	}
 }

@@ -158,7 +158,7 @@ func (w *writer) attempt(ctx context.Context) {
 		if w.harness.MixesHeads && w.peek.mixed() {
 			return // Head mixed two objects
 		}
-		pinned = "what nobody published"
+		pinned = "content that no writer published"
 		if source, ok := o.Source(); ok {
 			pinned = source
 		}

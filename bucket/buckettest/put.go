@@ -64,7 +64,7 @@ func testIfMatchMissing(t *testing.T, h Harness) {
 	_, err := h.putIf(t, "k", "two", bucket.Condition{IfMatch: etag})
 	wantError(t, "Put over a removed object", err, bucket.ErrPrecondition)
 	_, err = h.putIf(t, "never", "two", bucket.Condition{IfMatch: etag})
-	wantError(t, "Put over what never was", err, bucket.ErrPrecondition)
+	wantError(t, "Put over an object that never existed", err, bucket.ErrPrecondition)
 	h.wantAbsent(t, "k")
 }
 
@@ -124,7 +124,7 @@ func testBrokenBody(t *testing.T, h Harness) {
 			}
 			wantError(t, "Put of a broken "+name, err, bucket.ErrUnclear)
 			if !errors.Is(err, broken) {
-				t.Errorf("Put of a broken %s = %v, want it to say why", name, err)
+				t.Errorf("Put of a broken %s = %v, want the cause in the error", name, err)
 			}
 			if name != "stream" || !h.KeepsCutBodies {
 				h.wantAbsent(t, key)
@@ -169,7 +169,7 @@ func testPutCancelled(t *testing.T, h Harness) {
 	_, err := h.Store.Put(ctx, h.ref("k"), object("x"), bucket.Condition{})
 	wantError(t, "Put", err, bucket.ErrUnclear)
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("Put = %v, want it to say that it was cancelled", err)
+		t.Errorf("Put = %v, want the cancellation in the error", err)
 	}
 	err = h.Store.Delete(ctx, h.ref("k"), bucket.Condition{})
 	wantError(t, "Delete", err, bucket.ErrUnclear)

@@ -109,7 +109,7 @@ var table = []metric{
 	{name: sourceLag, kind: histogram, labels: []string{"source"}, help: "Time from an event until its message arrived.", buckets: seconds},
 	{name: sourceLastDelivery, kind: gauge, labels: []string{"source"}, help: "Time of the last message; the start of the process until the first message."},
 
-	{name: events, kind: counter, labels: []string{"pipeline", "verdict"}, help: "Events by the ledger's decision: raised (news), duplicate, or stale (older than the wanted version)."},
+	{name: events, kind: counter, labels: []string{"pipeline", "verdict"}, help: "Events by the ledger's decision: raised (new), duplicate, or stale (older than the wanted version)."},
 	{name: eventsUnmatched, kind: counter, help: "Events that match no pipeline."},
 	{name: attempts, kind: counter, labels: []string{"pipeline", "result"}, help: "Attempts by result: committed, nothing_to_do, failed, uncounted (failed because of an outage), released (at shutdown), or lost_lease. Failed includes the last attempt of a dead object."},
 	{name: attemptDuration, kind: histogram, labels: []string{"pipeline"}, help: "Duration of attempts that committed or failed.", buckets: seconds},
@@ -131,7 +131,7 @@ var table = []metric{
 	{name: rows, kind: gauge, labels: []string{"pipeline", "state"}, help: "Rows of the ledger by state: pending, processing, stuck (expired lease), or failed (backing off). A single process of a ledger reports them, once a minute."},
 	{name: rowsOldest, kind: gauge, labels: []string{"pipeline"}, help: "Event time of the oldest row that is neither settled nor dead. Absent if there is none."},
 	{name: rowsTruncated, kind: gauge, labels: []string{"pipeline"}, help: "1 if there were more than 10,000 rows, so that pawl_rows is too low."},
-	{name: rowsRead, kind: gauge, help: "Time at which this process last read the rows. Absent in processes that do not."},
+	{name: rowsRead, kind: gauge, help: "Time at which this process last read the rows. Absent in processes that do not read them."},
 
 	{name: swapDuration, kind: histogram, help: "Duration of a batch of conditional writes to the ledger.", buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}},
 	{name: ledgerRows, kind: counter, labels: []string{"result"}, help: "Conditional writes of rows: written or refused."},

@@ -55,7 +55,7 @@ func TestAuditBrake(t *testing.T) {
 		w.remove(t, fmt.Sprintf("%04d", i))
 	}
 	w.put(t, "new", "content")
-	w.run(t, "raised 0 removals and withheld", brakeObjects+1)
+	w.run(t, "scheduled 0 removals and withheld", brakeObjects+1)
 	if got := w.audit(t, w.server); got.Withheld != brakeObjects || got.LostRemovals != 0 {
 		t.Errorf("an audit of the emptied bucket: %+v", got)
 	}

@@ -34,7 +34,7 @@ func TestArchiveOnce(t *testing.T) {
 	t.Logf("%s", out)
 	if !r.OK || r.Records.Put == 0 || r.Records.Once != r.Records.Put || r.Workers.Killed != 1 || r.Workers.Started != 3 ||
 		r.LatePut != http.StatusPreconditionFailed || r.Verify.Objects == 0 {
-		t.Errorf("not all is right: %+v", r)
+		t.Errorf("a check failed: %+v", r)
 	}
 	if !empty(t, tmp) {
 		t.Error("the demo left its folder behind")

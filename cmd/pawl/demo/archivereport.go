@@ -51,7 +51,7 @@ func (r *ArchiveReport) Print(w io.Writer) error {
 	}
 	summary := "Some checks failed."
 	if r.OK {
-		summary = fmt.Sprintf("All is right: %d of %d records are stored exactly once, in %.1f s.", r.Records.Once, r.Records.Put, r.Seconds)
+		summary = fmt.Sprintf("All checks passed: %d of %d records are stored exactly once, in %.1f s.", r.Records.Once, r.Records.Put, r.Seconds)
 	}
 	return printTable(w, []section{
 		{"Records", []line{{"put", r.Records.Put}, {"stored once", r.Records.Once}, {"missing", r.Records.Missing}, {"doubled", r.Records.Doubled}}},

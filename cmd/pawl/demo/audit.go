@@ -61,5 +61,5 @@ func (s *pipelineScenario) heal(ctx context.Context) error {
 		return err
 	}
 	s.report.Effects.Healed = found.lost()
-	return s.awaitSettled(ctx, "an audit of the bucket healed "+plural(found.lost(), "object")+" whose last notification was dropped")
+	return s.awaitSettled(ctx, "an audit of the bucket repaired "+plural(found.lost(), "object")+" whose last notification was dropped")
 }

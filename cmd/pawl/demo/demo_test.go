@@ -67,7 +67,7 @@ func TestOnce(t *testing.T) {
 func checkReport(t *testing.T, r *demo.PipelineReport) {
 	t.Helper()
 	if !r.OK || r.Outputs.Right == 0 || r.Outputs.Right != r.Outputs.Of {
-		t.Errorf("not all is right: %+v", r)
+		t.Errorf("a check failed: %+v", r)
 	}
 	for what, n := range map[string]int{
 		"put": r.Uploads.Put, "overwritten": r.Uploads.Overwritten, "removed": r.Uploads.Removed,
@@ -99,7 +99,7 @@ var storeURLPattern = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
 func (s *outputCorrupter) Write(b []byte) (int, error) {
 	n, err := s.Buffer.Write(b)
-	if bytes.Contains(b, []byte("an audit of the bucket healed")) {
+	if bytes.Contains(b, []byte("an audit of the bucket repaired")) {
 		s.do.Do(func() {
 			err = put(storeURLPattern.FindString(s.String())+"/photos-out/gray/extra.png", []byte("not a picture"))
 		})

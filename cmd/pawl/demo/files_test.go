@@ -31,7 +31,7 @@ func TestFilesOnce(t *testing.T) {
 			}
 			t.Logf("%s", out)
 			if !r.OK || r.Files.Right == 0 || r.Files.Right != r.Files.Of || r.Services.Started < 4 {
-				t.Errorf("not all is right: %+v", r)
+				t.Errorf("a check failed: %+v", r)
 			}
 			for what, n := range map[string]int{
 				"refused": r.Uploads.Refused, "broken off": r.Uploads.BrokenOff, "repeated": r.Uploads.Repeated,

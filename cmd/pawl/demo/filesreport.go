@@ -56,7 +56,7 @@ func (r *FilesReport) err() error {
 func (r *FilesReport) Print(w io.Writer) error {
 	summary := "Some checks failed."
 	if r.OK {
-		summary = fmt.Sprintf("All is right: index and bucket agree about %d of %d files, in %.1f s.", r.Files.Right, r.Files.Of, r.Seconds)
+		summary = fmt.Sprintf("All checks passed: index and bucket agree about %d of %d files, in %.1f s.", r.Files.Right, r.Files.Of, r.Seconds)
 	}
 	u, n := &r.Uploads, &r.Notifications
 	return printTable(w, []section{

@@ -78,7 +78,7 @@ func (r *PipelineReport) summary() string {
 	if !r.OK {
 		return "Some checks failed."
 	}
-	return fmt.Sprintf("All is right: %d of %d outputs are their input's grayscale, in %.1f s.",
+	return fmt.Sprintf("All checks passed: %d of %d outputs are the grayscale of their input, in %.1f s.",
 		r.Outputs.Right, r.Outputs.Of, r.Seconds)
 }
 

@@ -38,10 +38,10 @@ Without --once, the demo then keeps running for your own pictures, until Ctrl-C.
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.Once, "once", false, "exit after the checks, with 0 if all is right and 1 otherwise")
+	flags.BoolVar(&o.Once, "once", false, "exit after the checks, with 0 if all checks passed and 1 otherwise")
 	flags.Uint64Var(&o.Seed, "seed", 0, "`number` that determines the changes and the faults (default random)")
 	flags.StringVar(&o.Listen, "listen", "", "`address` of the object store, on this machine only (default a free port)")
-	app.DocumentExitCodes(cmd, `  0  all is right
+	app.DocumentExitCodes(cmd, `  0  all checks passed
   1  a check failed, or the demo could not run
   2  wrong usage
 `)

@@ -36,7 +36,7 @@ repairs them.
 
 If more than 100 objects and more than 10 % of the objects in the ledger are gone,
 the audit raises no removals and exits with 3, because the endpoint or the bucket
-may be wrong. --allow-removals raises them.
+may be wrong. --allow-removals schedules them.
 
 An audit ignores objects that changed within the settle window, because their
 notification may still arrive. If nothing was lost, an audit writes no row.

@@ -16,7 +16,7 @@ func TestWorldsReachAllStates(t *testing.T) {
 	}
 	for _, want := range []string{
 		"is pending", "is indexed", "is lost", "is deleted", "is purging", "is gone", "is expired",
-		"has deleted", "back", "party removes the object", "party replaces the object", "party restores the object", "Moved:map[lost:", "Moved:map[indexed:", "Leftovers:1", "Orphans:1", "Removed:1", "is removed", "land",
+		"has deleted", "has undeleted", "party removes the object", "party replaces the object", "party restores the object", "Moved:map[lost:", "Moved:map[indexed:", "Leftovers:1", "Orphans:1", "Removed:1", "is removed", "land",
 		"part 3 of", "begins, late: false", "begins, late: true", "is over", "completes 00000001-0000-7000-8000-000000000000: indexed", "completes 00000001-0000-7000-8000-000000000000: expired",
 	} {
 		if !strings.Contains(all.String(), want) {

@@ -179,7 +179,7 @@ func (u *user) undelete(t *thread, f *fileModel) {
 	}
 	if got.State == files.Indexed && others == 0 && begun == f.deletesBegun {
 		f.mustBeVisible = true
-		u.w.Tracef("user %d has %s back", u.n, f.id)
+		u.w.Tracef("user %d has undeleted %s", u.n, f.id)
 	}
 }
 

@@ -138,7 +138,7 @@ func (w *World) changed(t *fileModel, row files.File) {
 		at := row.DueAt.Sub(epoch) - w.skews[node] + w.Tape.UpTo(time.Minute)
 		w.At(at, simkit.Func(func() { w.sweep(node) }))
 	}
-	w.Tracef("%s is %s, look at %v", t.id, name(row.State), row.DueAt.Sub(epoch))
+	w.Tracef("%s is %s, next reconciliation at %v", t.id, name(row.State), row.DueAt.Sub(epoch))
 }
 
 func (w *World) sweep(node int) {
