@@ -1,14 +1,22 @@
 package deploy_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/metrics/prom"
 	"github.com/pawlhq/pawl/proof/servertest"
 )
@@ -16,6 +24,7 @@ import (
 const (
 	rulesFile = "prometheus/rules.yml"
 	rulesTest = "prometheus/rules_test.yml"
+	dashboard = "grafana/pawl.json"
 	operating = "../docs/OPERATING.md"
 	metrics   = "../docs/METRICS.md"
 	runbooks  = "https://github.com/pawlhq/pawl/blob/main/docs/OPERATING.md#"
@@ -24,6 +33,51 @@ const (
 func TestPrometheusRules(t *testing.T) {
 	servertest.Promtool(t, "check", "rules", "--lint-fatal", rulesFile)
 	servertest.Promtool(t, "test", "rules", rulesTest)
+}
+
+// Promtool checks the queries of the dashboard as recording rules.
+func TestGrafanaDashboard(t *testing.T) {
+	type record struct{ Record, Expr string }
+	type group struct {
+		Name  string
+		Rules []record
+	}
+	g := group{Name: "dashboard"}
+	for i, q := range queries(t) {
+		g.Rules = append(g.Rules, record{fmt.Sprintf("query_%d", i), q})
+	}
+	text, err := yaml.Marshal(map[string][]group{"groups": {g}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "queries.yml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	servertest.Promtool(t, "check", "rules", file)
+}
+
+// queries returns the queries of the dashboard, without variables of Grafana.
+func queries(t *testing.T) (all []string) {
+	t.Helper()
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, dashboard)), &board); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range board.Panels {
+		if len(p.Targets) == 0 {
+			t.Errorf("panel %s of %s has no query", p.Title, dashboard)
+		}
+		for _, q := range p.Targets {
+			all = append(all, strings.NewReplacer("$__rate_interval", "5m", "$job", "pawl").Replace(q.Expr))
+		}
+	}
+	return all
 }
 
 type rule struct {
@@ -98,23 +152,26 @@ var (
 	metricName = regexp.MustCompile(`[a-z0-9_:]*\bpawl_[a-z0-9_:]+`)
 	recordName = regexp.MustCompile(`(?m)record: (\S+)$`)
 	selector   = regexp.MustCompile(`([a-z0-9_:]*pawl_[a-z0-9_:]+)\{([^{}]*)\}`)
-	matcher    = regexp.MustCompile(`(\w+) *(?:=~|!~|!=|=) *"`)
+	matcher    = regexp.MustCompile(`(\w+) *(?:=~|!~|!=|=) *"([^"]*)"`)
 	grouping   = regexp.MustCompile(`\b(?:by|on|without|ignoring|group_left|group_right) *\(([^()]*)\)`)
 )
 
 // Labels that Prometheus adds.
 var targetLabels = []string{"job", "instance"}
 
+// The meanings of metrics list all values of these labels. Other kinds are of losses.
+var closed = map[string]bool{"state": true, "result": true, "reason": true}
+
 // The tables of the metrics are the ones of package prom and of the recording rules.
 func TestMetricsAndLabelsExist(t *testing.T) {
-	series, known := prom.Series(), slices.Clone(targetLabels)
+	series, known, table := prom.Series(), slices.Clone(targetLabels), prom.Documentation()
 	for _, labels := range series {
 		known = append(known, labels...)
 	}
 	for _, m := range recordName.FindAllStringSubmatch(read(t, rulesFile), -1) {
 		series[m[1]] = known
 	}
-	texts := map[string]string{}
+	texts := map[string]string{dashboard: strings.Join(queries(t), "\n")}
 	for _, name := range []string{rulesFile, rulesTest, operating, metrics} {
 		texts[name] = read(t, name)
 	}
@@ -133,6 +190,9 @@ func TestMetricsAndLabelsExist(t *testing.T) {
 				if !slices.Contains(series[m[1]], label[1]) && !slices.Contains(targetLabels, label[1]) {
 					t.Errorf("%s uses the label %s of %s, which does not exist", name, label[1], m[1])
 				}
+				if closed[label[1]] && !regexp.MustCompile("(?m)^\\| `"+m[1]+"` .*\\b"+label[2]+"\\b").MatchString(table) {
+					t.Errorf("%s uses the value %s of the label %s of %s, which is not documented", name, label[2], label[1], m[1])
+				}
 			}
 		}
 		for _, m := range grouping.FindAllStringSubmatch(text, -1) {
@@ -142,6 +202,17 @@ func TestMetricsAndLabelsExist(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The service level needs a bucket that ends at 60 seconds.
+func TestConvergenceHasTheBoundOfTheServiceLevel(t *testing.T) {
+	m := prom.New(prom.Config{Pipelines: []string{"thumbnails"}})
+	m.Observe(pawl.Notice{Kind: engine.Committed, Key: ledger.RowKey{Pipeline: "thumbnails"}, Behind: time.Second})
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if !strings.Contains(w.Body.String(), `pawl_convergence_seconds_bucket{pipeline="thumbnails",le="60"} 1`) {
+		t.Errorf("no bucket ends at 60 seconds in\n%s", w.Body)
 	}
 }
 

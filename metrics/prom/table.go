@@ -155,7 +155,7 @@ var table = []metric{
 
 	{product: fileService, name: filesRequests, kind: counter, labels: []string{"route", "code"}, help: "Requests by route, for example POST /v1/uploads, and class of the status code: 2xx to 5xx. The route is other if no path matches."},
 	{product: fileService, name: filesDuration, kind: histogram, labels: []string{"route"}, help: "Duration of requests.", buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60}},
-	{product: fileService, name: filesChanges, kind: counter, labels: []string{"state"}, help: "Files whose state this process changed after it compared them with their object, by new state. Lost means that the object is missing or different."},
+	{product: fileService, name: filesChanges, kind: counter, labels: []string{"state"}, help: "Files whose state this process changed after it compared them with their object, by new state: indexed, lost (the object is missing or different), deleted, purging, gone, or expired."},
 	{product: fileService, name: filesCount, kind: gauge, labels: []string{"state"}, help: "Files by state at the last audit of this process. Absent until the first audit, an hour after the start."},
 	{product: fileService, name: filesBytes, kind: gauge, labels: []string{"state"}, help: "Total size of these files."},
 	{product: fileService, name: filesOrphans, kind: gauge, help: "Objects and multipart uploads without a row that the last audit of this process found and kept."},
