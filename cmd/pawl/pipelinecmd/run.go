@@ -58,9 +58,11 @@ func runPipelines(ctx context.Context, m *app.Runtime, adminAddress string) erro
 		err := checkAndAnnounce(ctx, m)
 		if err == nil {
 			proveCopies(ctx, m)
+			app.NotifySystemd(m.Log, "READY=1")
 		}
 		return err
 	}
+	defer context.AfterFunc(ctx, func() { app.NotifySystemd(m.Log, "STOPPING=1") })()
 	mon, err := newMonitor(ctx, m, adminAddress)
 	if err != nil {
 		return err
