@@ -35,7 +35,7 @@ func (v *verifier) checkContent(ctx context.Context, n Name, key string) error {
 	v.report.Records += len(records)
 	outside := slices.ContainsFunc(records, func(e Record) bool { return !n.Contains(e.Number) })
 	if err != nil || outside || digestOf(n.Shard, &o, records) != info.Metadata[metaDigest] {
-		v.addFinding(Finding{Kind: Damaged, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: "the content differs from what was stored"})
+		v.addFinding(Finding{Kind: Damaged, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: "the content differs from the records that were stored in this object"})
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func TestOrphansAreKeptForGracePeriod(t *testing.T) {
 	}
 	audit(files.AuditOptions{Orphans: seen}, 1, 1)
 	if !strings.Contains(log.String(), "key="+orphanKey(0)) {
-		t.Errorf("%s\nwant the key of what was removed", &log)
+		t.Errorf("%s\nwant the key of the removed object", &log)
 	}
 	audit(files.AuditOptions{Orphans: seen}, 0, 0)
 	if len(seen) > 0 {

@@ -205,7 +205,7 @@ func TestUnansweredReleaseKeepsOthersOut(t *testing.T) {
 		err := l.Release(b.withTimeout(time.Second))
 		b.wantError(err, context.DeadlineExceeded, "no other process can acquire it until its lease expires")
 		if errors.Is(err, ErrLost) {
-			b.Errorf("%v: it was not lost", err)
+			b.Errorf("error %v, but the lease was not lost", err)
 		}
 		_, err = b.mutex(Config{TTL: ttl}).TryAcquire(b.Context())
 		b.wantError(err, ErrHeld)

@@ -84,7 +84,7 @@ func TestOnRegister(t *testing.T) {
 		_, err = m.Acquire(b.Context())
 		b.wantError(err, ErrForeign, "register:foreign")
 		if b.content("foreign") != "{}" {
-			b.Error("it was written over")
+			b.Error("the register was overwritten")
 		}
 	})
 }

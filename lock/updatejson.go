@@ -18,8 +18,8 @@ import (
 // UpdateJSON is [Bucket.Update] for an object that holds one JSON value. change gets a zero T if
 // the object is missing or null.
 //
-// UpdateJSON never drops data: it returns [ErrConfig] for a member that is there twice, or for
-// which T has no field. In a value of type any, numbers are [json.Number]. The encoding is that of
+// UpdateJSON never drops data: it returns [ErrConfig] for a member that occurs twice, or for which
+// T has no field. In a value of type any, numbers are [json.Number]. The encoding is that of
 // encoding/json without HTML escapes. White space at the end encodes the Fence.
 func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(ctx context.Context, value *T) error, c UpdateConfig) (Updated, error) {
 	ref := event.Object{Bucket: b.name, Key: key}

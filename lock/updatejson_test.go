@@ -161,7 +161,7 @@ func TestUpdateJSONOfNull(t *testing.T) {
 		b.put("k", `{"n":null,"map":null,"number":null,"any":null,"wait":null}`, nil)
 		_, err := UpdateJSON(b.Context(), b.user().bucket, "k", func(_ context.Context, m *allKinds) error {
 			if m.Number != "" || m.Any != nil || m.Map != nil || m.N.Sign() != 0 || m.Wait != 0 {
-				b.Errorf("%+v: want what is empty", m)
+				b.Errorf("change got %+v, want zero values", m)
 			}
 			return nil
 		}, UpdateConfig{})

@@ -151,7 +151,7 @@ func stopped(w *world, stop func(*node), before, change string) {
 	w.recorder.reset()
 	sleeper.resume()
 	synctest.Wait()
-	if change != "removed" { // after a removal, a write may create the output again, and a verification heals it
+	if change != "removed" { // after a removal, a late write may create the output again until a verification
 		w.wantOutput("a", want)
 	}
 	if n := w.recorder.count("swap renewed: ok"); n > 0 {

@@ -230,7 +230,7 @@ func testKeys(t *testing.T) {
 			y.t = t
 			got := y.want(test.want, test.token, "GET", "/v1/entities/e/files", nil)
 			if test.want == http.StatusUnauthorized && got["detail"] != "a valid bearer token is required" {
-				t.Errorf("%v tells what is wrong with a token", got)
+				t.Errorf("the response %v reveals why a token is invalid", got)
 			}
 		})
 	}

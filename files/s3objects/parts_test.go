@@ -139,7 +139,7 @@ func TestMultipartLifecycle(t *testing.T) {
 			t.Error("downloaded something else")
 		}
 		if _, signed := x.begin("key"); signed != nil {
-			t.Error("a file that is there can be uploaded once more")
+			t.Error("an existing file can be uploaded again")
 		}
 		x.expireDeadlines(f.ID)
 		x.sweep(f.ID, files.Indexed)

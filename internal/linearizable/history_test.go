@@ -16,7 +16,7 @@ var histories = []struct {
 	calls []call
 	legal bool
 }{
-	{"in turn", []call{
+	{"sequential calls", []call{
 		{0, 1, Read("")},
 		{2, 3, Applied("", "a")},
 		{4, 5, Read("a")},
@@ -28,19 +28,19 @@ var histories = []struct {
 		{16, 17, Removed()},
 		{18, 19, Read("")},
 	}, true},
-	{"a read sees what is being written", []call{{0, 9, Applied("", "a")}, {1, 2, Read("a")}, {3, 4, Read("a")}}, true},
-	{"a read does not yet see what is being written", []call{{0, 9, Applied("", "a")}, {1, 2, Read("")}}, true},
-	{"a read sees again what was there before", []call{{0, 9, Applied("", "a")}, {1, 2, Read("a")}, {3, 4, Read("")}}, false},
+	{"a read returns a concurrent write", []call{{0, 9, Applied("", "a")}, {1, 2, Read("a")}, {3, 4, Read("a")}}, true},
+	{"a read does not return a concurrent write", []call{{0, 9, Applied("", "a")}, {1, 2, Read("")}}, true},
+	{"a read returns the old value after another read returned the new one", []call{{0, 9, Applied("", "a")}, {1, 2, Read("a")}, {3, 4, Read("")}}, false},
 	{"stale read", []call{{0, 1, Applied("", "a")}, {2, 3, Read("")}}, false},
-	{"read of what nobody wrote", []call{{0, 1, Read("a")}}, false},
-	{"both replaced the same", []call{{0, 9, Applied("", "a")}, {0, 9, Applied("", "b")}}, false},
+	{"a read returns a value without a write", []call{{0, 1, Read("a")}}, false},
+	{"two writes replaced the same value", []call{{0, 9, Applied("", "a")}, {0, 9, Applied("", "b")}}, false},
 	{"lost write", []call{{0, 1, Applied("", "a")}, {2, 3, Applied("", "b")}}, false},
-	{"refused by what it expects", []call{{0, 1, Applied("", "a")}, {2, 3, Refused("a", "x", "a")}}, false},
-	{"refused by what is not there", []call{{0, 1, Applied("", "a")}, {2, 3, Refused("", "x", "b")}}, false},
-	{"refused by its own", []call{{0, openEnd, Unknown("", "a")}, {0, 1, Refused("", "a", "a")}}, false},
-	{"refused to remove what is gone", []call{{0, 1, Refused("a", "", "")}}, true},
-	{"refused, though it fits", []call{{0, 1, RefusedBySome("", "x")}}, false},
-	{"gone, though another is there", []call{{0, 1, Applied("", "a")}, {2, 3, Gone("b")}}, false},
+	{"refused because of the expected value", []call{{0, 1, Applied("", "a")}, {2, 3, Refused("a", "x", "a")}}, false},
+	{"refused because of another value than the current one", []call{{0, 1, Applied("", "a")}, {2, 3, Refused("", "x", "b")}}, false},
+	{"refused because of its own value", []call{{0, openEnd, Unknown("", "a")}, {0, 1, Refused("", "a", "a")}}, false},
+	{"refused removal of a missing value", []call{{0, 1, Refused("a", "", "")}}, true},
+	{"refused although the register has the expected value", []call{{0, 1, RefusedBySome("", "x")}}, false},
+	{"gone although the register has another value", []call{{0, 1, Applied("", "a")}, {2, 3, Gone("b")}}, false},
 	{"unknown, and it took effect", []call{{0, openEnd, Unknown("", "a")}, {2, 3, Read("a")}}, true},
 	{"unknown, and it took effect within the call", []call{{0, openEnd, Unknown("", "a")}, {0, 9, Refused("", "x", "a")}}, true},
 	{"unknown, and it took effect late", []call{{0, openEnd, Unknown("", "a")}, {2, 3, Read("")}, {4, 5, Read("a")}}, true},
@@ -49,7 +49,7 @@ var histories = []struct {
 		{0, openEnd, Unknown("", "a")}, {2, 3, Read("a")}, {4, 5, Removed()}, {6, 7, Read("a")},
 	}, false},
 	{"unknown, and it took effect before it was called", []call{{0, 1, Read("a")}, {2, openEnd, Unknown("", "a")}}, false},
-	{"unknown, and it took effect where it does not fit", []call{
+	{"unknown, and it took effect although the register had another value", []call{
 		{0, 1, Applied("", "a")}, {2, openEnd, Unknown("", "b")}, {4, 5, Read("b")},
 	}, false},
 }

@@ -54,7 +54,8 @@ func (f *fleet) runJSON(ctx context.Context, into any, command ...string) error 
 	return nil
 }
 
-// heal audits the bucket, and waits until the workers have processed the lost objects.
+// heal audits the bucket, and waits until the workers have processed the objects whose notifications
+// were lost.
 func (s *pipelineScenario) heal(ctx context.Context) error {
 	found, err := s.audit(ctx)
 	if err != nil || found.lost() == 0 {

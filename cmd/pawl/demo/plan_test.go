@@ -37,7 +37,7 @@ func checkSteps(t *testing.T, seed uint64, steps []step) {
 		}
 		switch {
 		case s.picture == nil && !there[s.key]:
-			t.Errorf("seed %d: step %d removes %q, which is not there", seed, i, s.key)
+			t.Errorf("seed %d: step %d removes %q, which does not exist", seed, i, s.key)
 		case s.picture == nil:
 			removed++
 		case there[s.key]:

@@ -69,7 +69,7 @@ func TestStayUp(t *testing.T) {
 	}
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
-			t.Errorf("process %d is there: %v", pid, err)
+			t.Errorf("process %d is still running: %v", pid, err)
 		}
 	}
 	if !empty(t, tmp) {
