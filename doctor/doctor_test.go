@@ -364,7 +364,7 @@ func TestFeatures(t *testing.T) {
 			"archives": "not safe: it ignores that a signature has expired (expired-signature)",
 		}},
 		{"no copies", copyingAny(), map[string]string{
-			"copy": "safe with a limit: objects below 16 MiB stream through the worker; objects that the store does not copy with one request stream through the worker, and none above 5 GiB can be copied",
+			"copy": "safe with a limit: objects below 16 MiB stream through the worker; objects that the store cannot copy with one request stream through the worker, and objects above 5 GiB cannot be copied",
 		}},
 		{"If-Match ignored on DELETE", ignoringOnDelete(), map[string]string{
 			"removals of outputs": "safe with a limit: it may remove an output that another worker has just written: verification repairs it after lease.late_write_window",

@@ -77,7 +77,7 @@ var needs = []struct {
 	}},
 	{"copy", nil, []limit{
 		{copyWhole, "objects below 16 MiB stream through the worker"},
-		{copyParts, "objects that the store does not copy with one request stream through the worker, and none above 5 GiB can be copied"},
+		{copyParts, "objects that the store cannot copy with one request stream through the worker, and objects above 5 GiB cannot be copied"},
 	}},
 	{"locks", lockNeeds, nil},
 	{"update", lockNeeds, nil},

@@ -59,7 +59,7 @@ func (l *Lease) watch(ctx context.Context, c *contender, ttl time.Duration) {
 		left := (ttl+l.period)/2 - elapsed(l.sent, c.clock.Now())
 		l.mu.Unlock()
 		if left <= 0 {
-			l.lose(fmt.Errorf("%s: %w: it was not renewed within its %v: the machine was suspended, or the store did not answer", c, ErrLost, ttl))
+			l.lose(fmt.Errorf("%s: %w: it was not renewed within its TTL of %v: the machine was suspended, or the store did not answer", c, ErrLost, ttl))
 			l.stop()
 			return
 		}

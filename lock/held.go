@@ -112,9 +112,9 @@ func (h *heldLease) renew(ctx context.Context, within time.Duration) error {
 
 func (h *heldLease) expiredError() error {
 	if h.renewErr == nil {
-		return fmt.Errorf("%s: %w: it was not renewed within its %v: this process was paused or blocked", h.contender, ErrLost, h.ttl())
+		return fmt.Errorf("%s: %w: it was not renewed within its TTL of %v: this process was paused or blocked", h.contender, ErrLost, h.ttl())
 	}
-	return fmt.Errorf("%s: %w: it could not be renewed within its %v: %w", h.contender, ErrLost, h.ttl(), h.renewErr)
+	return fmt.Errorf("%s: %w: it could not be renewed within its TTL of %v: %w", h.contender, ErrLost, h.ttl(), h.renewErr)
 }
 
 func (h *heldLease) lostError(now version) error {

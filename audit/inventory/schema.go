@@ -67,7 +67,7 @@ func checkColumns(columns []string) error {
 	for _, name := range needed {
 		if !slices.Contains(columns, name) {
 			return errors.New("its fileSchema does not have the column " + name +
-				": the inventory must include Size, LastModifiedDate and ETag, and with all versions also IsLatest and IsDeleteMarker")
+				": the inventory must include Size, LastModifiedDate and ETag, and, if it covers all versions, IsLatest and IsDeleteMarker")
 		}
 	}
 	return nil

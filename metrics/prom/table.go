@@ -146,7 +146,7 @@ var table = []metric{
 	{product: archives, name: archiveRecords, kind: counter, labels: []string{"archive"}, help: "Records of the stream in these objects."},
 	{product: archives, name: archiveMalformed, kind: counter, labels: []string{"archive"}, help: "Malformed records, which are stored below _pawl/malformed/."},
 	{product: archives, name: archiveGaps, kind: counter, labels: []string{"archive", "kind"}, help: "Gaps by kind: expired (a record was lost), possible (records may have been lost), or malformed (all records of the range are stored below _pawl/malformed/)."},
-	{product: archives, name: archiveShards, kind: gauge, labels: []string{"archive"}, help: "Open shards: not finished, and their parents are. All processes of an archive report the same number."},
+	{product: archives, name: archiveShards, kind: gauge, labels: []string{"archive"}, help: "Shards that are not finished, but whose parents are finished. All processes of an archive report the same number."},
 	{product: archives, name: archiveHeld, kind: gauge, labels: []string{"archive"}, help: "Shards that this process stores."},
 	{product: archives, name: archiveStopped, kind: gauge, labels: []string{"archive"}, help: "Shards that this process failed to store and retries."},
 	{product: archives, name: archiveStored, kind: gauge, labels: []string{"archive"}, help: "Arrival time up to which every open shard is stored, from the ledger. It is up to 70 minutes too early if a shard receives few records. Absent until it is known."},

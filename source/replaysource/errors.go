@@ -30,8 +30,8 @@ func (e *InputError) Error() string {
 	if e.Skippable {
 		hint = "fix or skip it"
 	}
-	return fmt.Sprintf("replay: %s: %v; everything before it was delivered: %s and replay again, "+
-		"events that the ledger knows already have no effect", e.position, e.Err, hint)
+	return fmt.Sprintf("replay: %s: %v; everything before it was delivered: %s and replay again "+
+		"(events that are already in the ledger have no effect)", e.position, e.Err, hint)
 }
 
 // Unwrap returns Err.
@@ -49,7 +49,7 @@ func (e *DeliveryError) Error() string {
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
-	return s + "; resolve the cause and replay again: events that the ledger already knows have no effect"
+	return s + "; resolve the cause and replay again: events that are already in the ledger have no effect"
 }
 
 // Unwrap returns Err.

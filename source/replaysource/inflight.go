@@ -135,6 +135,6 @@ func (f *inFlight) drain(ctx context.Context) {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.cfg.ShutdownTimeout)
 	defer cancel()
 	if f.room.Acquire(grace, maxInFlight) != nil {
-		f.cfg.Logger.Warn("the replay ended with unacknowledged deliveries: replay again, events that the ledger knows already have no effect")
+		f.cfg.Logger.Warn("the replay ended with unacknowledged deliveries: replay again (events that are already in the ledger have no effect)")
 	}
 }

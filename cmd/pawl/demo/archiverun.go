@@ -128,9 +128,9 @@ func (s *archiveScenario) releaseLateUpload(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if s.report.LatePut == http.StatusPreconditionFailed {
-		s.screen.done("the object of the dead worker arrives now, and is refused: another worker has stored it")
+		s.screen.done("the upload of the killed worker arrives now, and the store rejects it: another worker has stored the object")
 	} else {
-		s.screen.failed("the object of the dead worker arrives now, and the store answers %d", s.report.LatePut)
+		s.screen.failed("the upload of the killed worker arrives now, and the store answers %d", s.report.LatePut)
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func (s *pipelineScenario) checkOutputs(ctx context.Context) error {
 	if v := &s.report.Outputs; len(v.Wrong) > 0 {
 		s.screen.failed("%d of %d outputs are right; %d checks failed", v.Right, v.Of, len(v.Wrong))
 	} else {
-		s.screen.done("%d of %d outputs are their input's grayscale, pixel by pixel, and there is no other", v.Right, v.Of)
+		s.screen.done("%d of %d outputs are the grayscale of their input, pixel by pixel, and no other output exists", v.Right, v.Of)
 	}
 	return s.completeReport(ctx)
 }

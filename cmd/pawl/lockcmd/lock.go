@@ -116,7 +116,7 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&o.config.TTL, "ttl", 30*time.Second,
 		"duration of the lease after each renewal, 1s to 24h; after a crash, others wait this long")
-	flags.DurationVar(&o.wait, "wait", -1, "maximum `time` to wait for the lock and the store; 0 means one attempt of at most 10s. If the store does not answer, add some seconds")
+	flags.DurationVar(&o.wait, "wait", -1, "maximum `time` to wait for the lock and the store; 0 means one attempt of at most 10s. If the store does not answer, the command may exit some seconds later")
 	flags.Lookup("wait").DefValue = "no limit"
 	flags.StringVar(&o.config.Reason, "reason", "", "`text` that others see as the reason for the lock")
 	flags.StringVar(&o.config.ID, "id", "", "`name` of this lease for \"pawl lock release\", for example a build number")

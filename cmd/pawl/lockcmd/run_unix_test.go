@@ -22,8 +22,8 @@ func TestExpiryCause(t *testing.T) {
 		stall time.Duration
 		says  string
 	}{
-		{"unreachable", 100, 0, "it could not be renewed within its 1s"},
-		{"unreachable, and slow", 100, time.Second, "it could not be renewed within its 1s"},
+		{"unreachable", 100, 0, "it could not be renewed within its TTL of 1s"},
+		{"unreachable, and slow", 100, time.Second, "it could not be renewed within its TTL of 1s"},
 		{"paused", 0, 1234 * time.Millisecond, "this process was paused for 1.234s"},
 		{"neither", 0, 400 * time.Millisecond, "the guard of the command received no renewal"},
 	} {

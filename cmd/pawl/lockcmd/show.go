@@ -286,7 +286,7 @@ func (l *lockJSON) text(now time.Time) string {
 		line("holder", l.holder())
 		line("reason", app.Printable(l.Reason))
 		line("renewed", at(l.Written))
-		line("ttl", fmt.Sprintf("%v: if the holder has crashed, another process takes the lock over after it has watched it for this time plus 5 %%", ttl))
+		line("ttl", fmt.Sprintf("%v: if the holder has crashed, another process can acquire the lock after watching it for this time plus 5 %%", ttl))
 	}
 	if l.Limit > 0 {
 		line("limit", fmt.Sprintf("one of %d slots", l.Limit))

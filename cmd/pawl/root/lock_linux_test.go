@@ -170,7 +170,7 @@ func TestStoreOutageWhileHeld(t *testing.T) {
 	gone.Store(true)
 	begun := time.Now()
 	for _, h := range holders {
-		h.exits(76, "it could not be renewed within its 12s")
+		h.exits(76, "it could not be renewed within its TTL of 12s")
 	}
 	if took := time.Since(begun); took > ttl+time.Second+margin { // a second for the release
 		t.Errorf("the command took %v", took)
