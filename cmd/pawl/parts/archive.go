@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/archive"
@@ -22,7 +23,11 @@ func Archive(ctx context.Context, c *config.Archive) (archive.Config, error) {
 		Codec:  encode.Codec{},
 	}
 	if c.Format != "" {
-		if _, err := encode.Parse(c.Format); err != nil {
+		_, err := encode.Parse(c.Format)
+		if before, _, _ := strings.Cut(c.Format, "."); before == "json" {
+			err = fmt.Errorf("format %s was removed: use ndjson or parquet, with another name and another prefix (docs/UPGRADING.md)", c.Format)
+		}
+		if err != nil {
 			return a, err
 		}
 	}

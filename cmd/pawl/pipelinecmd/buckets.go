@@ -1,6 +1,7 @@
 package pipelinecmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,12 +56,12 @@ func bucketUsers(ps []pawl.Pipeline) (users []bucketUser) {
 	return users
 }
 
+// The endpoint may come from AWS_ENDPOINT_URL.
+func storeAddress(m *app.Runtime) string { return cmp.Or(m.Objects.Endpoint(), "Amazon S3") }
+
 func bucketFailure(m *app.Runtime, u bucketUser, err error) error {
 	err = fmt.Errorf("bucket %s, which pipeline %s %s: %w", event.Quote(u.bucket), u.pipeline, u.does, err)
-	at := "Amazon S3"
-	if e := m.Config.Objects.Endpoint; e != "" {
-		at = e
-	}
+	at := storeAddress(m)
 	switch {
 	case errors.Is(err, bucket.ErrNoBucket):
 		return &app.Failure{Code: app.ExitUsage, Err: err, Hint: "create the bucket at " + at + ", or correct its name in " + m.Config.Name()}

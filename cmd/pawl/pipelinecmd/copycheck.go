@@ -2,6 +2,7 @@ package pipelinecmd
 
 import (
 	"context"
+	"errors"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket"
@@ -24,6 +25,8 @@ func proveCopies(ctx context.Context, m *app.Runtime) {
 			continue
 		}
 		switch methods, err := c.Prove(ctx, m.Objects, *p.To); {
+		case errors.Is(err, bucket.ErrUnavailable), errors.Is(err, bucket.ErrNoBucket):
+			m.Log.Warn("copies stream through this process: the output's bucket is not ready; restart this process when it is, so that the object store can copy", "pipeline", p.Name, "error", err)
 		case err != nil:
 			m.Log.Warn("copies stream through this process until it restarts: the check of the object store failed", "pipeline", p.Name, "error", err)
 		case methods == 0:

@@ -2,7 +2,6 @@
 package pipelinecmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -113,7 +112,7 @@ func checkAndAnnounce(ctx context.Context, m *app.Runtime) error {
 
 func announce(m *app.Runtime) {
 	m.Log.Info("pawl started", "version", app.ThisBuild().Version, "config", m.Config.Name(),
-		"ledger", m.Config.Ledger.Config.(parts.Ledger).Describe(), "objects", cmp.Or(m.Config.Objects.Endpoint, "Amazon S3"))
+		"ledger", m.Config.Ledger.Config.(parts.Ledger).Describe(), "objects", storeAddress(m))
 	for i := range m.Parts.Pipelines {
 		p := &m.Parts.Pipelines[i]
 		args := []any{"name", p.Name, "action", m.Config.Pipelines[i].Action.Kind, "from", app.FormatPrefix(p.Match.Bucket, p.Match.Prefix)}

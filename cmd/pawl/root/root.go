@@ -62,7 +62,7 @@ atomic updates (lock, update) need only a bucket.`,
 	flags.BoolVar(&a.JSON, "json", false, "print JSON, and print errors as JSON on standard error")
 	flags.StringVar(&a.LogLevel, "log-level", "", "`level` of the log: debug, info, warn or error (default info)")
 	cmd.AddCommand(democmd.NewDemoCommand(a), pipelinecmd.NewRunCommand(a), pipelinecmd.NewReplayCommand(a), pipelinecmd.NewStatusCommand(a), pipelinecmd.NewLsCommand(a), pipelinecmd.NewExplainCommand(a),
-		pipelinecmd.NewRedriveCommand(a), pipelinecmd.NewPurgeCommand(a), pipelinecmd.NewAuditCommand(a), pipelinecmd.NewStatsCommand(a), simulatecmd.NewSimulateCommand(a), doctorcmd.NewDoctorCommand(a), archivecmd.NewArchiveCommand(a), filescmd.NewFilesCommand(a), pipelinecmd.NewLedgerCommand(a), lockcmd.NewLockCommand(a), lockcmd.NewUpdateCommand(a),
+		pipelinecmd.NewRedriveCommand(a), pipelinecmd.NewPurgeCommand(a), pipelinecmd.NewAuditCommand(a), pipelinecmd.NewStatsCommand(a), simulatecmd.NewSimulateCommand(a), doctorcmd.NewDoctorCommand(a), archivecmd.NewArchiveCommand(a), filescmd.NewFilesCommand(a), pipelinecmd.NewLedgerCommand(a), pipelinecmd.NewCheckCommand(a), lockcmd.NewLockCommand(a), lockcmd.NewUpdateCommand(a),
 		app.NewVersionCommand(a))
 	cmd.AddCommand(lockcmd.GuardCommands(a)...)
 	app.DocumentExitCodes(cmd, app.ExitCodes)
