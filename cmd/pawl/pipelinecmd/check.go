@@ -19,8 +19,8 @@ func NewCheckCommand(a *app.App) *cobra.Command {
 		Short: "Check the configuration, without a ledger or an object store",
 		Long: `Check reads the configuration, and builds its sources, pipelines and archives. It
 reports invalid fields, and conflicts between pipelines. The variables in the file
-must be set. "pawl archive run" also rejects archives with equal names, and "pawl
-files serve" a short secret or unusable keys.
+must be set, and the programs of exec installed. "pawl archive run" also rejects
+archives with equal names, and "pawl files serve" a short secret or unusable keys.
 
 Check writes nothing, and contacts no server. Only if a pipeline has the action load,
 it connects to the ledger's database.
