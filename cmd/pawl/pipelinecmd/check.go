@@ -23,7 +23,7 @@ must be set, and the programs of exec installed. "pawl archive run" also rejects
 archives with equal names, and "pawl files serve" a short secret or unusable keys.
 
 Check writes nothing, and contacts no server. Only if a pipeline has the action load,
-it connects to the ledger's database.
+it connects to the ledger's database, which must have Pawl's tables.
 
 "pawl ledger check" checks the ledger, and "pawl doctor" the object store.`,
 		Example: `  pawl check
