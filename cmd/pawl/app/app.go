@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -49,8 +50,15 @@ func SingleArg(cmd *cobra.Command, args []string) error {
 
 var invalidFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?--([a-z-]+)" flag: `)
 
-// FlagError rewrites cobra's error for an invalid value, so that it names the valid values.
+var renamedFlags = map[string]string{"pawl audit --settle": "--settle-window"}
+
+// FlagError rewrites cobra's errors: for an invalid value it names the valid values, and for a renamed flag
+// the new name.
 func FlagError(cmd *cobra.Command, err error) error {
+	old := strings.TrimPrefix(err.Error(), "unknown flag: ")
+	if name := renamedFlags[cmd.CommandPath()+" "+old]; name != "" {
+		return fmt.Errorf("flag %s was renamed to %s", old, name)
+	}
 	m := invalidFlag.FindStringSubmatch(err.Error())
 	if m == nil {
 		return err

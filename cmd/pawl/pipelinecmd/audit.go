@@ -79,12 +79,6 @@ lists the outputs once.`,
 	flags.BoolVar(&o.AllowRemovals, "allow-removals", false, "schedule removals even if they exceed the limit")
 	flags.BoolVar(&o.list, "list", false, "show the reports of the last audits")
 	_ = cmd.RegisterFlagCompletionFunc("pipeline", completePipelines(a))
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if err.Error() == "unknown flag: --settle" {
-			return errors.New("flag --settle was renamed to --settle-window")
-		}
-		return app.FlagError(cmd, err)
-	})
 	app.DocumentExitCodes(cmd, app.ExitCodes+`  3  the audit found losses: see the report
 `)
 	return cmd
