@@ -65,12 +65,18 @@ func TestBrokenObjectStopsItsShardOnly(t *testing.T) {
 				if p.progress(ids[0]).Committed != before || !strings.Contains(p.log.String(), key) {
 					t.Errorf("%s was stored, or its log does not name %s:\n%s", ids[0], key, p.log.String())
 				}
+				if s := a.Status(); s.Open != 2 || s.Stopped != 1 || s.Err != nil {
+					t.Errorf("%+v: want 2 open shards, of which 1 is stopped", s)
+				}
 				a.Store = brokenObjectStore{p.store, strings.Replace(key, ids[0], "shardId-of-another-stream", 1), false}
 				p.putObject(a.Store.(brokenObjectStore).key, "x")
 				p.remove(key)
 				p.runFor(a, 3*time.Minute)
 				if all := p.records(ids[0]); p.progress(ids[0]).Committed != all[len(all)-1].Number {
 					t.Errorf("an object of no shard stops %s:\n%s", ids[0], p.log.String())
+				}
+				if s := a.Status(); s.Held != 2 || s.Stopped != 0 {
+					t.Errorf("%+v: want 2 shards, of which none is stopped", s)
 				}
 			})
 		})

@@ -153,7 +153,7 @@ func TestRemovedClaimEndsWorker(t *testing.T) {
 		if err := p.store.Delete(p.Context(), claim, bucket.Condition{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-ended; !errors.Is(err, archive.ErrClaimed) {
+		if err := <-ended; !errors.Is(err, archive.ErrClaimed) || !errors.Is(a.Status().Err, archive.ErrClaimed) {
 			t.Errorf("without a claim: %v", err)
 		}
 		p.ledger = ledger.NewRows(memory.New())

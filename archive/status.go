@@ -7,8 +7,8 @@ import (
 
 // Status is the state of an archive's worker in this process.
 type Status struct {
-	// LastTurn is the time at which the worker last began to read the leases. It advances at least once
-	// per lease, even if the ledger does not answer. Zero: the worker has not started.
+	// LastTurn is the time at which the worker last began to read all leases or to acquire one. It
+	// advances within two leases, even if the ledger does not answer. Zero: the worker has not started.
 	LastTurn time.Time
 	// LastRead is the time at which the worker last read the progress of all shards. Zero: never. The
 	// fields below are of that time.
@@ -16,8 +16,9 @@ type Status struct {
 	Open     int // unfinished shards whose parents are finished
 	Held     int // shards that this worker stores
 	Stopped  int // shards that this worker failed to store and retries
-	// StoredUntil is the arrival time up to which the ledger proves that every open shard is stored.
-	// Shards without records do not delay it for more than 70 minutes. Zero: unknown.
+	// StoredUntil is the arrival time up to which every open shard is stored according to the ledger. A
+	// shard with few records delays it by up to 70 minutes. A shard that has stored nothing and was
+	// never empty does not count. Zero: unknown.
 	StoredUntil time.Time
 	Retention   time.Duration // of the stream
 	// Err is the error with which the archive has stopped.
@@ -40,6 +41,8 @@ func (a *Archive) Status() (s Status) {
 	a.status.set(func(now *Status) { s = *now })
 	return s
 }
+
+func (w *worker) recordTurn() { w.status.set(func(s *Status) { s.LastTurn = w.Now() }) }
 
 func (w *worker) recordBalance(open []string, all map[string]Progress, retention time.Duration) {
 	s := Status{LastRead: w.Now(), Open: len(open), Retention: retention}

@@ -84,7 +84,7 @@ func (a *Archive) work(ctx context.Context) error {
 func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	bounded, stop := context.WithTimeout(ctx, max(w.Lease, shareTime))
 	defer stop()
-	w.status.set(func(s *Status) { s.LastTurn = w.Now() })
+	w.recordTurn()
 	v, err := w.poll(bounded)
 	next := min(w.Lease/pollParts, v.next)
 	own := w.health.mode(w.Now())
@@ -234,6 +234,7 @@ type leasedShard struct {
 }
 
 func (w *worker) acquire(ctx context.Context, id string) *leasedShard {
+	w.recordTurn()
 	m, err := w.mutex(id)
 	if err != nil {
 		w.Logger.Error("cannot create the lock of a shard", "archive", w.Name, "shard", id, "error", err)

@@ -16,7 +16,11 @@ func (s *Server) Audit(ctx context.Context, o files.AuditOptions) (files.AuditRe
 	if !o.DryRun {
 		s.objects.AllowProbe(s.Prefix)
 	}
-	return s.service.Audit(ctx, s.list(ctx), o)
+	r, err := s.service.Audit(ctx, s.list(ctx), o)
+	if err == nil && !o.DryRun && s.Observer != nil {
+		s.Observer.Audited(&r)
+	}
+	return r, err
 }
 
 // Rebuild writes the missing rows of an index that was restored from a backup; see
@@ -65,9 +69,6 @@ func (s *Server) auditDaily(ctx context.Context) {
 		case <-next.C:
 		}
 		r, err := s.Audit(ctx, files.AuditOptions{Orphans: orphans})
-		if err == nil && s.Observer != nil {
-			s.Observer.Audited(&r)
-		}
 		switch {
 		case ctx.Err() != nil:
 			return

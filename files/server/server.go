@@ -65,7 +65,7 @@ type Observer interface {
 	Request(route string, status int, took time.Duration)
 	// Changed is called after a comparison with the object changed the state of a file.
 	Changed(to files.State)
-	// Audited is called after each complete audit by Run.
+	// Audited is called after each complete audit.
 	Audited(r *files.AuditReport)
 }
 
@@ -177,6 +177,7 @@ func (s *Server) Run(ctx context.Context) error {
 // shutDown cancels requests that exceed shutdownTimeout and waits for them, so that the caller may
 // close the index.
 func (s *Server) shutDown(ctx context.Context, api *http.Server) error {
+	s.ready.Store(false)
 	end, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	err := api.Shutdown(end)

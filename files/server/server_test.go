@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +59,46 @@ func TestProbeStore(t *testing.T) {
 	if err := check(srv.Endpoint, true); err == nil || !strings.Contains(err.Error(), "suspend its versioning") {
 		t.Errorf("versions: %v", err)
 	}
+}
+
+// An audit finds an upload without a notification. The observer learns of its change and of the counts.
+func TestObserver(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	store, err := s3bucket.New(t.Context(), s3bucket.Config{Endpoint: srv.Endpoint, PathStyle: true, AccessKey: srv.AccessKey, SecretKey: srv.SecretKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &observer{}
+	s, err := New(Config{
+		Index: memory.New(), Store: store, Bucket: srv.NewBucket(t), Prefix: "files/", Secret: secret, AcceptForgeableUploads: true,
+		Observer: o, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := s.service.Upload(t.Context(), "e", "", files.Promise{Size: 5, SHA256: sha256.Sum256([]byte("hello"))})
+	if err == nil {
+		err = s.objects.Put(t.Context(), &f, strings.NewReader("hello"))
+	}
+	for _, dry := range []bool{true, false} {
+		if err == nil {
+			_, err = s.Audit(t.Context(), files.AuditOptions{DryRun: dry})
+		}
+	}
+	if want := (files.StateCount{Files: 1, Bytes: 5}); err != nil || !slices.Equal(o.states, []files.State{files.Indexed}) || len(o.counts) != 1 || o.counts[0] != want {
+		t.Errorf("%v, changed to %v, audited %v", err, o.states, o.counts)
+	}
+}
+
+type observer struct {
+	Observer
+	states []files.State
+	counts []files.StateCount // of indexed files
+}
+
+func (o *observer) Changed(to files.State) { o.states = append(o.states, to) }
+func (o *observer) Audited(r *files.AuditReport) {
+	o.counts = append(o.counts, r.States[files.Indexed])
 }
 
 func TestConfigDefaultsAndErrors(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -19,10 +20,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/archive/archivetest"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/metrics/prom"
 	"github.com/pawlhq/pawl/source"
@@ -102,7 +106,7 @@ func (d *deliveries) Run(ctx context.Context, sink source.Sink) error {
 }
 
 // scrape returns the values of all series.
-func scrape(t *testing.T, m *prom.Metrics) map[string]string {
+func scrape(t *testing.T, m interface{ Handler() http.Handler }) map[string]string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -242,14 +246,17 @@ func TestWithheldRemovalsEndWithTheNextAudit(t *testing.T) {
 
 // Prometheus' own rules for names and help texts.
 func TestLint(t *testing.T) {
-	r := prometheus.NewRegistry()
-	r.MustRegister(prom.New(prom.Config{Pipelines: []string{"upper"}}))
-	problems, err := testutil.GatherAndLint(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
+	service := prom.NewFiles("")
+	service.Request("", 200, 0)
+	service.Audited(&files.AuditReport{})
+	for _, m := range []prometheus.Collector{prom.New(prom.Config{Pipelines: []string{"upper"}}), prom.NewArchives("", []*archive.Archive{newArchive(t, "a", archivetest.NewFake(1))}), service} {
+		problems, err := testutil.CollectAndLint(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
 	}
 }
 

@@ -33,6 +33,26 @@ type Status struct {
 	Unready []string `json:"unready,omitempty"` // the process cannot work now
 }
 
+// silence is the minimum time without a turn or an answer after which a probe fails.
+const silence = 30 * time.Second
+
+// CheckLoop adds the problem of a loop that uses a store: its last turn, or the store's last answer, is
+// longer ago than the maximum, which is at least 30 seconds.
+func (s *Status) CheckLoop(loop, store string, turn, answer time.Time, maxTurn, maxAnswer time.Duration) {
+	switch {
+	case turn.IsZero():
+		s.Unready = append(s.Unready, loop+" has not started yet")
+	case time.Since(turn) > max(silence, maxTurn):
+		s.Dead = append(s.Dead, loop+" has been blocked for "+since(turn))
+	case answer.IsZero():
+		s.Unready = append(s.Unready, store+" has not answered yet")
+	case time.Since(answer) > max(silence, maxAnswer):
+		s.Unready = append(s.Unready, store+" has not answered for "+since(answer))
+	}
+}
+
+func since(t time.Time) string { return time.Since(t).Round(time.Second).String() }
+
 // Server is a listener that has not started to serve.
 type Server struct {
 	cfg      Config

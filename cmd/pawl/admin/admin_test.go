@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestServer(t *testing.T) {
@@ -64,6 +66,25 @@ func TestServer(t *testing.T) {
 		_ = resp.Body.Close()
 		if err != nil || resp.StatusCode != c.code || !strings.HasPrefix(string(body), c.body) {
 			t.Errorf("%s: %d %.100q (%v), want %d %q", c.name, resp.StatusCode, body, err, c.code, c.body)
+		}
+	}
+}
+
+func TestCheckLoop(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
+	for _, c := range []struct {
+		turn, answer time.Time
+		want         Status
+	}{
+		{want: Status{Unready: []string{"the loop has not started yet"}}},
+		{turn: ago(time.Second), want: Status{Unready: []string{"the store has not answered yet"}}},
+		{turn: ago(time.Second), answer: ago(50 * time.Second)},
+		{turn: ago(29 * time.Second), answer: ago(61 * time.Second), want: Status{Unready: []string{"the store has not answered for 1m1s"}}},
+		{turn: ago(31 * time.Second), answer: ago(time.Hour), want: Status{Dead: []string{"the loop has been blocked for 31s"}}},
+	} {
+		var got Status
+		if got.CheckLoop("the loop", "the store", c.turn, c.answer, time.Second, time.Minute); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%+v, want %+v", got, c.want)
 		}
 	}
 }

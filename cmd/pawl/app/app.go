@@ -29,7 +29,8 @@ type App struct {
 	ConfigSet  bool   // --config is given
 	JSON       bool
 	LogLevel   string
-	Parsed     bool // the command line is valid
+	Admin      string // --admin
+	Parsed     bool   // the command line is valid
 }
 
 // NoArgs rejects arguments.

@@ -13,11 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/cmd/pawl/admin"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 	"github.com/pawlhq/pawl/cmd/pawl/config"
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/metrics/prom"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -40,7 +42,7 @@ Their progress is stored in its ledger, which all workers of an archive share.`,
 }
 
 func newArchiveRunCommand(a *app.App) *cobra.Command {
-	return &cobra.Command{
+	return a.WithAdminFlag(&cobra.Command{
 		Use:   "run [NAME...]",
 		Short: "Store records until interrupted",
 		Long: `Run stores the records of the named archives, or of all archives in pawl.yaml. Any
@@ -49,16 +51,19 @@ After SIGINT or SIGTERM the worker releases its shards within shutdown_timeout, 
 other workers continue them. If one of several archives fails, the
 others continue, and the command exits with 1 when it stops.`,
 		Example: `  pawl archive run
-  pawl archive run clicks --log-level warn`,
+  pawl archive run clicks --log-level warn
+  pawl archive run --admin 127.0.0.1:8080`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return withArchives(cmd.Context(), a, a.Err, names, parts.Ledger.Open, runArchives)
+			return withArchives(cmd.Context(), a, a.Err, names, parts.Ledger.Open, func(ctx context.Context, c *config.Config, list []*archive.Archive) error {
+				return runArchives(ctx, a, c, list)
+			})
 		},
-	}
+	})
 }
 
 // withArchives opens the named archives, or all if names is empty, and calls do with them. A signal
 // cancels do's context. Logs go to logTo.
-func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []string, open func(parts.Ledger, context.Context) (store.Store, error), do func(context.Context, []*archive.Archive) error) (err error) {
+func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []string, open func(parts.Ledger, context.Context) (store.Store, error), do func(context.Context, *config.Config, []*archive.Archive) error) (err error) {
 	log, err := a.Logger(logTo, slog.LevelInfo)
 	if err != nil {
 		return err
@@ -88,7 +93,7 @@ func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []stri
 	if err != nil {
 		return err
 	}
-	return do(ctx, list)
+	return do(ctx, c, list)
 }
 
 func openArchives(ctx context.Context, c *config.Config, chosen []int, l store.Store, log *slog.Logger) (list []*archive.Archive, err error) {
@@ -147,13 +152,35 @@ func chooseArchives(c *config.Config, names []string) (chosen []int, err error) 
 }
 
 // If one of several archives fails, the exit code is 1.
-func runArchives(ctx context.Context, list []*archive.Archive) error {
+func runArchives(ctx context.Context, a *app.App, c *config.Config, list []*archive.Archive) error {
+	metrics := prom.NewArchives(app.ThisBuild().Version, list)
+	status := func() admin.Status { return statusOf(ctx, list) }
+	stop, err := a.StartAdmin(ctx, c, list[0].Logger, status, metrics.Handler(), func(context.Context) {})
+	if err != nil {
+		return err
+	}
+	defer stop()
 	r := archive.Runner{Archives: list}
-	err := r.Run(ctx)
+	err = r.Run(ctx)
 	if err != nil && len(list) > 1 {
 		return app.Failed(err, "")
 	}
 	return exitError(err)
+}
+
+func statusOf(ctx context.Context, list []*archive.Archive) (s admin.Status) {
+	for _, one := range list {
+		switch now := one.Status(); {
+		case now.Err != nil:
+			s.Unready = append(s.Unready, "archive "+one.Name+" has stopped with an error: see the log")
+		default:
+			s.CheckLoop("the worker of archive "+one.Name, "the ledger, stream or bucket of archive "+one.Name, now.LastTurn, now.LastRead, 2*one.Lease, one.Lease)
+		}
+	}
+	if ctx.Err() != nil {
+		s.Unready = append(s.Unready, "shutting down")
+	}
+	return s
 }
 
 // exitError gives errors in the configuration the exit code 2.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/archive"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
@@ -23,7 +24,7 @@ owner has not committed yet.`,
 		Example: `  pawl archive status
   pawl archive status clicks --json`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return withArchives(cmd.Context(), a, a.Err, names, parts.Ledger.OpenReadOnly, func(ctx context.Context, list []*archive.Archive) error {
+			return withArchives(cmd.Context(), a, a.Err, names, parts.Ledger.OpenReadOnly, func(ctx context.Context, _ *config.Config, list []*archive.Archive) error {
 				for _, one := range list {
 					if err := printStatus(ctx, a, one); err != nil {
 						return exitError(err)
@@ -95,7 +96,7 @@ start any more. The workers then list the stored objects and continue after them
 		Example: `  pawl archive recover clicks`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return withArchives(cmd.Context(), a, a.Err, names, parts.Ledger.Open, func(ctx context.Context, list []*archive.Archive) error {
+			return withArchives(cmd.Context(), a, a.Err, names, parts.Ledger.Open, func(ctx context.Context, _ *config.Config, list []*archive.Archive) error {
 				return recoverShards(ctx, a, list[0])
 			})
 		},

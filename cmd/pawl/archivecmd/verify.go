@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlhq/pawl/archive"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 	"github.com/pawlhq/pawl/event"
 )
@@ -44,7 +45,7 @@ only if the window includes the newest object of the shard.`,
 			}
 			bar := a.NewProgress()
 			defer bar.End()
-			return withArchives(cmd.Context(), a, bar, names, parts.Ledger.OpenReadOnly, func(ctx context.Context, list []*archive.Archive) error {
+			return withArchives(cmd.Context(), a, bar, names, parts.Ledger.OpenReadOnly, func(ctx context.Context, _ *config.Config, list []*archive.Archive) error {
 				return verifyAll(ctx, a, list, o, bar)
 			})
 		},

@@ -45,7 +45,8 @@ type File struct {
 	SweepInterval Duration `yaml:"sweep_interval" was:"sweep"`
 	// Time for running work to finish at shutdown. Default: 20s.
 	ShutdownTimeout Duration `yaml:"shutdown_timeout" was:"grace"`
-	// Listener for probes and metrics of "pawl run": docs/METRICS.md.
+	// Listener for probes and metrics of "pawl run", "pawl archive run" and "pawl files
+	// serve": docs/METRICS.md.
 	Admin Admin `yaml:"admin"`
 }
 

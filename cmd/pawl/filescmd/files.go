@@ -23,6 +23,7 @@ import (
 	"github.com/pawlhq/pawl/files/filesapi"
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/files/server"
+	"github.com/pawlhq/pawl/metrics/prom"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/postgres"
 	"github.com/pawlhq/pawl/store/sqlite"
@@ -42,16 +43,17 @@ notifications keep it up to date. See docs/FILES.md.`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(&cobra.Command{
+	cmd.AddCommand(a.WithAdminFlag(&cobra.Command{
 		Use:   "serve",
 		Short: "Serve the API until interrupted",
 		Long: `Serve runs the API, receives notifications from the configured sources, and
 reconciles files whose timer is due. It needs no ledger and runs no pipelines.
 SIGINT or SIGTERM shuts it down gracefully.`,
-		Example: `  pawl files serve -c pawl.yaml`,
-		Args:    app.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a) },
-	}, newAuditCommand(a), newRebuildCommand(a), newTokenCommand(a), newDemoCommand(a))
+		Example: `  pawl files serve -c pawl.yaml
+  pawl files serve --admin 127.0.0.1:8080`,
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a) },
+	}), newAuditCommand(a), newRebuildCommand(a), newTokenCommand(a), newDemoCommand(a))
 	return cmd
 }
 
@@ -84,10 +86,18 @@ func runServe(ctx context.Context, a *app.App) (err error) {
 	if c.Sources, err = m.Sources(ctx); err != nil {
 		return err
 	}
+	metrics := prom.NewFiles(app.ThisBuild().Version)
+	c.Observer = metrics
 	s, err := server.New(c)
 	if err != nil {
 		return m.Config.At("files", err)
 	}
+	mon := &monitor{server: s, index: c.Index}
+	end, err := a.StartAdmin(ctx, m.Config, log, mon.status, metrics.Handler(), mon.checkIndex)
+	if err != nil {
+		return err
+	}
+	defer end()
 	return explainForgeable(m.Config, s.Run(ctx))
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/pawlhq/pawl"
@@ -13,20 +12,17 @@ import (
 	"github.com/pawlhq/pawl/metrics/prom"
 )
 
-// monitor is the admin listener of "pawl run" and the metrics behind it.
+// monitor has the metrics of "pawl run" and reports its health.
 type monitor struct {
 	*prom.Metrics
-	server *admin.Server
-	pawl   *pawl.Pawl
-	m      *app.Runtime
+	pawl *pawl.Pawl
+	m    *app.Runtime
 }
 
-// newMonitor opens the admin listener, and makes the runtime report to the metrics. Without an
-// address it returns nil.
-func newMonitor(ctx context.Context, m *app.Runtime, listen string) (*monitor, error) {
-	listen = cmp.Or(listen, m.Config.Admin.Listen)
-	if listen == "" {
-		return nil, nil
+// newMonitor makes the runtime report to the metrics. Without an address for them it returns nil.
+func newMonitor(a *app.App, m *app.Runtime) *monitor {
+	if a.AdminAddress(m.Config) == "" {
+		return nil
 	}
 	names := make([]string, len(m.Parts.Pipelines))
 	for i := range names {
@@ -36,11 +32,7 @@ func newMonitor(ctx context.Context, m *app.Runtime, listen string) (*monitor, e
 		Version: app.ThisBuild().Version, Pipelines: names, Slots: cmp.Or(m.Config.Concurrency, 16), MaxBacklogEvents: cmp.Or(m.Config.MaxBacklogEvents, 1000),
 	})}
 	m.Parts.Observer = mon
-	var err error
-	mon.server, err = admin.Listen(ctx, admin.Config{
-		Listen: listen, Token: m.Config.Admin.Token.Reveal(), Status: mon.status, Logger: m.Log, Metrics: mon.Handler(),
-	})
-	return mon, err
+	return mon
 }
 
 // watchSources returns sources that count their messages. Two sources of a kind get different
@@ -61,44 +53,22 @@ func (mon *monitor) watchSources(sources []pawl.Source) []pawl.Source {
 }
 
 // start serves until the returned function is called.
-func (mon *monitor) start(ctx context.Context, p *pawl.Pawl) (stop func()) {
+func (mon *monitor) start(ctx context.Context, a *app.App, p *pawl.Pawl) (stop func(), err error) {
 	if mon == nil {
-		return func() {}
+		return func() {}, nil
 	}
 	mon.pawl = p
 	mon.Watch(p)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var work sync.WaitGroup
-	work.Go(func() {
-		if err := mon.server.Serve(ctx); err != nil {
-			mon.m.Log.Error("the admin listener failed; processing continues", "error", err)
-		}
-	})
-	work.Go(func() {
+	return a.StartAdmin(ctx, mon.m.Config, mon.m.Log, mon.status, mon.Handler(), func(ctx context.Context) {
 		if err := mon.ReportRows(ctx, mon.m.Ledger, mon.m.Log); err != nil {
 			mon.m.Log.Error("the metrics about rows are missing", "error", err)
 		}
 	})
-	mon.m.Log.Info("admin listener", "address", mon.server.Addr(), "paths", "/livez /readyz /metrics")
-	return func() { cancel(); work.Wait() }
 }
 
-// silence is the time after which a probe fails, if the worker's loop has not run or the ledger has
-// not answered.
-const silence = 30 * time.Second
-
 func (mon *monitor) status() (s admin.Status) {
-	h, sweep := mon.pawl.Health(), time.Duration(mon.m.Config.SweepInterval)
-	switch {
-	case h.LastTurn.IsZero():
-		s.Unready = append(s.Unready, "starting")
-	case time.Since(h.LastTurn) > silence:
-		s.Dead = append(s.Dead, "the worker's loop has been blocked for "+since(h.LastTurn))
-	case h.LastAnswer.IsZero():
-		s.Unready = append(s.Unready, "the ledger has not answered yet")
-	case time.Since(h.LastAnswer) > max(silence, 3*sweep):
-		s.Unready = append(s.Unready, "the ledger has not answered for "+since(h.LastAnswer))
-	}
+	h := mon.pawl.Health()
+	s.CheckLoop("the worker's loop", "the ledger", h.LastTurn, h.LastAnswer, 0, 3*time.Duration(mon.m.Config.SweepInterval))
 	if !h.Listening {
 		s.Unready = append(s.Unready, "a source does not listen yet")
 	}
@@ -107,5 +77,3 @@ func (mon *monitor) status() (s admin.Status) {
 	}
 	return s
 }
-
-func since(t time.Time) string { return time.Since(t).Round(time.Second).String() }

@@ -17,8 +17,7 @@ import (
 
 // NewRunCommand returns the command run.
 func NewRunCommand(a *app.App) *cobra.Command {
-	var listen string
-	cmd := &cobra.Command{
+	return a.WithAdminFlag(&cobra.Command{
 		Use:   "run",
 		Short: "Process notifications until interrupted",
 		Long: `Run receives notifications from the configured sources and runs the pipelines until
@@ -40,15 +39,13 @@ unfinished work when its leases expire.`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.WithRuntime(cmd.Context(), a.Err, slog.LevelInfo, pipelinesLoader(a), false, func(ctx context.Context, m *app.Runtime) error {
-				return runPipelines(ctx, m, listen)
+				return runPipelines(ctx, a, m)
 			})
 		},
-	}
-	cmd.Flags().StringVar(&listen, "admin", "", "`address` for /livez, /readyz and /metrics (default: the configuration's admin.listen; none if empty)")
-	return cmd
+	})
 }
 
-func runPipelines(ctx context.Context, m *app.Runtime, adminAddress string) error {
+func runPipelines(ctx context.Context, a *app.App, m *app.Runtime) error {
 	sources, err := m.Sources(ctx)
 	if err != nil {
 		return err
@@ -62,15 +59,16 @@ func runPipelines(ctx context.Context, m *app.Runtime, adminAddress string) erro
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { app.NotifySystemd(m.Log, "STOPPING=1") })()
-	mon, err := newMonitor(ctx, m, adminAddress)
-	if err != nil {
-		return err
-	}
+	mon := newMonitor(a, m)
 	p, err := m.Build(mon.watchSources(sources)...)
 	if err != nil {
 		return err
 	}
-	defer mon.start(ctx, p)()
+	stop, err := mon.start(ctx, a, p)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	if err := p.Run(ctx); errors.Is(err, syscall.EADDRINUSE) {
 		return app.Failed(err, "give each worker its own address, for example from an environment variable: docs/CONFIGURATION.md, \"Several workers\"")
 	} else if err != nil {

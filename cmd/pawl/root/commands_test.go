@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -281,21 +282,21 @@ func closed(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// get URL CODE TEXT...: requires a status code and texts in the body.
+// get URL CODE TEXT...: waits for a response with this status code and these texts in the body.
 func get(ts *testscript.TestScript, _ bool, args []string) {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, args[0], nil)
-	ts.Check(err)
-	resp, err := http.DefaultClient.Do(req)
-	ts.Check(err)
-	body, err := io.ReadAll(resp.Body)
-	ts.Check(errors.Join(err, resp.Body.Close()))
-	if strconv.Itoa(resp.StatusCode) != args[1] {
-		ts.Fatalf("%s: %s, want %s\n%s", args[0], resp.Status, args[1], body)
-	}
-	for _, text := range args[2:] {
-		if !strings.Contains(string(body), text) {
-			ts.Fatalf("%s has no %s\n%s", args[0], text, body)
+	got := ""
+	ok := poll(func() bool {
+		resp, err := http.Get(args[0])
+		if err != nil {
+			got = err.Error()
+			return false
 		}
+		body, err := io.ReadAll(resp.Body)
+		got = fmt.Sprintf("%s %s %v", resp.Status, body, errors.Join(err, resp.Body.Close()))
+		return strconv.Itoa(resp.StatusCode) == args[1] && !slices.ContainsFunc(args[2:], func(text string) bool { return !strings.Contains(string(body), text) })
+	})
+	if !ok {
+		ts.Fatalf("get %s: want %s\n%s", args[0], args[1:], got)
 	}
 }
 
