@@ -2,7 +2,7 @@ package prom
 
 import "github.com/pawlhq/pawl/archive"
 
-// Archives collects the metrics of archives. A program with a registry of its own registers it there.
+// Archives collects the metrics of archives. A program that has its own registry registers it there.
 type Archives struct{ set }
 
 // NewArchives returns the metrics of archives that have not begun to run. It sets their Observe.

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// Files collects the metrics of a files service. It is the Observer of its server. A program with a
-// registry of its own registers it there.
+// Files collects the metrics of a files service. It is the Observer of a server. A program that has
+// its own registry registers it there.
 type Files struct{ set }
 
 // NewFiles returns metrics without observations.
