@@ -104,7 +104,8 @@ func distribution(all []time.Duration) *Distribution {
 		return nil
 	}
 	slices.Sort(all)
-	// The smallest duration that is not exceeded by this percentage of all durations.
+	// percentile returns the smallest duration d for which at least percent % of all durations are at
+	// most d.
 	percentile := func(percent int) Seconds {
 		i := slices.IndexFunc(all, func(d time.Duration) bool {
 			within, _ := slices.BinarySearchFunc(all, d, func(x, d time.Duration) int { return cmp.Or(cmp.Compare(x, d), -1) })
