@@ -9,6 +9,9 @@ type Health struct {
 	LastTurn time.Time
 	// LastAnswer is the time at which the ledger last answered a request without an error.
 	LastAnswer time.Time
+	// Unanswered is the time of the first request to the ledger since its last answer. Zero: no request
+	// waits.
+	Unanswered time.Time
 	// Listening reports whether every source that listens on an address does so.
 	Listening bool
 	// ShuttingDown reports whether Run accepts no further work.
@@ -18,7 +21,7 @@ type Health struct {
 // Health returns the current health. It sends no request.
 func (p *Pawl) Health() Health {
 	w := p.worker.Health()
-	h := Health{LastTurn: w.LastTurn, LastAnswer: w.LastAnswer, Listening: true, ShuttingDown: p.ending.Load()}
+	h := Health{LastTurn: w.LastTurn, LastAnswer: w.LastAnswer, Unanswered: w.Unanswered, Listening: true, ShuttingDown: p.ending.Load()}
 	for _, ready := range p.listeners() {
 		select {
 		case <-ready:

@@ -56,7 +56,10 @@ func (w *worker) recordBalance(open []string, all map[string]Progress, retention
 		}
 	}
 	s.Held = len(w.heldShards())
-	w.status.set(func(now *Status) { s.LastTurn, *now = now.LastTurn, s })
+	w.status.set(func(now *Status) {
+		s.LastTurn = now.LastTurn
+		*now = s
+	})
 }
 
 // isFailing reports whether the last attempt to store a shard failed. An attempt counts as successful

@@ -31,7 +31,11 @@ func TestStoppedShards(t *testing.T) {
 		if c.failed {
 			w.pauses["a"] = retryPause{until: now, next: time.Second}
 		}
+		w.recordTurn()
 		w.recordBalance([]string{"a"}, map[string]Progress{"a": {Owner: c.owner}}, time.Hour)
+		if w.Status().LastTurn.IsZero() {
+			t.Errorf("%s: the last turn is forgotten", name)
+		}
 		if got := w.Status().Stopped; got != c.want {
 			t.Errorf("%s: %d stopped shards, want %d", name, got, c.want)
 		}

@@ -80,13 +80,16 @@ func (e *Engine) emitWritten(batch []*entry, in *Swapped) {
 	if !e.cfg.Counts || len(batch) == 0 {
 		return
 	}
-	e.emit(Notice{Kind: RowsWritten, N: len(batch), Took: e.now.Sub(batch[0].pending.at)})
-	refused := 0
+	written, refused := 0, 0
 	for i := range in.Outcomes {
-		if o := &in.Outcomes[i]; !o.Applied && o.Err == nil {
+		switch o := &in.Outcomes[i]; {
+		case o.Applied:
+			written++
+		case o.Err == nil:
 			refused++
 		}
 	}
+	e.emit(Notice{Kind: RowsWritten, N: written, Took: e.now.Sub(batch[0].pending.at)})
 	if refused > 0 {
 		e.emit(Notice{Kind: RowsRefused, N: refused})
 	}

@@ -19,6 +19,7 @@ func (w *Worker) execute(a engine.Action) {
 	switch a := a.(type) {
 	case engine.Swap:
 		w.wg.Go(func() {
+			w.asked()
 			out, err := w.ledger.Swap(w.hard, a.Changes)
 			w.answered(err)
 			w.send(engine.Swapped{Batch: a.Batch, Outcomes: out})
@@ -77,11 +78,22 @@ func (w *Worker) endTask(f *engine.Finished) {
 	}
 }
 
+// asked notes a request to the ledger.
+func (w *Worker) asked() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.health.Unanswered.IsZero() {
+		w.health.Unanswered = time.Now()
+	}
+}
+
 // answered notes an answer of the ledger. It stops the worker if the ledger is unusable, because
 // results can no longer be stored.
 func (w *Worker) answered(err error) {
 	if err == nil {
-		w.note(&w.health.LastAnswer)
+		w.mu.Lock()
+		w.health.LastAnswer, w.health.Unanswered = time.Now(), time.Time{}
+		w.mu.Unlock()
 	}
 	if errors.Is(err, ledger.ErrUnusable) {
 		w.endCalls(err)
@@ -89,6 +101,7 @@ func (w *Worker) answered(err error) {
 }
 
 func (w *Worker) sweep(a *engine.Sweep) {
+	w.asked()
 	rows, err := w.ledger.Due(w.hard, a.Pipeline, a.Before, a.Limit)
 	w.answered(err)
 	if err != nil && w.hard.Err() == nil {
@@ -101,6 +114,7 @@ func (w *Worker) sweep(a *engine.Sweep) {
 }
 
 func (w *Worker) load(a *engine.Load) {
+	w.asked()
 	rows, err := w.ledger.Load(w.hard, a.Keys)
 	w.answered(err)
 	if err != nil {

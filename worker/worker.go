@@ -81,6 +81,7 @@ type Stats struct {
 type Health struct {
 	LastTurn   time.Time // last run of the loop; at least every five seconds
 	LastAnswer time.Time // last answer of the ledger without an error
+	Unanswered time.Time // first request to the ledger since its last answer; zero: no request waits
 }
 
 type openDelivery struct {

@@ -2,8 +2,11 @@ package prom_test
 
 import (
 	"context"
+	"fmt"
 	"log"
+	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/metrics/prom"
@@ -15,7 +18,7 @@ func Example() {
 	m := prom.New(prom.Config{Pipelines: []string{"thumbnails"}})
 	cfg.Observer = m
 	for i := range cfg.Sources {
-		cfg.Sources[i] = m.Source("webhook", cfg.Sources[i])
+		cfg.Sources[i] = m.Source(fmt.Sprintf("source_%d", i+1), cfg.Sources[i])
 	}
 	p, err := pawl.New(cfg)
 	if err != nil {
@@ -23,7 +26,18 @@ func Example() {
 	}
 	m.Watch(p)
 	http.Handle("/metrics", m.Handler())
-	if err := p.Run(context.Background()); err != nil {
+
+	ctx, stop := context.WithCancel(context.Background())
+	var rows sync.WaitGroup
+	rows.Go(func() {
+		if err := m.ReportRows(ctx, cfg.Ledger, slog.Default()); err != nil {
+			log.Print(err)
+		}
+	})
+	err = p.Run(ctx)
+	stop()
+	rows.Wait()
+	if err != nil {
 		log.Fatal(err)
 	}
 }

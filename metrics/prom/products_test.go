@@ -78,7 +78,7 @@ func TestArchiveReportsMetrics(t *testing.T) {
 			`pawl_attempts_running`:                                      "",
 		})
 		s := a.Status()
-		if time.Since(s.LastTurn) > 2*time.Second || time.Since(s.LastRead) > 8*time.Second || got[`pawl_archive_last_read_timestamp_seconds{archive="clicks"}`] == "" {
+		if time.Since(s.LastTurn) > 5*time.Second || time.Since(s.LastRead) > 8*time.Second || got[`pawl_archive_last_read_timestamp_seconds{archive="clicks"}`] == "" {
 			t.Errorf("%v after the start: %+v", time.Since(began), s)
 		}
 		if until := s.StoredUntil.Sub(began); until < -10*time.Minute || until > 0 || got[`pawl_archive_stored_until_timestamp_seconds{archive="clicks"}`] == "" {

@@ -14,6 +14,7 @@
 package prom
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +38,8 @@ type Metrics struct {
 	set
 	config   Config
 	watched  atomic.Pointer[pawl.Pawl]
-	withheld sync.Map // pipeline to number, of the audit that ends now
+	withheld sync.Map     // pipeline to number, of the audit that ends now
+	ownAudit atomic.Int64 // start of this process's last audit, in Unix milliseconds; 0: none
 }
 
 var (
@@ -47,6 +49,7 @@ var (
 
 // New returns metrics without observations.
 func New(c Config) *Metrics {
+	c.Slots, c.MaxBacklogEvents = cmp.Or(c.Slots, 16), cmp.Or(c.MaxBacklogEvents, 1000)
 	m := &Metrics{config: c, set: newSet(pipelines, c.Version)}
 	m.sample = m.sampleStats
 	for _, p := range c.Pipelines {
@@ -104,6 +107,9 @@ func (m *Metrics) Observe(n pawl.Notice) {
 	case engine.Died:
 		m.counters[deaths].WithLabelValues(pipeline).Inc()
 		m.counters[attempts].WithLabelValues(pipeline, "failed").Inc()
+		if n.Took > 0 { // otherwise no attempt ran
+			m.histograms[attemptDuration].WithLabelValues(pipeline).Observe(n.Took.Seconds())
+		}
 	case engine.Claimed:
 		m.histograms[attemptWait].WithLabelValues(pipeline).Observe(n.Took.Seconds())
 	case engine.Unmatched:
@@ -124,9 +130,14 @@ func (m *Metrics) Observe(n pawl.Notice) {
 	case engine.Audited:
 		m.reportWithheld()
 		m.gauges[auditDuration].WithLabelValues().Set(n.Took.Seconds())
-		m.setTime(auditLast, time.Now())
-	case engine.LastAudit:
+		m.ownAudit.Store(time.Now().Add(-n.Took).UnixMilli())
 		m.setTime(auditLast, time.Now().Add(-n.Took))
+	case engine.LastAudit:
+		started := time.Now().Add(-n.Took)
+		if own := m.ownAudit.Load(); own > 0 && started.UnixMilli() > own+1000 {
+			m.reportWithheld() // another process audits now
+		}
+		m.setTime(auditLast, started)
 	}
 }
 

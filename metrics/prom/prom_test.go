@@ -78,7 +78,7 @@ func TestPawlReportsMetrics(t *testing.T) {
 			`pawl_attempts_total{pipeline="upper",result="committed"}`:          "1",
 			`pawl_attempts_total{pipeline="upper",result="failed"}`:             "1",
 			`pawl_deaths_total{pipeline="upper"}`:                               "1",
-			`pawl_attempt_duration_seconds_count{pipeline="upper"}`:             "1",
+			`pawl_attempt_duration_seconds_count{pipeline="upper"}`:             "2",
 			`pawl_convergence_seconds_sum{pipeline="upper"}`:                    "3",
 			`pawl_attempts_running`:                                             "0",
 			`pawl_slots`:                                                        "16",
@@ -241,6 +241,12 @@ func TestWithheldRemovalsEndWithTheNextAudit(t *testing.T) {
 		if got := scrape(t, m)[series]; got != want {
 			t.Errorf("%s is %q, want %s", series, got, want)
 		}
+	}
+	m.Observe(pawl.Notice{Kind: engine.RemovalsWithheld, Key: ledger.RowKey{Pipeline: "upper"}, N: 300})
+	m.Observe(pawl.Notice{Kind: engine.Audited, Took: time.Hour})
+	m.Observe(pawl.Notice{Kind: engine.LastAudit, Took: time.Minute})
+	if got := scrape(t, m)[series]; got != "0" {
+		t.Errorf("after an audit of another process, %s is %q", series, got)
 	}
 }
 

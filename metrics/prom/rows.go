@@ -24,6 +24,9 @@ var unsettledStates = []ledger.State{ledger.StatePending, ledger.StateProcessing
 // ReportRows reads the unsettled rows of the pipelines once a minute until ctx ends. Only one process
 // of a ledger does so at a time.
 func (m *Metrics) ReportRows(ctx context.Context, records store.Store, log *slog.Logger) error {
+	if len(m.config.Pipelines) == 0 {
+		return errors.New("metrics: no pipelines are configured, so there are no rows to read")
+	}
 	led := ledger.NewRows(records)
 	turn, err := lock.OnRegister(led, rowsLease, lock.Config{Owner: process.Name(), Reason: "metrics"})
 	if err != nil {

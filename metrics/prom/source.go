@@ -79,14 +79,14 @@ type countedSink struct {
 
 // Deliver implements [source.Sink].
 func (s countedSink) Deliver(ctx context.Context, d source.Delivery) error {
-	events := d.Events
-	return s.accepted(events, s.sink.Deliver(ctx, s.counted(d)))
+	events, arrival := d.Events, s.arrived()
+	return s.accepted(events, arrival, s.sink.Deliver(ctx, s.counted(d)))
 }
 
 // TryDeliver implements [source.Sink].
 func (s countedSink) TryDeliver(d source.Delivery) error {
-	events := d.Events
-	return s.accepted(events, s.sink.TryDeliver(s.counted(d)))
+	events, arrival := d.Events, s.arrived()
+	return s.accepted(events, arrival, s.sink.TryDeliver(s.counted(d)))
 }
 
 func (s countedSink) counted(d source.Delivery) source.Delivery {
@@ -102,17 +102,21 @@ func (s countedSink) counted(d source.Delivery) source.Delivery {
 	return d
 }
 
-func (s countedSink) accepted(events []event.Event, err error) error {
+func (s countedSink) arrived() time.Time {
+	now := time.Now()
+	s.last.Set(unix(now))
+	return now
+}
+
+func (s countedSink) accepted(events []event.Event, arrival time.Time, err error) error {
 	if err != nil {
 		s.refused.Inc()
 		return err
 	}
-	now := time.Now()
-	s.last.Set(unix(now))
 	s.events.Add(float64(len(events)))
 	for i := range events {
 		if t := events[i].Time; !t.IsZero() {
-			s.lag.Observe(max(0, now.Sub(t).Seconds()))
+			s.lag.Observe(max(0, arrival.Sub(t).Seconds()))
 		}
 	}
 	return nil

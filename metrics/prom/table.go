@@ -122,21 +122,21 @@ var table = []metric{
 	{name: sequencerChanges, kind: counter, labels: []string{"pipeline"}, help: "Sequencers whose format differs from the one before."},
 	{name: unreadable, kind: counter, labels: []string{"pipeline"}, help: "Reports of rows that this version cannot read. Their objects wait."},
 
-	{name: attemptsRunning, kind: gauge, help: "Attempts that run now: slots in use."},
-	{name: slots, kind: gauge, help: "Slots of the process that pipelines share."},
+	{name: attemptsRunning, kind: gauge, help: "Attempts that run now, also those in slots of a pipeline's own."},
+	{name: slots, kind: gauge, help: "Slots of the process that pipelines without slots of their own share."},
 	{name: runningBytes, kind: gauge, help: "Total size of the objects of these attempts."},
 	{name: backlog, kind: gauge, help: "Unfinished events in memory."},
 	{name: backlogLimit, kind: gauge, help: "Limit of unfinished events. Sources wait when it is reached."},
 
 	{name: rows, kind: gauge, labels: []string{"pipeline", "state"}, help: "Rows of the ledger by state: pending, processing, stuck (expired lease), or failed (backing off). A single process of a ledger reports them, once a minute."},
 	{name: rowsOldest, kind: gauge, labels: []string{"pipeline"}, help: "Event time of the oldest row that is neither settled nor dead. Absent if there is none."},
-	{name: rowsTruncated, kind: gauge, labels: []string{"pipeline"}, help: "1 if there were more than 10,000 rows, so that pawl_rows is too low."},
+	{name: rowsTruncated, kind: gauge, labels: []string{"pipeline"}, help: "1 if there were more than 10,000 rows, so that pawl_rows is too low and the oldest row may be missing."},
 	{name: rowsRead, kind: gauge, help: "Time at which this process last read the rows. Absent in processes that do not read them."},
 
 	{name: swapDuration, kind: histogram, help: "Duration of a batch of conditional writes to the ledger.", buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}},
 	{name: ledgerRows, kind: counter, labels: []string{"result"}, help: "Conditional writes of rows: written or refused."},
 
-	{name: auditLast, kind: gauge, help: "Time of the last completed audit by any process, as far as this process knows."},
+	{name: auditLast, kind: gauge, help: "Start of the last completed audit by any process, as far as this process knows."},
 	{name: auditDuration, kind: gauge, help: "Duration of the last audit of this process."},
 	{name: auditLosses, kind: counter, labels: []string{"pipeline", "kind"}, help: "Losses that audits of this process found, by kind."},
 	{name: auditRepaired, kind: counter, labels: []string{"pipeline"}, help: "Losses that audits of this process wrote to the ledger."},

@@ -150,6 +150,12 @@ func (n *network) count(what *int) {
 	*what++
 }
 
+func (n *network) rejected() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.rejectedWrites
+}
+
 func (n *network) writeDone() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -82,6 +82,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute,
 		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
 	}
+	srv.SetKeepAlivesEnabled(false) // an idle client must not occupy one of the connections
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { // probes must learn of a shutdown, so the caller ends ctx last
 		defer close(stopped)

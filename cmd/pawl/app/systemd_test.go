@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestNotifySystemd(t *testing.T) {
@@ -18,6 +19,9 @@ func TestNotifySystemd(t *testing.T) {
 	defer l.Close()
 	t.Setenv("NOTIFY_SOCKET", name)
 	NotifySystemd(slog.New(slog.DiscardHandler), "READY=1")
+	if err := l.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	b := make([]byte, 100)
 	if n, err := l.Read(b); err != nil || string(b[:n]) != "READY=1" {
 		t.Errorf("systemd received %q (%v)", b[:n], err)

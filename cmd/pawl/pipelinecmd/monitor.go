@@ -68,7 +68,11 @@ func (mon *monitor) start(ctx context.Context, a *app.App, p *pawl.Pawl) (stop f
 
 func (mon *monitor) status() (s admin.Status) {
 	h := mon.pawl.Health()
-	s.CheckLoop("the worker's loop", "the ledger", h.LastTurn, h.LastAnswer, 0, 3*time.Duration(mon.m.Config.SweepInterval))
+	answer := h.LastAnswer
+	if !answer.IsZero() { // an idle worker sends no request, so the last answer may be old
+		answer = cmp.Or(h.Unanswered, time.Now())
+	}
+	s.CheckLoop("the worker's loop", "the ledger", h.LastTurn, answer, 0, 0)
 	if !h.Listening {
 		s.Unready = append(s.Unready, "a source does not listen yet")
 	}

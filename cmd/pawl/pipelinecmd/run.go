@@ -52,7 +52,7 @@ func runPipelines(ctx context.Context, a *app.App, m *app.Runtime) error {
 	}
 	m.Parts.Check = func(ctx context.Context) error {
 		err := checkAndAnnounce(ctx, m)
-		if err == nil {
+		if err == nil && ctx.Err() == nil {
 			proveCopies(ctx, m)
 			app.NotifySystemd(m.Log, "READY=1")
 		}

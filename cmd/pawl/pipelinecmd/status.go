@@ -22,8 +22,8 @@ func NewStatusCommand(a *app.App) *cobra.Command {
 		Use:   "status",
 		Short: "Print the work that is left in each pipeline, and its last audit",
 		Long: `Status prints a line for each pipeline: the rows that are not settled, by state
-(see "pawl ls --help"), the event time of the oldest one, and the last audit with the
-losses and the dead rows that it found. It reads at most 10,000 rows of each pipeline,
+(see "pawl ls --help"), the event time of the oldest one, and the last audit of all its
+keys, with the losses and the dead rows that it found. It reads at most 10,000 rows of each pipeline,
 and no settled or dead rows: "pawl ls --count" counts all rows.
 
 With --json each line is one JSON object: pipeline, pending, processing, stuck,
@@ -109,6 +109,9 @@ func statuses(ctx context.Context, v *ledgerReader, now time.Time) ([]pipelineSt
 // addAudit adds the newest of the reports that cover the pipeline. The reports are newest first.
 func (s *pipelineStatus) addAudit(reports []audit.Report) {
 	for i := range reports {
+		if reports[i].Prefix != "" {
+			continue // it did not audit the whole pipeline
+		}
 		for j := range reports[i].Pipelines {
 			if p := &reports[i].Pipelines[j]; p.Name == s.Pipeline {
 				lost := p.Lost()

@@ -28,7 +28,9 @@ func plainLockFixture(t *testing.T) *lockFixture {
 	return newFakeLockFixture(t, func(*http.Request) {})
 }
 
-const leavesGroup = `exec timeout 600 sh -c 'echo set >&9; while :; do sleep 600 & wait; done'`
+// timeout puts itself and its child in a group of their own, and forwards signals. A signal that arrives
+// before timeout sleeps ends only timeout, because it does not know its child's process ID yet.
+const leavesGroup = `exec timeout 600 sh -c 'until grep -q "^State:.S" /proc/$PPID/status; do :; done; echo set >&9; while :; do sleep 600 & wait; done'`
 
 func TestSignalReachesCommandOutsideTheGroup(t *testing.T) {
 	h := plainLockFixture(t).hold(leavesGroup)
