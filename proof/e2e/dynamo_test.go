@@ -39,6 +39,7 @@ func TestKillsDynamoDB(t *testing.T) {
 		proxy.throttles, proxy.loses = 3, true
 		table := strings.Replace(direct, server.Endpoint, proxy.url, 1)
 		r := newRoundOn(t, servertest.MinIO, binary, seed, nil, workers, &testLedger{table, ledger.NewRows(records), newJournal(t, proxy)})
+		r.network.lateWrites(8, 12)
 		t.Cleanup(func() {
 			proxy.mu.Lock()
 			defer proxy.mu.Unlock()

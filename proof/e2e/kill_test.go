@@ -86,14 +86,17 @@ func TestKills(t *testing.T) {
 	}
 }
 
+// maxExtraRounds is the number of further rounds if chance did not cause every kind of fault.
+const maxExtraRounds = 2
+
 func runRounds(t *testing.T, total *counts, begin func(t *testing.T, seed uint64) *round) {
 	t.Helper()
 	first := *firstSeed
 	if first == 0 {
 		first = rand.Uint64N(1 << 40)
 	}
-	test := t.Name()
-	for i := range *rounds {
+	test, all, missing := t.Name(), &counts{}, []string(nil)
+	for i := 0; i < *rounds || i < *rounds+maxExtraRounds && len(missing) > 0 && !t.Failed(); i++ {
 		seed := first + uint64(i)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Logf("repeat with: go test ./proof/e2e -run %s -kills %d -stops %d -seed %d", test, *kills, *stops, seed)
@@ -102,7 +105,14 @@ func runRounds(t *testing.T, total *counts, begin func(t *testing.T, seed uint64
 			r.check(t)
 			c := r.countRound(t)
 			total.merge(c)
+			all.merge(c)
+			if !testing.Short() { // five kills may not cause everything
+				missing = all.missing(r.queues != nil)
+			}
 			t.Logf("\n%s", c)
 		})
+	}
+	if len(missing) > 0 {
+		t.Errorf("never happened: %q: the test shows too little", missing)
 	}
 }

@@ -45,6 +45,7 @@ type network struct {
 	wg          sync.WaitGroup
 
 	mu                                                                      sync.Mutex
+	delay, abort                                                            int // percentages; see the constants
 	rng                                                                     *rand.Rand
 	delayedHeads, delayedWrites, abortedWrites, lostAnswers, rejectedWrites int
 	inFlight                                                                int
@@ -57,7 +58,7 @@ func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &network{headBucket: inputs, writeBucket: outputs, aborted: map[string]bool{}, rng: rand.New(rand.NewPCG(seed, 3)), proxy: &httputil.ReverseProxy{
+	n := &network{delay: writeDelayPercent, abort: writeAbortPercent, headBucket: inputs, writeBucket: outputs, aborted: map[string]bool{}, rng: rand.New(rand.NewPCG(seed, 3)), proxy: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(store)
 			r.Out.Host = r.In.Host // because it is signed
@@ -77,6 +78,7 @@ func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
 func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	chance, wait := n.rng.IntN(100), minWriteDelay+time.Duration(n.rng.Int64N(int64(maxWriteDelay-minWriteDelay)))
+	delay, abort := n.delay, n.abort
 	n.mu.Unlock()
 	look := r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, "/"+n.headBucket+"/")
 	change := (r.Method == http.MethodPut || r.Method == http.MethodPost || r.Method == http.MethodDelete) && strings.HasPrefix(r.URL.Path, "/"+n.writeBucket+"/")
@@ -95,10 +97,10 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		n.forwardLater(w, r, wait)
 	case !change:
 		n.proxy.ServeHTTP(w, r)
-	case chance < writeDelayPercent:
+	case chance < delay:
 		n.count(&n.delayedWrites)
 		n.forwardLater(w, r, wait)
-	case chance < writeDelayPercent+writeAbortPercent:
+	case chance < delay+abort:
 		n.count(&n.abortedWrites)
 		r = detached(r)
 		n.count(&n.inFlight)
@@ -107,7 +109,7 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			n.sendAfter(r, wait)
 		})
 		panic(http.ErrAbortHandler) // closes the connection
-	case chance < writeDelayPercent+writeAbortPercent+answerLossPercent:
+	case chance < delay+abort+answerLossPercent:
 		n.count(&n.lostAnswers)
 		n.proxy.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
@@ -148,6 +150,13 @@ func (n *network) count(what *int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	*what++
+}
+
+// lateWrites raises the percentages, for a round with few writes.
+func (n *network) lateWrites(delay, abort int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.delay, n.abort = delay, abort
 }
 
 func (n *network) rejected() int {
