@@ -29,8 +29,8 @@ import (
 type Config struct {
 	Version          string   // of the program
 	Pipelines        []string // names; their series exist from the start
-	Slots            int      // the configuration's Concurrency
-	MaxBacklogEvents int
+	Slots            int      // the configuration's Concurrency; default 16
+	MaxBacklogEvents int      // default 1000
 }
 
 // Metrics collects metrics. A program that has its own registry registers it there.

@@ -29,7 +29,7 @@ func newMonitor(a *app.App, m *app.Runtime) *monitor {
 		names[i] = m.Parts.Pipelines[i].Name
 	}
 	mon := &monitor{m: m, Metrics: prom.New(prom.Config{
-		Version: app.ThisBuild().Version, Pipelines: names, Slots: cmp.Or(m.Config.Concurrency, 16), MaxBacklogEvents: cmp.Or(m.Config.MaxBacklogEvents, 1000),
+		Version: app.ThisBuild().Version, Pipelines: names, Slots: m.Config.Concurrency, MaxBacklogEvents: m.Config.MaxBacklogEvents,
 	})}
 	m.Parts.Observer = mon
 	return mon
