@@ -50,6 +50,7 @@ func TestRelayHandlesNotificationsAsPlanned(t *testing.T) {
 		acked := 0
 		late := notice("k", 1)
 		late.Acked = func() { acked++ }
+		in.mu.Lock() // no copy is acknowledged before all are counted
 		r.Carry(late, rig.Handling{Delay: 300 * time.Millisecond})
 		r.Carry(notice("k", 2), rig.Handling{})
 		r.Carry(notice("twice", 1), rig.Handling{Repeat: time.Millisecond})
@@ -57,6 +58,7 @@ func TestRelayHandlesNotificationsAsPlanned(t *testing.T) {
 		if n, _ := r.Open(); n != 4 {
 			t.Errorf("%d copies are open, want 4", n)
 		}
+		in.mu.Unlock()
 		time.Sleep(time.Second)
 		if n, err := r.Open(); n != 0 || err != nil {
 			t.Errorf("%d copies are open (%v), want none", n, err)
