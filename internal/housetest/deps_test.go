@@ -490,7 +490,6 @@ var modules = map[string][]string{
 	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "files/filesapi", "ledger", "source/sqssource", "store/sqlite"},
 	"github.com/tidwall/btree":                      {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":            {"engine", "files/filesapi"},
-	"golang.org/x/net/netutil":                      {"cmd/pawl/admin"},
 	"golang.org/x/sync":                             {"audit", "bucket/s3bucket", "cmd/pawl/demo", "cmd/pawl/pipelinecmd", "files", "files/s3objects", "files/server", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                       {"store/sqlite"},
 	"github.com/aws/aws-lambda-go/events":           {"source/lambdasource"},

@@ -14,8 +14,6 @@ import (
 	"net/http/pprof"
 	"strings"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // Config configures a server.
@@ -60,8 +58,6 @@ type Server struct {
 	loopback bool
 }
 
-const maxConnections = 256
-
 // Listen opens the listener.
 func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	var l net.ListenConfig
@@ -70,7 +66,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("admin listener: %w", err)
 	}
 	addr := listener.Addr().(*net.TCPAddr)
-	return &Server{cfg: cfg, listener: netutil.LimitListener(listener, maxConnections), loopback: addr.IP.IsLoopback()}, nil
+	return &Server{cfg: cfg, listener: listener, loopback: addr.IP.IsLoopback()}, nil
 }
 
 // Addr returns the address.
@@ -78,8 +74,9 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Serve answers requests until ctx ends.
 func (s *Server) Serve(ctx context.Context) error {
+	var conns connections
 	srv := &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute,
+		Handler: s.handler(), ConnState: conns.track, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute,
 		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
 	}
 	srv.SetKeepAlivesEnabled(false) // an idle client must not occupy one of the connections
