@@ -89,6 +89,12 @@ fs.rmSync("node_modules", {recursive: true});`,
 	BuildTime: "half a minute",
 }
 
+// Axe checks pages for accessibility.
+var Axe = Tool{
+	Name: "axe", Module: "axe", Package: "axe-core@4.14.1", Node: true,
+	BuildTime: "a few seconds",
+}
+
 // Bento is the competitor in BenchmarkSQS.
 var Bento = Tool{
 	Name: "bento", Module: "bento", Package: "github.com/pawlhq/pawl/tools/bento",

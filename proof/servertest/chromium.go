@@ -20,3 +20,13 @@ func Chromium(t testing.TB) (path string, env []string) {
 	}
 	return filepath.Join(folder, "chromium"), []string{"LD_LIBRARY_PATH=" + filepath.Join(folder, "al2023", "lib"), "FONTCONFIG_FILE=" + fonts}
 }
+
+// Axe returns a script that checks pages for accessibility.
+func Axe(t testing.TB) string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(binary(t, toolcache.Axe), "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(script)
+}

@@ -85,7 +85,7 @@ func build(ctx context.Context, root string, o options) error {
 		need = append(need, toolcache.MinIO, toolcache.VersityGW)
 	}
 	if !o.lint && !o.isQuick() {
-		need = append(need, toolcache.ElasticMQ, toolcache.DynamoDBLocal, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium, toolcache.AWSTools, toolcache.Schemathesis)
+		need = append(need, toolcache.ElasticMQ, toolcache.DynamoDBLocal, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium, toolcache.Axe, toolcache.AWSTools, toolcache.Schemathesis)
 	}
 	if o.lint || o.ci {
 		need = append(need, toolcache.GolangCI)
