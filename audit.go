@@ -111,12 +111,12 @@ func (p *Pipeline) audited() audit.Pipeline {
 		Name: p.Name, Bucket: p.Match.Bucket, Prefix: p.Match.Prefix, Match: p.Match.match, EachVersion: p.EachVersion,
 	}
 	if p.To != nil {
-		a.Output = &audit.Output{Bucket: p.To.Bucket, Prefix: p.To.Prefix, Of: p.outputOf, Source: p.inputOf}
+		a.Output = &audit.Output{Bucket: p.To.Bucket, Prefix: p.To.Prefix, Of: p.OutputOf, Source: p.inputOf}
 	}
 	return a
 }
 
-// inputOf is the inverse of outputOf.
+// inputOf is the inverse of OutputOf.
 func (p *Pipeline) inputOf(output string) (ledger.RowKey, bool) {
 	rest, ours := strings.CutPrefix(output, p.To.Prefix)
 	rest, whole := strings.CutSuffix(rest, p.To.Suffix)

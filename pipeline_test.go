@@ -104,7 +104,7 @@ func TestOutputKey(t *testing.T) {
 		{"in/", Output{Prefix: "gray/"}, true, "in/a", "", "gray/a@"},
 	} {
 		p := Pipeline{Match: Match{Bucket: "in", Prefix: c.prefix}, To: &c.to, EachVersion: c.each}
-		if got := p.outputOf(ledger.RowKey{Bucket: "in", Key: c.key, VersionID: c.version}); got.Key != c.want {
+		if got := p.OutputOf(ledger.RowKey{Bucket: "in", Key: c.key, VersionID: c.version}); got.Key != c.want {
 			t.Errorf("the output of %q is %q, want %q", c.key, got.Key, c.want)
 		}
 	}
@@ -142,7 +142,7 @@ func TestDifferentInputsHaveDifferentOutputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPipeline(t, "p")
 		a, b := drawInput(t, &p, "first"), drawInput(t, &p, "second")
-		at, bt := p.outputOf(a), p.outputOf(b)
+		at, bt := p.OutputOf(a), p.OutputOf(b)
 		if (at == bt) != (a == b) {
 			t.Fatalf("%q goes to %q, %q to %q", a, at, b, bt)
 		}
@@ -167,7 +167,7 @@ func TestAcceptedPipelinesNeverShareOutputs(t *testing.T) {
 			object := drawInput(t, &ps[start], "input")
 			at := start
 			for step := range len(ps) + 1 {
-				out := ps[at].outputOf(object)
+				out := ps[at].OutputOf(object)
 				name := out.Bucket + "/" + out.Key
 				if by, ok := outputs[name]; ok && by != ps[at].Name {
 					t.Fatalf("%s and %s write %q", by, ps[at].Name, name)

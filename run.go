@@ -203,7 +203,7 @@ func (p Pipeline) build() *worker.Pipeline {
 		w.Concurrency = l.Concurrency()
 	}
 	if p.To != nil {
-		w.Output = p.outputOf
+		w.Output = p.OutputOf
 	}
 	return w
 }
@@ -220,9 +220,10 @@ func (m Match) match(o event.Object) bool {
 	return len(m.Suffix) == 0
 }
 
-// The key after the prefix is copied unchanged, so that two inputs never share an output. A version ID
-// contains no "@".
-func (p *Pipeline) outputOf(k ledger.RowKey) event.Object {
+// OutputOf returns the output of a row's object. The pipeline must have outputs.
+func (p *Pipeline) OutputOf(k ledger.RowKey) event.Object {
+	// The key after the prefix is copied unchanged, so that two inputs never share an output. A version ID
+	// contains no "@".
 	key := p.To.Prefix + strings.TrimPrefix(k.Key, p.Match.Prefix)
 	if p.EachVersion {
 		key += "@" + k.VersionID

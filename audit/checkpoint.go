@@ -218,6 +218,16 @@ func StoredReports(ctx context.Context, r ledger.Registers) (all []Report, err e
 	return all, err
 }
 
+// Unfinished returns the last saved report of an audit that runs or was interrupted, or nil.
+func Unfinished(ctx context.Context, r ledger.Registers) (*Report, error) {
+	k := &jsonRegister{Cell: ledger.Cell(r, checkpointRegister)}
+	var p checkpoint
+	if err := k.read(ctx, &p); err != nil || p.Done || p.Options == "" {
+		return nil, err
+	}
+	return (*Report)(&p.Report), nil
+}
+
 func (r *run) observeOutcome() {
 	for i := range r.report.Pipelines {
 		p := &r.report.Pipelines[i]

@@ -282,6 +282,12 @@ var layers = map[string]map[string]string{
 		"event":            "It compares the events of notifications.",
 		"internal/extsort": "It sorts the notifications by object and change.",
 	},
+	"cmd/pawl/dashboard": {
+		".":            "It observes the notices of a Pawl for rates.",
+		"cmd/pawl/app": "Pages show times and texts as the commands do.",
+		"engine":       "Rates count the notices about committed effects.",
+		"ledger":       "Pages show rows.",
+	},
 	"cmd/pawl/pipelinecmd": {
 		"cmd/pawl/notificationstats": "The command stats measures captured notifications.",
 		".":                          "The command run starts a Pawl, and the command audit starts an audit.",
@@ -293,6 +299,7 @@ var layers = map[string]map[string]string{
 		"cmd/pawl/admin":             "Daemons serve probes and metrics.",
 		"cmd/pawl/app":               "Commands share streams, exit codes and tables.",
 		"cmd/pawl/config":            "Commands read the configuration file.",
+		"cmd/pawl/dashboard":         "The command run serves the dashboard.",
 		"cmd/pawl/parts":             "Commands build what the configuration file describes.",
 		"event":                      "Commands take and print the names of objects.",
 		"ledger":                     "Commands list, explain and change rows.",

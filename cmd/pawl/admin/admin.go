@@ -13,16 +13,20 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strings"
+	"sync"
 	"time"
 )
 
 // Config configures a server.
 type Config struct {
 	Listen  string        // host:port
-	Token   string        // for profiles; empty: no profiles
+	Token   string        // for profiles and the dashboard; empty: no profiles
 	Status  func() Status // called by each probe
 	Metrics http.Handler
-	Logger  *slog.Logger
+	// Dashboard may be nil. With a token, it requires the token. Without a token, only a loopback address
+	// serves it.
+	Dashboard http.Handler
+	Logger    *slog.Logger
 }
 
 // Status is the state of a process. Both fields are lists of problems.
@@ -56,6 +60,7 @@ type Server struct {
 	cfg      Config
 	listener net.Listener
 	loopback bool
+	active   sync.RWMutex // requests hold a read lock; after Serve it stays locked
 }
 
 // Listen opens the listener.
@@ -75,20 +80,22 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // Serve answers requests until ctx ends.
 func (s *Server) Serve(ctx context.Context) error {
 	var conns connections
+	ctx, end := context.WithCancel(ctx)
 	srv := &http.Server{
-		Handler: s.handler(), ConnState: conns.track, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute,
+		Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return ctx }, ConnState: conns.track,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute,
 		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
 	}
 	srv.SetKeepAlivesEnabled(false) // an idle client must not occupy one of the connections
 	stopped := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { // probes must learn of a shutdown, so the caller ends ctx last
+	context.AfterFunc(ctx, func() { // probes must learn of a shutdown, so the caller ends ctx last
 		defer close(stopped)
 		_ = srv.Close()
 	})
 	err := srv.Serve(s.listener)
-	if !stop() {
-		<-stopped
-	}
+	end()
+	<-stopped
+	s.active.Lock() // requests read the ledger, which the caller closes
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -106,7 +113,34 @@ func (s *Server) handler() http.Handler {
 	mux.Handle("/debug/pprof/", s.authorized(pprof.Index))
 	mux.Handle("/debug/pprof/profile", s.authorized(pprof.Profile))
 	mux.Handle("/debug/pprof/trace", s.authorized(pprof.Trace))
-	return s.checkHost(mux)
+	switch d := s.cfg.Dashboard; {
+	case d == nil:
+	case s.cfg.Token != "":
+		mux.Handle("/", s.logIn(d))
+	case s.loopback:
+		mux.Handle("/", d)
+	}
+	checked := s.checkHost(mux)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.active.TryRLock() {
+			defer s.active.RUnlock()
+			checked.ServeHTTP(w, r)
+		}
+	})
+}
+
+// logIn requires the token as the password of HTTP's basic authentication.
+func (s *Server) logIn(next http.Handler) http.Handler {
+	want := sha256.Sum256([]byte(s.cfg.Token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := r.BasicAuth()
+		if got := sha256.Sum256([]byte(password)); subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="Pawl: any user name, and admin.token as the password", charset="UTF-8"`)
+			http.Error(w, "the dashboard needs the token of the configuration's admin.token as the password", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // respond writes 200 without problems, otherwise 503.

@@ -15,21 +15,21 @@ import (
 
 // WithAdminFlag adds the flag --admin to a command and returns the command.
 func (a *App) WithAdminFlag(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&a.Admin, "admin", "", "`address` for /livez, /readyz and /metrics (default: the configuration's admin.listen; none if empty)")
+	cmd.Flags().StringVar(&a.Admin, "admin", "", "`address` for the dashboard, /livez, /readyz and /metrics (default: the configuration's admin.listen; none if empty)")
 	return cmd
 }
 
 // AdminAddress returns the address for probes and metrics, or "".
 func (a *App) AdminAddress(c *config.Config) string { return cmp.Or(a.Admin, c.Admin.Listen) }
 
-// StartAdmin serves probes and metrics, and runs a task beside, until the returned function is called.
+// StartAdmin serves probes, metrics and a dashboard, which may be nil, and runs a task beside, until the returned function is called.
 // Without an address it does nothing.
-func (a *App) StartAdmin(ctx context.Context, c *config.Config, log *slog.Logger, status func() admin.Status, metrics http.Handler, task func(context.Context)) (stop func(), err error) {
+func (a *App) StartAdmin(ctx context.Context, c *config.Config, log *slog.Logger, status func() admin.Status, metrics, dashboard http.Handler, task func(context.Context)) (stop func(), err error) {
 	listen := a.AdminAddress(c)
 	if listen == "" {
 		return func() {}, nil
 	}
-	server, err := admin.Listen(ctx, admin.Config{Listen: listen, Token: c.Admin.Token.Reveal(), Status: status, Metrics: metrics, Logger: log})
+	server, err := admin.Listen(ctx, admin.Config{Listen: listen, Token: c.Admin.Token.Reveal(), Status: status, Metrics: metrics, Dashboard: dashboard, Logger: log})
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,7 @@ func chooseArchives(c *config.Config, names []string) (chosen []int, err error) 
 func runArchives(ctx context.Context, a *app.App, c *config.Config, list []*archive.Archive) error {
 	metrics := prom.NewArchives(app.ThisBuild().Version, list)
 	status := func() admin.Status { return statusOf(ctx, list) }
-	stop, err := a.StartAdmin(ctx, c, list[0].Logger, status, metrics.Handler(), func(context.Context) {})
+	stop, err := a.StartAdmin(ctx, c, list[0].Logger, status, metrics.Handler(), nil, func(context.Context) {})
 	if err != nil {
 		return err
 	}

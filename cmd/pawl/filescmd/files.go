@@ -93,7 +93,7 @@ func runServe(ctx context.Context, a *app.App) (err error) {
 		return m.Config.At("files", err)
 	}
 	mon := &monitor{server: s, index: c.Index}
-	end, err := a.StartAdmin(ctx, m.Config, log, mon.status, metrics.Handler(), mon.checkIndex)
+	end, err := a.StartAdmin(ctx, m.Config, log, mon.status, metrics.Handler(), nil, mon.checkIndex)
 	if err != nil {
 		return err
 	}

@@ -94,8 +94,22 @@ func (s *rowSelection) matches(r *ledger.Row) bool {
 	return s.failure == "" || strings.Contains(strings.ToLower(r.LastError), s.failure)
 }
 
-// selected yields rows after the given key, in order of pipeline and key.
+// selected yields the rows after the given key that match, in order of pipeline and key.
 func (v *ledgerReader) selected(ctx context.Context, s *rowSelection, after ledger.RowKey) iter.Seq2[ledger.Row, error] {
+	return func(yield func(ledger.Row, error) bool) {
+		for row, err := range v.candidates(ctx, s, after) {
+			if err == nil && !s.matches(&row) {
+				continue
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// candidates yields the rows that an examination of a selection reads, after the given key.
+func (v *ledgerReader) candidates(ctx context.Context, s *rowSelection, after ledger.RowKey) iter.Seq2[ledger.Row, error] {
 	return func(yield func(ledger.Row, error) bool) {
 		names, err := v.pipelines(ctx, s.pipeline)
 		if err != nil {
@@ -111,9 +125,6 @@ func (v *ledgerReader) selected(ctx context.Context, s *rowSelection, after ledg
 				r.Prefix = s.prefix
 			}
 			for row, err := range v.Scan(ctx, r) {
-				if err == nil && !s.matches(&row) {
-					continue
-				}
 				if !yield(row, err) || err != nil {
 					return
 				}

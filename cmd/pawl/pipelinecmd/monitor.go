@@ -9,14 +9,23 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/admin"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/dashboard"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
 	"github.com/pawlhq/pawl/metrics/prom"
 )
 
 // monitor has the metrics of "pawl run" and reports its health.
 type monitor struct {
 	*prom.Metrics
-	pawl *pawl.Pawl
-	m    *app.Runtime
+	pawl  *pawl.Pawl
+	m     *app.Runtime
+	rates dashboard.Rates
+}
+
+// Observe implements [pawl.Observer].
+func (mon *monitor) Observe(n pawl.Notice) {
+	mon.Metrics.Observe(n)
+	mon.rates.Observe(n)
 }
 
 // newMonitor makes the runtime report to the metrics. Without an address for them it returns nil.
@@ -41,15 +50,32 @@ func (mon *monitor) watchSources(sources []pawl.Source) []pawl.Source {
 	if mon == nil {
 		return sources
 	}
-	all, seen := make([]pawl.Source, len(sources)), map[string]int{}
-	for i, s := range sources {
-		name := mon.m.Config.Sources[i].Kind
+	all := make([]pawl.Source, len(sources))
+	for i, name := range mon.sourceNames() {
+		all[i] = mon.Source(name, sources[i])
+	}
+	return all
+}
+
+func (mon *monitor) sourceNames() (names []string) {
+	seen := map[string]int{}
+	for _, s := range mon.m.Config.Sources {
+		name := s.Kind
 		if seen[name]++; seen[name] > 1 {
 			name = fmt.Sprintf("%s_%d", name, seen[name])
 		}
-		all[i] = mon.Source(name, s)
+		names = append(names, name)
 	}
-	return all
+	return names
+}
+
+// sourcesTable reads the metrics.
+func (mon *monitor) sourcesTable(context.Context) (t dashboard.Table, err error) {
+	t.Head = []string{"Source", "Address"}
+	for i, name := range mon.sourceNames() {
+		t.Rows = append(t.Rows, []string{name, mon.m.Config.Sources[i].Config.(parts.Source).Describe()})
+	}
+	return t, nil
 }
 
 // start serves until the returned function is called.
@@ -59,7 +85,7 @@ func (mon *monitor) start(ctx context.Context, a *app.App, p *pawl.Pawl) (stop f
 	}
 	mon.pawl = p
 	mon.Watch(p)
-	return a.StartAdmin(ctx, mon.m.Config, mon.m.Log, mon.status, mon.Handler(), func(ctx context.Context) {
+	return a.StartAdmin(ctx, mon.m.Config, mon.m.Log, mon.status, mon.Handler(), mon.dashboard(), func(ctx context.Context) {
 		if err := mon.ReportRows(ctx, mon.m.Ledger, mon.m.Log); err != nil {
 			mon.m.Log.Error("the metrics about rows are missing", "error", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/dashboard"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -38,27 +39,13 @@ failed, truncated (there are more rows), oldest, audited, lost, dead. Times are 
 	return cmd
 }
 
-// pipelineStatus is a line of the output in JSON.
-type pipelineStatus struct {
-	Pipeline   string    `json:"pipeline"`
-	Pending    int       `json:"pending"`
-	Processing int       `json:"processing"`
-	Stuck      int       `json:"stuck"`
-	Failed     int       `json:"failed"`
-	Truncated  bool      `json:"truncated,omitempty"`
-	Oldest     time.Time `json:"oldest,omitzero"`
-	Audited    time.Time `json:"audited,omitzero"`
-	Lost       *int64    `json:"lost,omitempty"`
-	Dead       *int64    `json:"dead,omitempty"`
-}
-
 func runStatus(ctx context.Context, a *app.App) (err error) {
 	v, err := openReadOnly(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer v.closeInto(&err)
-	all, err := statuses(ctx, v, time.Now())
+	all, err := statuses(ctx, v, time.Now(), maxUnsettled)
 	if err != nil {
 		return err
 	}
@@ -74,7 +61,7 @@ func runStatus(ctx context.Context, a *app.App) (err error) {
 }
 
 // statuses covers the pipelines of the configuration and those that have rows.
-func statuses(ctx context.Context, v *ledgerReader, now time.Time) ([]pipelineStatus, error) {
+func statuses(ctx context.Context, v *ledgerReader, now time.Time, limit int) ([]dashboard.PipelineStatus, error) {
 	rows := v.Store.(*ledger.Rows)
 	names, err := ledger.Pipelines(ctx, v)
 	if err != nil {
@@ -90,24 +77,24 @@ func statuses(ctx context.Context, v *ledgerReader, now time.Time) ([]pipelineSt
 	if err != nil {
 		return nil, err
 	}
-	all := make([]pipelineStatus, len(names))
+	all := make([]dashboard.PipelineStatus, len(names))
 	for i, name := range names {
-		u, err := rows.Unsettled(ctx, name, now, maxUnsettled)
+		u, err := rows.Unsettled(ctx, name, now, limit)
 		if err != nil {
 			return nil, err
 		}
-		all[i] = pipelineStatus{
+		all[i] = dashboard.PipelineStatus{
 			Pipeline: name, Truncated: u.Truncated, Oldest: u.Oldest,
 			Pending: u.ByState[ledger.StatePending], Processing: u.ByState[ledger.StateProcessing],
 			Stuck: u.ByState[ledger.StateStuck], Failed: u.ByState[ledger.StateFailed],
 		}
-		all[i].addAudit(reports)
+		addAudit(&all[i], reports)
 	}
 	return all, nil
 }
 
 // addAudit adds the newest of the reports that cover the pipeline. The reports are newest first.
-func (s *pipelineStatus) addAudit(reports []audit.Report) {
+func addAudit(s *dashboard.PipelineStatus, reports []audit.Report) {
 	for i := range reports {
 		if reports[i].Prefix != "" {
 			continue // it did not audit the whole pipeline
@@ -122,7 +109,7 @@ func (s *pipelineStatus) addAudit(reports []audit.Report) {
 	}
 }
 
-func printStatuses(a *app.App, all []pipelineStatus) error {
+func printStatuses(a *app.App, all []dashboard.PipelineStatus) error {
 	now := time.Now()
 	t := app.PlainWriter("PIPELINE", "PENDING", "PROCESSING", "STUCK", "FAILED", "OLDEST", "LAST AUDIT", "LOST", "DEAD")
 	for i := range all {

@@ -1,0 +1,188 @@
+package pipelinecmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/dashboard"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// rowsForDashboard implements [dashboard.Ledger] and [dashboard.Operator].
+type rowsForDashboard struct {
+	*ledgerReader
+	pipelines []pawl.Pipeline
+}
+
+func (d *rowsForDashboard) Overview(ctx context.Context, limit int) ([]dashboard.PipelineStatus, error) {
+	return statuses(ctx, d.ledgerReader, time.Now(), limit)
+}
+
+func (d *rowsForDashboard) Page(ctx context.Context, f *dashboard.Filter, after ledger.RowKey, examine, show int) (p dashboard.Page, err error) {
+	o := rowFilter{pipeline: f.Pipeline, prefix: f.Prefix, failure: f.Error}
+	if f.State != "" {
+		o.states = []string{f.State}
+	}
+	sel, err := o.selection(time.Now())
+	if err != nil {
+		return p, err
+	}
+	p.Command = redriveCommand(f)
+	for row, err := range d.candidates(ctx, sel, after) {
+		if err != nil {
+			return p, err
+		}
+		p.Examined++
+		p.Last = row.RowKey
+		if sel.matches(&row) {
+			p.Rows = append(p.Rows, row)
+		}
+		if p.Examined == examine || len(p.Rows) == show {
+			p.More = true
+			break
+		}
+	}
+	return p, nil
+}
+
+func redriveCommand(f *dashboard.Filter) string {
+	command := "pawl redrive --all"
+	for _, flag := range []struct{ name, value string }{
+		{"pipeline", f.Pipeline}, {"state", cmp.Or(f.State, "dead,failed")}, {"error", f.Error}, {"prefix", f.Prefix},
+	} {
+		if flag.value != "" {
+			command += " --" + flag.name + " " + app.ShellWord(flag.value)
+		}
+	}
+	return command
+}
+
+func (d *rowsForDashboard) Object(ctx context.Context, key ledger.RowKey) (*dashboard.Object, error) {
+	rows, err := d.Load(ctx, []ledger.RowKey{key})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	report := buildReport(key.Object(), rows, d.config, time.Now()).Rows[0]
+	o := &dashboard.Object{Row: rows[0], Reason: report.Reason, Next: report.Next, Order: report.Order}
+	for i := range d.pipelines {
+		if p := &d.pipelines[i]; p.Name == key.Pipeline && p.To != nil {
+			o.Output = p.OutputOf(key).String()
+		}
+	}
+	return o, nil
+}
+
+func (d *rowsForDashboard) Redrive(ctx context.Context, keys []ledger.RowKey, force bool) (string, error) {
+	r := &redriver{ledger: ledger.New(d), selection: &rowSelection{}, redriveOptions: redriveOptions{force: force}}
+	if !force {
+		r.selection.states = []ledger.State{ledger.StateDead, ledger.StateFailed}
+	}
+	for part := range slices.Chunk(keys, redrivePage) {
+		rows, err := d.Load(ctx, part)
+		if err == nil {
+			err = r.redrive(ctx, rows)
+		}
+		if err != nil {
+			return r.String(), err
+		}
+	}
+	return r.String(), nil
+}
+
+// dashboard returns the pages of "pawl run".
+func (mon *monitor) dashboard() http.Handler {
+	d := &rowsForDashboard{&ledgerReader{Store: ledger.NewRows(mon.m.Ledger), config: mon.m.Config}, mon.m.Parts.Pipelines}
+	c := dashboard.Config{Ledger: d, Rates: &mon.rates, Logger: mon.m.Log, Tables: []dashboard.TablePage{
+		{Path: "/sources", Title: "Sources", Note: "Since this process started.", Table: mon.sourcesTable},
+		{Path: "/audits", Title: "Audits", Note: "The last audits of all processes, newest first.", Table: d.auditsTable},
+		{Path: "/configuration", Title: "Configuration", Note: "Of this process, without secrets.", Table: mon.configurationTable},
+	}}
+	if mon.m.Config.Admin.Token.Reveal() != "" {
+		c.Operator = d
+	}
+	return dashboard.Handler(c)
+}
+
+func (d *rowsForDashboard) auditsTable(ctx context.Context) (t dashboard.Table, err error) {
+	t.Head = []string{"Started", "Duration", "By", "Prefix", "Pipeline", "Objects", "Findings"}
+	rows := d.Store.(*ledger.Rows)
+	reports, err := audit.StoredReports(ctx, rows)
+	if err != nil {
+		return t, err
+	}
+	unfinished, err := audit.Unfinished(ctx, rows)
+	if err != nil {
+		return t, err
+	}
+	if unfinished != nil {
+		reports = slices.Insert(reports, 0, *unfinished)
+	}
+	for i := range reports {
+		r := &reports[i]
+		took := "running or interrupted"
+		if !r.Ended.IsZero() {
+			took = r.Ended.Sub(r.Started).Round(time.Millisecond).String()
+		}
+		for j := range r.Pipelines {
+			p := &r.Pipelines[j]
+			t.Rows = append(t.Rows, []string{app.FormatTime(r.Started), took, r.By, r.Prefix, p.Name, humanize.Comma(p.Listed), findings(&p.Counts)})
+		}
+	}
+	return t, nil
+}
+
+func findings(c *audit.Counts) string {
+	var all []string
+	for _, f := range []struct {
+		n    int64
+		what string
+	}{
+		{c.LostCreations, "lost creations"}, {c.LostOverwrites, "lost overwrites"}, {c.LostRemovals, "lost removals"},
+		{c.NoOutput, "outputs missing"}, {c.NoInput, "outputs without object"}, {c.Repaired, "scheduled for repair"},
+		{c.Withheld, "removals withheld"}, {c.Contradicted, "contradictions of listing and HEAD"}, {c.Redriven, "redriven"},
+		{c.Dead, "dead"}, {c.Failed, "failed"}, {c.Unreadable, "unreadable"}, {c.Inaccessible, "inaccessible"},
+	} {
+		if f.n > 0 {
+			all = append(all, fmt.Sprintf("%d %s", f.n, f.what))
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "none")
+}
+
+func (mon *monitor) configurationTable(context.Context) (t dashboard.Table, err error) {
+	c := mon.m.Config
+	t.Head = []string{"Field", "Value"}
+	add := func(field string, value any) { t.Rows = append(t.Rows, []string{field, fmt.Sprint(value)}) }
+	add("file", c.Name())
+	add("ledger", c.Ledger.Config.(parts.Ledger).Describe())
+	add("objects", storeAddress(mon.m))
+	for i := range mon.m.Parts.Pipelines {
+		p := &mon.m.Parts.Pipelines[i]
+		field := fmt.Sprintf("pipelines[%d].", i)
+		add(field+"name", p.Name)
+		add(field+"match", app.FormatPrefix(p.Match.Bucket, p.Match.Prefix)+strings.Join(append([]string{""}, p.Match.Suffix...), " *"))
+		add(field+"action", c.Pipelines[i].Action.Kind)
+		if p.To != nil {
+			add(field+"to", app.FormatPrefix(p.To.Bucket, p.To.Prefix))
+		}
+	}
+	for i, s := range c.Sources {
+		add(fmt.Sprintf("sources[%d].%s", i, s.Kind), s.Config.(parts.Source).Describe())
+	}
+	d := func(v any) string { return fmt.Sprintf("%+v", v) }
+	add("lease", d(mon.m.Parts.Lease))
+	add("retry", d(mon.m.Parts.Retry))
+	add("audit", d(mon.m.Parts.Audit))
+	return t, nil
+}
