@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-const waitTimeout = 20 * time.Second
+const waitTimeout = 2 * time.Minute
 
 // Sink is a [source.Sink] with a fixed capacity. Deliveries occupy it until [Sink.Next] returns them.
 type Sink struct {
@@ -85,7 +85,7 @@ func (s *Sink) Refused(t testing.TB) {
 	Wait(t, s.refused, "a refused delivery")
 }
 
-// Wait receives from c, and fails the test after 20 seconds.
+// Wait receives from c, and fails the test after two minutes.
 func Wait[T any](t testing.TB, c <-chan T, what string) T {
 	t.Helper()
 	select {
