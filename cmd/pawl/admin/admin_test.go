@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -71,6 +72,10 @@ func TestServer(t *testing.T) {
 }
 
 func TestCheckLoop(t *testing.T) {
+	synctest.Test(t, testCheckLoop)
+}
+
+func testCheckLoop(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
 	for _, c := range []struct {
 		turn, answer time.Time
