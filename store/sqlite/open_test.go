@@ -165,10 +165,14 @@ func TestOpenLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	filled(t, path)
 	unlock := lockElsewhere(t, path)
-	start := time.Now()
-	refused(t, path, "is locked by another process")
-	if waited := time.Since(start); waited > 5*time.Second {
-		t.Errorf("waited %v", waited)
+	quickest := lockWait // the machine may pause during one of the tries
+	for range 3 {
+		start := time.Now()
+		refused(t, path, "is locked by another process")
+		quickest = min(quickest, time.Since(start))
+	}
+	if quickest > lockWait/2 {
+		t.Errorf("waited %v", quickest)
 	}
 
 	opened := make(chan error)
