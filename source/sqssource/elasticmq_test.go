@@ -98,8 +98,8 @@ func unreadableMessage(t *testing.T, server *servertest.Queues) {
 	})
 	secret := strings.Repeat("x", 300)
 	q.send(t, `{"not": "a notification", "`+secret+`": 1}`, "not even JSON\n", sourcetest.Payload("good"))
-	l, sink := &log{}, sourcetest.NewSink(3)
-	run(t, sqssource.Config{URL: q.url, Logger: logger(l)}, sink, func(s *sqssource.Source) { s.SetVisibility(time.Second, time.Hour) })
+	l, sink, began := &log{}, sourcetest.NewSink(3), time.Now()
+	run(t, sqssource.Config{URL: q.url, Logger: logger(l)}, sink, func(s *sqssource.Source) { s.SetVisibility(3*time.Second, time.Hour) })
 	d := sink.Next(t)
 	if key := d.Events[0].Object.Key; key != "good" {
 		t.Errorf("delivered %s", key)
@@ -107,8 +107,9 @@ func unreadableMessage(t *testing.T, server *servertest.Queues) {
 	d.Done(source.Outcome{Ack: true})
 	dead.wantCount(t, 2, 0)
 	q.wantCount(t, 0, 0)
-	if n := l.lines("a message cannot be read"); n != 1 {
-		t.Errorf("logged %d times within ten seconds: want 1", n)
+	n := l.lines("a message cannot be read")
+	if took := time.Since(began); n == 0 || n > 1+int(took/(10*time.Second)) {
+		t.Errorf("logged %d times within %v: want at most one in ten seconds", n, took)
 	}
 	if l.lines(secret) != 0 {
 		t.Error("the log contains the whole message")
@@ -119,9 +120,9 @@ func heldMessage(t *testing.T, server *servertest.Queues) {
 	q := newQueue(t, server, nil)
 	q.send(t, sourcetest.Payload("a"))
 	sink := sourcetest.NewSink(1)
-	r := run(t, sqssource.Config{URL: q.url, ShutdownTimeout: time.Millisecond}, sink, func(s *sqssource.Source) { s.SetVisibility(time.Second, time.Hour) })
+	r := run(t, sqssource.Config{URL: q.url, ShutdownTimeout: time.Millisecond}, sink, func(s *sqssource.Source) { s.SetVisibility(12*time.Second, time.Hour) }) // allows for pauses between two renewals
 	sink.Next(t)
-	poll := &sqs.ReceiveMessageInput{QueueUrl: &q.url, WaitTimeSeconds: 4, VisibilityTimeout: 60}
+	poll := &sqs.ReceiveMessageInput{QueueUrl: &q.url, WaitTimeSeconds: 20, VisibilityTimeout: 60}
 	if out, err := q.Client().ReceiveMessage(t.Context(), poll); err != nil || len(out.Messages) != 0 {
 		t.Fatalf("another consumer received %d messages, %v", len(out.Messages), err)
 	}
