@@ -160,7 +160,7 @@ func openTable(t *testing.T, url string) *dynamo.Store {
 	if err := dynamo.Create(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
-	s, err := dynamo.Open(t.Context(), url)
+	s, err := dynamo.OpenPatient(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
