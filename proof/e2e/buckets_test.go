@@ -162,7 +162,7 @@ func (w *testBuckets) outputDiffsByKey(ctx context.Context, led ledger.Store, pr
 }
 
 // notifyMismatched sends notifications about objects whose output is wrong, as an audit would raise them.
-func (w *testBuckets) notifyMismatched(t *testing.T, led ledger.Store, addr, auth string) int {
+func (w *testBuckets) notifyMismatched(t *testing.T, led ledger.Store, addr, auth string) {
 	t.Helper()
 	bad, err := w.outputDiffsByKey(t.Context(), led, "up/", strings.ToUpper)
 	if err != nil {
@@ -173,7 +173,6 @@ func (w *testBuckets) notifyMismatched(t *testing.T, led ledger.Store, addr, aut
 		body := fmt.Sprintf(`{"account":"test","action":"PutObject","bucket":%q,"object":{"key":%s},"eventTime":"2026-01-02T03:04:05Z"}`, inputs, quoteJSON(key))
 		post(t, "http://"+addr+"/events", auth, body)
 	}
-	return len(bad)
 }
 
 func unsettled(ctx context.Context, s ledger.Store) (bad []string, rows int, err error) {
@@ -257,7 +256,7 @@ func (w writtenRows) Scan(ctx context.Context, r ledger.Range) iter.Seq2[ledger.
 
 func waitUntilQuiet(t *testing.T, led ledger.Store) {
 	t.Helper()
-	eventually(t, 60*time.Second, func(ctx context.Context) ([]string, error) {
+	eventually(t, 5*time.Minute, func(ctx context.Context) ([]string, error) {
 		bad, rows, err := unsettled(ctx, led)
 		if err == nil && rows == 0 {
 			bad = []string{"the ledger is empty"}

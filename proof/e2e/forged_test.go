@@ -47,7 +47,7 @@ func TestForged(t *testing.T) {
 	}
 	becomes := func(what string, f func(r *ledger.Row) bool) {
 		t.Helper()
-		eventually(t, 20*time.Second, func(ctx context.Context) ([]string, error) {
+		eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) {
 			r, err := row(ctx)
 			if err == nil && !(r.Settled() && f(&r)) {
 				return []string{fmt.Sprintf("not %s: %s of %s, disorder %d", what, r.State(time.Now()), r.Want.Order(), r.Disorder)}, nil
@@ -63,6 +63,7 @@ func TestForged(t *testing.T) {
 	if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != http.StatusOK || resp.Body.Close() != nil {
 		t.Fatalf("posted: %v, %v", resp, err)
 	}
+	becomes("taken", func(r *ledger.Row) bool { return !r.Want.Sequencer.IsZero() })
 	w.put(t, "k", "one")
 	becomes("counted", func(r *ledger.Row) bool { return r.Disorder == 1 })
 	if diffs, err := w.outputDiffs(t.Context(), rows, "up/", strings.ToUpper); len(diffs) == 0 || err != nil {
@@ -79,7 +80,7 @@ func TestForged(t *testing.T) {
 	}
 	right := func() {
 		t.Helper()
-		eventually(t, 20*time.Second, func(ctx context.Context) ([]string, error) { return w.outputDiffs(ctx, rows, "up/", strings.ToUpper) })
+		eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) { return w.outputDiffs(ctx, rows, "up/", strings.ToUpper) })
 	}
 	right()
 	w.put(t, "k", "two")
