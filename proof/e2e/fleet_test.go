@@ -40,6 +40,7 @@ type fleet struct {
 type slot struct {
 	*fleet
 	log     string
+	logged  int64  // size of the log when the process started
 	address string // guarded by the fleet's mu; empty if no process runs
 	api     string // address of "files serve"
 	process *rig.Process
@@ -281,6 +282,7 @@ func (p *slot) start() error {
 	cmd := exec.Command(p.binary, slices.Concat(command, []string{"-c", p.config})...)
 	cmd.Env = append(append(os.Environ(), p.env...), "PAWL_LISTEN="+address, "PAWL_API="+api)
 	servertest.DieWithParent(cmd)
+	logged := p.logSize()
 	process, err := rig.Start(cmd, p.log)
 	if err != nil {
 		return err
@@ -288,8 +290,16 @@ func (p *slot) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.starts++
-	p.process, p.address, p.api = process, address, api
+	p.process, p.address, p.api, p.logged = process, address, api, logged
 	return nil
+}
+
+func (p *slot) logSize() int64 {
+	info, err := os.Stat(p.log)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 func (p *slot) killForGood() {
@@ -306,6 +316,12 @@ func (p *slot) clearAddresses() {
 func (f *fleet) stop(t testing.TB) {
 	t.Helper()
 	for _, p := range f.slots {
+		eventually(t, 2*time.Minute, func(context.Context) ([]string, error) {
+			if p.logSize() == p.logged && !p.process.Ended() { // it may not handle signals yet
+				return []string{"the process has logged nothing"}, nil
+			}
+			return nil, nil
+		})
 		if err := p.process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
 		}
