@@ -101,9 +101,6 @@ func runLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64, 
 	r.check(t)
 	t.Logf("%d messages in %d invocations, %d killed, %d cold starts (median %v), %d dead letters, at most %d MiB of memory",
 		m.received.Load(), m.Invocations.Load(), m.Killed.Load(), m.ColdStarts.Load(), m.MedianStart(), m.deadLetters, m.Memory.Load()>>20)
-	if m.Killed.Load() == 0 {
-		t.Error("no invocation was killed: the test shows too little")
-	}
 }
 
 func lambdaOf(t *testing.T, r *round) *servertest.Function {
@@ -223,7 +220,7 @@ func (m *eventSourceMapping) run(t *testing.T, r *round) {
 func (m *eventSourceMapping) waitForMessages(ctx context.Context, errs <-chan error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for m.received.Load() < m.messages || m.thawed.Load() < int64(*longFreezes) {
+	for m.received.Load() < m.messages || m.thawed.Load() < int64(*longFreezes) || m.Killed.Load() == 0 {
 		select {
 		case <-ctx.Done():
 			return nil
