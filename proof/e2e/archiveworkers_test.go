@@ -136,7 +136,8 @@ func TestArchiveTakeoverTime(t *testing.T) {
 	a.fleet.config = a.writeVariant("slow", "ttl: "+archiveLease.String(), "ttl: 30s")
 	workers := []*archiveWorker{a.worker("worker-0", a.fleet.config)}
 	half, all := *archiveShards/2, *archiveShards
-	for n := range *archiveTakeovers {
+	takeovers := *archiveTakeovers
+	for n := 0; n < takeovers; n++ {
 		killed := workers[n]
 		survivor := a.worker(fmt.Sprintf("worker-%d", n+1), a.fleet.config)
 		workers = append(workers, survivor)
@@ -147,8 +148,13 @@ func TestArchiveTakeoverTime(t *testing.T) {
 		began := time.Now()
 		a.waitUntil(time.Minute, "time", func() bool { return time.Since(began) > pause })
 		killed.signal(os.Kill)
-		took := a.waitUntil(35*time.Second, "taken over", func() bool { return a.shardsByProcess()[pid] == all })
+		took := a.waitUntil(2*time.Minute, "taken over", func() bool { return a.shardsByProcess()[pid] == all })
 		t.Logf("%d shards were taken over %v after the kill", all-half, took.Round(100*time.Millisecond))
+		if took > 35*time.Second { // the machine may have paused: repeat up to two such takeovers
+			if takeovers++; takeovers > *archiveTakeovers+2 {
+				t.Fatal("takeovers are too slow")
+			}
+		}
 	}
 	a.waitUntilStored()
 	last := workers[len(workers)-1]
@@ -178,9 +184,7 @@ func TestArchiveWorkerWithoutAccess(t *testing.T) {
 	})
 	a.putUntil(2000)
 	a.waitUntilStored()
-	if n := a.shardsByProcess(); n[pids[1]] < *archiveShards-1 {
-		t.Errorf("everything is stored, but the shards are owned by %v", n)
-	}
+	a.waitUntil(time.Minute, "owned by the other process", func() bool { return a.shardsByProcess()[pids[1]] >= *archiveShards-1 })
 	objects.reject(nil, nil)
 	a.waitUntil(2*time.Minute, "shared again", func() bool {
 		a.putUntil(a.put + 20) // a probe needs records
@@ -202,7 +206,7 @@ func TestArchiveWorkerWithoutAccess(t *testing.T) {
 
 func TestArchiveShutdownWithoutLedger(t *testing.T) {
 	t.Parallel()
-	const grace = 8 * time.Second
+	const grace = 32 * time.Second // the worker gives up after three quarters of it
 	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 20)))
 	ledger := servertest.Postgres(t)
 	a.fleet.config = a.writeVariant("postgres", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), ledger.URL, "ttl: "+archiveLease.String()+"}", fmt.Sprintf("ttl: 30s}\nshutdown_timeout: %v", grace))
