@@ -72,6 +72,9 @@ func TestManyWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.progress(t, "all faults are injected")
+	for limit := time.Now().Add(time.Minute); r.relay.Messages().OutOfOrder == 0 && time.Now().Before(limit); {
+		r.buckets.put(t, "dir 0/object 0", fmt.Sprint(rng.Uint64()))
+	}
 	eventually(t, time.Minute, r.notificationsReceived)
 	r.waitUntilSettledWithin(t, 2*time.Minute+time.Duration(*manyObjects)*20*time.Millisecond)
 	r.progress(t, "settled")
