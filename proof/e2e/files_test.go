@@ -155,7 +155,7 @@ func openRecords(ctx context.Context, at string) (store.Store, error) {
 
 func (s *filesTest) run(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute+time.Duration(*uploads+10**uploadKills)*200*time.Millisecond, errors.New("the clients are not done"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute+time.Duration(*uploads+10**uploadKills)*200*time.Millisecond, errors.New("the clients are not done"))
 	defer cancel()
 	s.lister = s.newListChecker(t)
 	errs := make(chan error, uploaders+1)
@@ -195,7 +195,7 @@ func (s *filesTest) progress(t *testing.T, what string) {
 func (s *filesTest) waitForNotifications(t *testing.T) {
 	t.Helper()
 	untold := map[string]bool{}
-	eventually(t, time.Minute, func(ctx context.Context) (bad []string, err error) {
+	eventually(t, 5*time.Minute, func(ctx context.Context) (bad []string, err error) {
 		if !s.network.idle() {
 			return []string{"uploads are pending"}, nil
 		}
@@ -292,10 +292,12 @@ func (s *filesTest) advanceTime(t *testing.T, by time.Duration, states ...files.
 		s.ageRow(t, f, by)
 	}
 	rng := rand.New(rand.NewPCG(s.seed, uint64(by)))
-	eventually(t, time.Minute, func(ctx context.Context) (bad []string, err error) {
+	lives := 200 * time.Millisecond
+	eventually(t, 5*time.Minute, func(ctx context.Context) (bad []string, err error) {
 		faults := make([][]plannedFault, fileServes)
+		lives += 200 * time.Millisecond // a busy machine needs longer for a round of checks
 		for i := range faults {
-			after := 400*time.Millisecond + time.Duration(rng.Int64N(int64(600*time.Millisecond)))
+			after := lives + time.Duration(rng.Int64N(int64(600*time.Millisecond)))
 			faults[i] = []plannedFault{{after: after, anyTime: i == 0}}
 		}
 		if err := s.fleet.injectAll(ctx, faults); err != nil {

@@ -76,7 +76,7 @@ func upload(t *testing.T, c *filesClient, entity string, n int) (ids []string) {
 	t.Helper()
 	for i := range n {
 		f, err := c.Want(t.Context(), http.StatusCreated, http.MethodPost, "/v1/files?entity="+entity,
-			map[string]string{"Content-Type": "text/plain"}, fmt.Appendf(nil, "file %d of %s", i, entity))
+			map[string]string{"Content-Type": "text/plain", "Idempotency-Key": fmt.Sprint(entity, i)}, fmt.Appendf(nil, "file %d of %s", i, entity))
 		if err != nil {
 			t.Fatal(err)
 		}
