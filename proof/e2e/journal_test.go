@@ -55,7 +55,7 @@ const journalSQL = `
 	END;`
 
 // busyTimeout bounds how long a frozen worker may block the file in a transaction.
-const busyTimeout = 20 * time.Second
+const busyTimeout = 2 * time.Minute
 
 func newSQLiteJournal(t *testing.T, path string) *journal {
 	t.Helper()

@@ -39,7 +39,7 @@ func TestNotifications(t *testing.T) {
 			t.Fatal(err)
 		}
 		missing := map[string]bool{"s3:ObjectCreated:Put": true, "s3:ObjectRemoved:Delete": true}
-		deadline := time.After(30 * time.Second)
+		deadline := time.After(2 * time.Minute)
 		for len(missing) > 0 {
 			select {
 			case d := <-got:
