@@ -124,7 +124,7 @@ var ErrNoTerraform = errors.New("terraform is not installed")
 
 // IsMissingRuntime reports whether a program is missing which the tests do not install themselves.
 func IsMissingRuntime(err error) bool {
-	return slices.ContainsFunc([]error{ErrNoJava, ErrNoNode, ErrNoChromium, ErrNoPython, ErrNoTerraform, ErrNoPromtool}, func(lacking error) bool { return errors.Is(err, lacking) })
+	return slices.ContainsFunc([]error{ErrNoJava, ErrNoNode, ErrNoChromium, ErrNoPython, ErrNoTerraform, ErrNoPrometheus}, func(lacking error) bool { return errors.Is(err, lacking) })
 }
 
 // GolangCI is the linter.

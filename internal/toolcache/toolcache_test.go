@@ -160,12 +160,12 @@ func TestJavaIsMissing(t *testing.T) {
 	}
 }
 
-func TestPromtoolIsMissing(t *testing.T) {
+func TestPrometheusIsMissing(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("PATH", t.TempDir())
-	_, found := FindPromtool()
-	built := BuildPromtool(t.Context(), os.Stderr)
-	if !errors.Is(found, ErrNoPromtool) || !errors.Is(built, ErrNoPromtool) || !IsMissingRuntime(built) {
+	_, found := FindPrometheus("promtool")
+	built := BuildPrometheus(t.Context(), os.Stderr)
+	if !errors.Is(found, ErrNoPrometheus) || !errors.Is(built, ErrNoPrometheus) || !IsMissingRuntime(built) {
 		t.Errorf("without apt-get: %v, %v", found, built)
 	}
 }

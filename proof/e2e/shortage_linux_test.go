@@ -219,7 +219,12 @@ func (s *shortageTest) send(ctx context.Context, i int) error {
 }
 
 func (s *shortageTest) fillDisk(ctx context.Context) error {
-	name := filepath.Join(fmt.Sprintf("/proc/%d/root", s.cmd.Process.Pid), s.dir, "filler")
+	return fillDisk(ctx, s.cmd.Process.Pid, s.dir)
+}
+
+// fillDisk fills the disk of a process until ctx ends.
+func fillDisk(ctx context.Context, pid int, dir string) error {
+	name := filepath.Join(fmt.Sprintf("/proc/%d/root", pid), dir, "filler")
 	f, err := os.Create(name)
 	if err != nil {
 		return err

@@ -4,7 +4,7 @@
 //
 // Only this package skips tests: if a server's binary has not been built, or if the machine cannot
 // give a command its own disk. With PAWL_TEST_REQUIRE=1 such a test fails. Without Java, Node,
-// Python, Terraform or promtool, a test that needs it fails only in CI. go test -short skips these tests, and
+// Python, Terraform or Prometheus, a test that needs it fails only in CI. go test -short skips these tests, and
 // tests that call [Long].
 package servertest
 

@@ -99,7 +99,7 @@ func build(ctx context.Context, root string, o options) error {
 		return nil
 	}
 	if !o.isQuick() {
-		if err := toolcache.BuildPromtool(ctx, os.Stdout); !mayLack(err) {
+		if err := toolcache.BuildPrometheus(ctx, os.Stdout); !mayLack(err) {
 			return err
 		}
 	}

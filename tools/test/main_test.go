@@ -177,11 +177,11 @@ func TestNightlySteps(t *testing.T) {
 	for scale, want := range map[float64][]string{
 		1: {
 			"worlds: 10000000 worlds", "lock worlds: 1000000 worlds", "archive worlds: 1000000 worlds", "files worlds: 1000000 worlds", "model checker: all scopes", "mutants: all",
-			"kills: 10 × 50 kills, 10 stops", "kills with queues: 3 × 50 kills, 10 stops", "counter: 2000 updates", "loads: 500 files, 200 kills, 50 crashes", "files: 3000 uploads, 200 kills, 20 stops", "begun files: 100000 uploads, 200 kills", "requests to the files API: 2000 for each operation", "archive: 200000 records, 50 kills, 10 stops", "many workers: 3000 objects, 50 kills of two", "published traffic: one part in 1", "statistics: 10000000 notifications", "sweepers: 100000 rows", "flood: 10000 connections", "FuzzDetect in event: 1m0s",
+			"kills: 10 × 50 kills, 10 stops", "kills with queues: 3 × 50 kills, 10 stops", "counter: 2000 updates", "loads: 500 files, 200 kills, 50 crashes", "files: 3000 uploads, 200 kills, 20 stops", "begun files: 100000 uploads, 200 kills", "requests to the files API: 2000 for each operation", "archive: 200000 records, 50 kills, 10 stops", "many workers: 3000 objects, 50 kills of two", "published traffic: one part in 1", "statistics: 10000000 notifications", "sweepers: 100000 rows", "alerts: durations divided by 1", "flood: 10000 connections", "FuzzDetect in event: 1m0s",
 		},
 		0.0000001: {
 			"worlds: 1 worlds", "lock worlds: 1 worlds", "archive worlds: 1 worlds", "files worlds: 1 worlds", "model checker: small scopes", fmt.Sprintf("mutants: 1 of %d", len(known)),
-			"kills: 1 × 20 kills, 5 stops", "kills with queues: 1 × 20 kills, 5 stops", "counter: 1 updates", "loads: 200 files, 20 kills, 4 crashes", "files: 72 uploads, 8 kills, 2 stops", "begun files: 2000 uploads, 10 kills", "requests to the files API: 10 for each operation", "archive: 20000 records, 5 kills, 1 stops", "many workers: 300 objects, 5 kills of two", "published traffic: one part in 50", "statistics: 100000 notifications", "sweepers: 10000 rows", "flood: 100 connections", "FuzzDetect in event: 1s",
+			"kills: 1 × 20 kills, 5 stops", "kills with queues: 1 × 20 kills, 5 stops", "counter: 1 updates", "loads: 200 files, 20 kills, 4 crashes", "files: 72 uploads, 8 kills, 2 stops", "begun files: 2000 uploads, 10 kills", "requests to the files API: 10 for each operation", "archive: 20000 records, 5 kills, 1 stops", "many workers: 300 objects, 5 kills of two", "published traffic: one part in 50", "statistics: 100000 notifications", "sweepers: 10000 rows", "alerts: durations divided by 240", "flood: 100 connections", "FuzzDetect in event: 1s",
 		},
 	} {
 		steps := (&nightly{scope: s, scale: scale}).steps(t.Context())

@@ -76,6 +76,9 @@ func (n *nightly) steps(ctx context.Context) []step {
 	due := n.count(10_000, 100_000)
 	add("sweepers", due+" rows", "test", "./proof/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
 
+	divisor := strconv.Itoa(max(1, min(240, int(1/n.scale))))
+	add("alerts", "durations divided by "+divisor, "test", "./proof/e2e", "-run", "^TestAlerts$", "-count=1", "-timeout", "2h", "-parallel", "16", "-v", "-alertscale", divisor)
+
 	hostile := n.count(100, 10_000)
 	add("flood", hostile+" connections", "test", "./source/webhooksource", "-run", "^TestFlood$", "-count=1", "-timeout", "1h", "-v", "-flood", hostile)
 

@@ -11,7 +11,7 @@ const usage = `usage: go run ./tools/test [-ci] [-fuzz 10s] [go test flags] [pac
        go run ./tools/test -lint | -build | -nightly [-scale 0.01]
 
 Builds MinIO and versitygw once, vets, and runs all tests except long ones and those that need
-Java, Node, Python, Terraform, promtool or a browser. It lists the skipped tests at the end. It skips nothing
+Java, Node, Python, Terraform, Prometheus or a browser. It lists the skipped tests at the end. It skips nothing
 if packages or -run are given.
   -ci          run all checks for a merge: gofmt, staticcheck's checks, golangci-lint, the race detector (except
                for simulated worlds and most repetitions of other single-threaded tests), the mutants of the

@@ -59,7 +59,7 @@ func (o options) findScope(ctx context.Context, root string) (*scope, error) {
 var longTest = regexp.MustCompile(`(?m)^func (Test\w*)\(t \*testing\.T\) \{\n\tservertest\.Long\(t\)$`)
 
 func (s *scope) leftOut() string {
-	list := []string{"tests that need Java, Node, Python, Terraform, promtool or a browser", "most of TestExplore and TestKills"}
+	list := []string{"tests that need Java, Node, Python, Terraform, Prometheus or a browser", "most of TestExplore and TestKills"}
 	for _, t := range s.long {
 		list = append(list, t.name)
 	}

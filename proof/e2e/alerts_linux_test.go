@@ -1,0 +1,645 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"maps"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/goccy/go-yaml"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/proof/rig"
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+var (
+	alertScale   = flag.Int("alertscale", 240, "divide the durations in the alert rules by this number; 1 and 2 play all faults in 70 or 36 minutes, larger numbers the quick ones")
+	updateAlerts = flag.Bool("update", false, "with -alertscale 1 or 2, write the series of the faults to deploy/prometheus/recorded_test.yml")
+)
+
+const (
+	rulesFile    = "../../deploy/prometheus/rules.yml"
+	recordedFile = "../../deploy/prometheus/recorded_test.yml"
+
+	auditEvery  = time.Minute     // of the test's processes, instead of a day
+	silentAfter = 5 * time.Minute // of their source
+	alertSlack  = 2 * time.Minute // an alert begins and ends within this time after the rules permit it
+)
+
+const alertsConfig = `
+ledger: sqlite:%[1]s/pawl.db
+objects: {endpoint: "${ENDPOINT}", region: us-east-1, path_style: true}
+sources: [webhook: {listen: "${HOOK}"}]
+retry: {base: %[4]s}
+audit: {every: %[5]s, settle_window: 1s}
+pipelines:
+  - name: thumbnails
+    match: {bucket: %[2]s}
+    %[3]s
+`
+
+// A fault is made in processes of its own, and must cause the alerts.
+type fault struct {
+	name      string
+	action    string // of the pipeline. $TO is the output bucket, $DIR a folder
+	processes int
+	quick     bool // does not depend on durations inside Pawl
+	alerts    map[string]time.Duration
+	ownDisk   bool
+	begin     func(t *testing.T, f *faulty)
+	end       func(t *testing.T, f *faulty)
+}
+
+// The durations are those from the beginning of the fault until the condition of the alert holds.
+var faults = []fault{
+	{
+		name: "a killed worker", action: `exec: {command: [sh, -c, 'while test -e "$DIR/block"; do sleep 1; done'], timeout: 3h}
+    concurrency: 1`, processes: 2,
+		alerts: map[string]time.Duration{"PawlDown": 0, "PawlStuckLeases": 35 * time.Second, "PawlOldestUnsettled": 15 * time.Minute},
+		// The other worker has no free slot, so it cannot take over the object.
+		begin: func(t *testing.T, f *faulty) {
+			if err := os.WriteFile(filepath.Join(f.dir, "block"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range []int{1, 0} {
+				f.redirect(f.hooks[i])
+				f.put(t, fmt.Sprintf("slow-%d", i), "x")
+				f.until(t, fmt.Sprintf(`pawl_attempts_running{job="JOB", instance="%s"} == 1`, f.admins[i]))
+			}
+			f.running[0].Kill()
+		},
+		end: func(t *testing.T, f *faulty) {
+			f.start(t, 0)
+			if err := os.Remove(filepath.Join(f.dir, "block")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	},
+	{
+		name: "a poison picture", action: "image: {grayscale: true, to: s3://$TO/}", processes: 1, quick: true,
+		alerts: map[string]time.Duration{"PawlDeadObjects": 0},
+		begin:  func(t *testing.T, f *faulty) { f.put(t, "poison.png", "\x89PNG\r\n\x1a\n and no picture") },
+		end:    func(t *testing.T, f *faulty) { f.put(t, "poison.png", picture()) },
+	},
+	{
+		name: "lost notifications", action: "copy: {to: s3://$TO/}", processes: 1,
+		alerts: map[string]time.Duration{"PawlSourceSilent": silentAfter, "PawlLossesFound": auditEvery + 15*time.Second},
+		begin: func(t *testing.T, f *faulty) {
+			f.redirect("")
+			f.put(t, "lost", "x")
+		},
+		end: func(t *testing.T, f *faulty) {
+			f.redirect(f.hooks[0])
+			f.put(t, "found", "x")
+		},
+	},
+	{
+		name: "an endpoint that does not answer", action: "copy: {to: s3://$TO/}", processes: 1,
+		alerts: map[string]time.Duration{"PawlAuditOverdue": 2 * auditEvery},
+		begin:  func(t *testing.T, f *faulty) { f.move(t, "http://127.0.0.1:1") },
+		end:    func(t *testing.T, f *faulty) { f.move(t, f.server.Endpoint) },
+	},
+	{
+		name: "an endpoint of another store", action: "copy: {to: s3://$TO/}", processes: 1,
+		alerts: map[string]time.Duration{"PawlRemovalsWithheld": auditEvery + 15*time.Second},
+		begin: func(t *testing.T, f *faulty) {
+			const objects = 150
+			for i := range objects {
+				f.put(t, fmt.Sprint(i), "x")
+			}
+			f.until(t, fmt.Sprintf(`pawl_attempts_total{job="JOB", result="committed"} >= %d`, objects))
+			other := servertest.S3(t)
+			for _, name := range []string{f.in, f.out} {
+				if _, err := other.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.move(t, other.Endpoint)
+		},
+		end: func(t *testing.T, f *faulty) { f.move(t, f.server.Endpoint) },
+	},
+	{
+		name: "a full disk", action: "copy: {to: s3://$TO/}", processes: 1, ownDisk: true,
+		alerts: map[string]time.Duration{"PawlRowsNotRead": 0},
+		begin: func(t *testing.T, f *faulty) {
+			ctx, stop := context.WithCancel(t.Context())
+			filled := make(chan error, 1)
+			go func() { filled <- fillDisk(ctx, f.running[0].Pid, f.dir) }()
+			f.release = func() error { stop(); return <-filled }
+		},
+		end: func(t *testing.T, f *faulty) {
+			if err := f.release(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	},
+	{
+		name: "a dead receiver", action: "http: {url: 'http://$RECEIVER/'}", processes: 1, quick: true,
+		alerts: map[string]time.Duration{"PawlReceiverOutage": 0},
+		begin: func(t *testing.T, f *faulty) {
+			for i := range 5 {
+				f.put(t, fmt.Sprint(i), "x")
+			}
+		},
+		end: func(t *testing.T, f *faulty) {
+			l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", f.receiver)
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}}
+			srv.Start()
+			t.Cleanup(srv.Close)
+		},
+	},
+}
+
+// TestAlerts makes faults for real. Each of its alerts must begin and end in a real Prometheus.
+func TestAlerts(t *testing.T) {
+	servertest.Long(t)
+	t.Parallel()
+	a := &alertTest{to: map[string]string{}}
+	relay := httptest.NewServer(http.HandlerFunc(a.carry))
+	t.Cleanup(relay.Close)
+	a.server = servertest.MinIO(t, servertest.Options{Webhook: relay.URL})
+	text, err := os.ReadFile(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.rules = parseRules(t, text)
+	var all []*faulty
+	var config strings.Builder
+	scrape := max(time.Second/time.Duration(*alertScale), 200*time.Millisecond)
+	fmt.Fprintf(&config, "global: {scrape_interval: %s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}\nrule_files: [%s]\nscrape_configs:\n", prometheusDuration(scrape), a.write(t, "rules.yml", scaledRules(t, string(text))))
+	for i := range faults {
+		if !faults[i].quick && *alertScale > 2 {
+			continue
+		}
+		f := a.prepare(t, &faults[i])
+		all = append(all, f)
+		fmt.Fprintf(&config, "  - {job_name: %s, static_configs: [{targets: [%s]}]}\n", f.job, strings.Join(f.admins, ", "))
+	}
+	a.prometheus = servertest.Prometheus(t, a.write(t, "prometheus.yml", config.String()))
+	t.Run("faults", func(t *testing.T) {
+		for _, f := range all {
+			t.Run(f.name, func(t *testing.T) {
+				t.Parallel()
+				f.play(t)
+			})
+		}
+	})
+	if *updateAlerts && *alertScale <= 2 {
+		a.record(t, all)
+	}
+}
+
+type alertTest struct {
+	server     *servertest.Server
+	prometheus string // URL
+	rules      map[string]*alertRule
+
+	mu sync.Mutex
+	to map[string]string // bucket to webhook; "" loses its notifications
+}
+
+type faulty struct {
+	*fault
+	*alertTest
+	dir, in, out, job string
+	admins, hooks     []string
+	running           []*rig.Process
+	config, endpoint  string
+	receiver          string
+	release           func() error
+	recorded          []recording
+}
+
+// recording has the times of one alert.
+type recording struct {
+	alert                             string
+	began, breaking, repairing, ended time.Time
+}
+
+func (a *alertTest) write(t *testing.T, name, text string) string {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func scaled(d time.Duration) time.Duration { return d / time.Duration(*alertScale) }
+
+func prometheusDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
+
+var ruleDuration = regexp.MustCompile(`(for: |\[|offset )(\d+[mh])\b`)
+
+// scaledRules also makes the two changes that the file asks operators to make: the source's limit and the
+// interval of audits.
+func scaledRules(t *testing.T, text string) string {
+	t.Helper()
+	rules := ruleDuration.ReplaceAllStringFunc(text, func(s string) string {
+		m := ruleDuration.FindStringSubmatch(s)
+		return m[1] + prometheusDuration(scaled(parseDuration(m[2])))
+	})
+	in := func(d time.Duration) string { return fmt.Sprint(scaled(d).Seconds()) }
+	changed := strings.NewReplacer(
+		"age_seconds > 900", "age_seconds > "+in(15*time.Minute),
+		"timestamp_seconds) < 300", "timestamp_seconds) < "+in(5*time.Minute),
+		"> 2 * 86400", "> 2 * "+in(auditEvery),
+		"# - record: source:pawl_silent_after:seconds", "- record: source:pawl_silent_after:seconds",
+		"#   expr: vector(3600)", "  expr: vector("+in(silentAfter)+")",
+		"#   labels: {source: sqs}", "  labels: {source: webhook}",
+	).Replace(rules)
+	if n := strings.Count(changed, "vector("); n != 1 || strings.Contains(changed, "#   expr") {
+		t.Fatal("rules.yml has another text than the test expects")
+	}
+	return changed
+}
+
+type alertRule struct{ Alert, Record, Expr, For string }
+
+func parseRules(t *testing.T, text []byte) map[string]*alertRule {
+	t.Helper()
+	var file struct {
+		Groups []struct{ Rules []*alertRule }
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*alertRule{}
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			all[r.Alert+r.Record] = r
+		}
+	}
+	return all
+}
+
+func (r *alertRule) pending() time.Duration { return parseDuration(r.For) }
+
+// window is the time for which a counter's increase is visible.
+func (r *alertRule) window() (longest time.Duration) {
+	for _, m := range ruleDuration.FindAllStringSubmatch(r.Expr, -1) {
+		longest = max(longest, parseDuration(m[2]))
+	}
+	return longest
+}
+
+func parseDuration(s string) time.Duration {
+	d, _ := time.ParseDuration(s)
+	return d
+}
+
+func (a *alertTest) prepare(t *testing.T, spec *fault) *faulty {
+	t.Helper()
+	f := &faulty{fault: spec, alertTest: a, dir: t.TempDir(), in: a.server.NewBucket(t), out: a.server.NewBucket(t), endpoint: a.server.Endpoint}
+	f.job = "pawl-" + f.in
+	address := func() string {
+		addr, err := rig.FreeAddress(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return addr
+	}
+	for range spec.processes {
+		f.admins, f.hooks = append(f.admins, address()), append(f.hooks, address())
+	}
+	f.running, f.receiver = make([]*rig.Process, spec.processes), address()
+	action := strings.NewReplacer("$TO", f.out, "$DIR", f.dir, "$RECEIVER", f.receiver).Replace(spec.action)
+	f.config = a.write(t, "pawl.yaml", fmt.Sprintf(alertsConfig, f.dir, f.in, action, scaled(time.Second), max(time.Second, scaled(auditEvery))))
+	f.redirect(f.hooks[0])
+	a.server.Notify(t, f.in)
+	return f
+}
+
+// carry passes on notifications of MinIO.
+func (a *alertTest) carry(w http.ResponseWriter, r *http.Request) {
+	var n struct{ Key string } // bucket/key
+	body, err := io.ReadAll(r.Body)
+	if err == nil && len(body) > 0 {
+		err = json.Unmarshal(body, &n)
+	}
+	name, _, _ := strings.Cut(n.Key, "/")
+	a.mu.Lock()
+	hook := a.to[name]
+	a.mu.Unlock()
+	if err == nil && hook != "" {
+		_, err = rig.Post(r.Context(), http.DefaultClient, "http://"+hook+"/events", "", body)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	}
+}
+
+func (f *faulty) redirect(hook string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.to[f.in] = hook
+}
+
+func (f *faulty) put(t *testing.T, key, content string) {
+	t.Helper()
+	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content))}
+	if _, err := open(t, f.server).Put(t.Context(), event.Object{Bucket: f.in, Key: key}, o, bucket.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func picture() string {
+	var b bytes.Buffer
+	_ = png.Encode(&b, image.NewGray(image.Rect(0, 0, 9, 9)))
+	return b.String()
+}
+
+// move starts the process again with another object store.
+func (f *faulty) move(t *testing.T, endpoint string) {
+	t.Helper()
+	f.running[0].Terminate()
+	<-f.running[0].Done()
+	f.endpoint = endpoint
+	f.start(t, 0)
+}
+
+func (f *faulty) start(t *testing.T, i int) {
+	t.Helper()
+	args := []string{build(t), "run", "-c", f.config, "--admin", f.admins[i]}
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	if f.ownDisk {
+		cmd = servertest.OnDisk(t.Context(), t, f.dir, "4m", args...)
+	}
+	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+f.server.AccessKey, "AWS_SECRET_ACCESS_KEY="+f.server.SecretKey,
+		"ENDPOINT="+f.endpoint, "HOOK="+f.hooks[i])
+	rig.OwnProcessGroup(cmd)
+	p, err := rig.Start(cmd, filepath.Join(filepath.Dir(f.config), fmt.Sprintf("log-%d", i)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.running[i] = p
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("log of process %d:\n%s", i, p.LogTail())
+		}
+	})
+	eventually(t, alertSlack, func(ctx context.Context) ([]string, error) {
+		_, err := get(ctx, "http://"+f.admins[i]+"/readyz")
+		return nil, err
+	})
+}
+
+func get(ctx context.Context, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", url, resp.Status, text)
+	}
+	return text, err
+}
+
+func (f *faulty) play(t *testing.T) {
+	for i := range f.processes {
+		f.start(t, i)
+	}
+	f.until(t, fmt.Sprintf(`count(up{job="JOB"} == 1) == %d`, f.processes))
+	began := time.Now()
+	f.pass(t, 2*time.Minute)
+	for alert := range f.alerts {
+		if f.fires(t.Context(), alert) == nil {
+			t.Errorf("%s fires before the fault", alert)
+		}
+	}
+	breaking := time.Now()
+	f.begin(t, f)
+	broken := time.Now()
+	for _, alert := range f.byDelay() {
+		limit := scaled(f.alerts[alert]+f.rules[alert].pending()) + alertSlack
+		eventually(t, time.Until(broken.Add(limit)), func(ctx context.Context) ([]string, error) { return nil, f.fires(ctx, alert) })
+		t.Logf("%s fired after %s, limit %s", alert, time.Since(broken).Round(time.Second), limit)
+	}
+	f.pass(t, 2*time.Minute)
+	repairing := time.Now()
+	f.end(t, f)
+	repaired := time.Now()
+	for _, alert := range f.byDelay() {
+		limit := scaled(f.rules[alert].window()) + alertSlack
+		eventually(t, max(time.Second, time.Until(repaired.Add(limit))), func(ctx context.Context) ([]string, error) {
+			if f.fires(ctx, alert) == nil {
+				return []string{alert + " fires"}, nil
+			}
+			return nil, nil
+		})
+		t.Logf("%s ended after %s, limit %s", alert, time.Since(repaired).Round(time.Second), limit)
+	}
+	f.pass(t, 3*time.Minute)
+	for _, alert := range f.byDelay() {
+		f.recorded = append(f.recorded, recording{alert, began, breaking, repairing, time.Now()})
+	}
+}
+
+func (f *faulty) byDelay() []string {
+	return slices.SortedFunc(maps.Keys(f.alerts), func(a, b string) int {
+		return cmp.Compare(f.alerts[a]+f.rules[a].pending(), f.alerts[b]+f.rules[b].pending())
+	})
+}
+
+// pass waits for a scaled duration: time itself is what the alerts are about.
+func (f *faulty) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(scaled(d)):
+	case <-t.Context().Done():
+	}
+}
+
+// series is a series of an answer of Prometheus. A point is a time in seconds and a number as text.
+type series struct {
+	Metric map[string]string
+	Value  [2]any
+	Values [][2]any
+}
+
+// query replaces JOB by the job of the fault.
+func (f *faulty) query(ctx context.Context, path, query string, parameters url.Values) ([]series, error) {
+	parameters.Set("query", strings.ReplaceAll(query, "JOB", f.job))
+	text, err := get(ctx, f.prometheus+"/api/v1/"+path+"?"+parameters.Encode())
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Data struct{ Result []series } }
+	err = json.Unmarshal(text, &answer)
+	return answer.Data.Result, err
+}
+
+func (f *faulty) holds(ctx context.Context, condition string) error {
+	found, err := f.query(ctx, "query", condition, url.Values{})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("not true: %s", condition)
+	}
+	return err
+}
+
+func (f *faulty) until(t *testing.T, condition string) {
+	t.Helper()
+	eventually(t, alertSlack, func(ctx context.Context) ([]string, error) { return nil, f.holds(ctx, condition) })
+}
+
+func (f *faulty) fires(ctx context.Context, alert string) error {
+	return f.holds(ctx, fmt.Sprintf(`ALERTS{job="JOB", alertname=%q, alertstate="firing"}`, alert))
+}
+
+const recordedHead = `# Series from real faults, one sample per minute of the rules. Written by go test ./proof/e2e -run TestAlerts -timeout 2h -alertscale 2 -update.
+rule_files: [rules.yml]
+evaluation_interval: 1m
+group_eval_order: [pawl-recording, pawl-processes, pawl-objects, pawl-ledger, pawl-sources-and-audits, pawl-archives, pawl-files]
+tests:
+`
+
+func (a *alertTest) record(t *testing.T, all []*faulty) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(recordedHead)
+	for _, f := range all {
+		for i := range f.recorded {
+			f.format(t, &b, &f.recorded[i])
+		}
+	}
+	if err := os.WriteFile(recordedFile, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	usedSeries = regexp.MustCompile(`\b(up|pawl_\w+)\b`)
+	usedRecord = regexp.MustCompile(`\b\w+:pawl_\w+:\w+\b`)
+)
+
+// format writes the series that the alert reads as a test of promtool.
+func (f *faulty) format(t *testing.T, b *strings.Builder, r *recording) {
+	t.Helper()
+	expr, names := f.rules[r.alert].Expr, []string{"up"}
+	for _, record := range usedRecord.FindAllString(expr, -1) {
+		expr = strings.ReplaceAll(expr, record, "")
+		if rule := f.rules[record]; rule != nil {
+			expr += rule.Expr
+		} else {
+			names = append(names, record)
+		}
+	}
+	names = append(names, usedSeries.FindAllString(expr, -1)...)
+	minute := func(at time.Time) int { return int(at.Sub(r.began) / scaled(time.Minute)) }
+	found, err := f.query(t.Context(), "query_range", fmt.Sprintf(`{__name__=~%q, job=~"JOB|"}`, strings.Join(names, "|")),
+		url.Values{"start": {fmt.Sprint(unix(r.began))}, "end": {fmt.Sprint(unix(r.ended))}, "step": {fmt.Sprint(scaled(time.Minute).Seconds())}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(b, "  - name: '%s: %s'\n    interval: 1m\n    input_series:\n", f.name, r.alert)
+	for _, line := range slices.Sorted(func(yield func(string) bool) {
+		for i := range found {
+			yield(fmt.Sprintf("      - {series: '%s', values: '%s'}\n", f.selector(found[i].Metric), found[i].values(t, r, minute(r.ended)+1)))
+		}
+	}) {
+		b.WriteString(line)
+	}
+	b.WriteString("    promql_expr_test:\n")
+	for _, at := range []struct {
+		time  time.Time
+		fires string
+	}{{r.breaking, "[]"}, {r.repairing, "[{labels: '{}', value: 1}]"}, {r.ended, "[]"}} {
+		fmt.Fprintf(b, "      - {expr: 'count(ALERTS{alertname=\"%s\", alertstate=\"firing\"})', eval_time: %dm, exp_samples: %s}\n", r.alert, minute(at.time), at.fires)
+	}
+}
+
+func unix(at time.Time) float64 { return float64(at.UnixMilli()) / 1000 }
+
+func (f *faulty) selector(metric map[string]string) string {
+	var labels []string
+	for _, name := range slices.Sorted(maps.Keys(metric)) {
+		value := metric[name]
+		switch name {
+		case "__name__":
+			continue
+		case "job":
+			value = "pawl"
+		case "instance":
+			value = string(rune('a' + slices.Index(f.admins, value)))
+		}
+		labels = append(labels, fmt.Sprintf("%s=%q", name, value))
+	}
+	return metric["__name__"] + "{" + strings.Join(labels, ", ") + "}"
+}
+
+// values returns one value per minute in promtool's notation. Times count from the first minute.
+func (s *series) values(t *testing.T, r *recording, minutes int) string {
+	t.Helper()
+	all := make([]string, minutes)
+	for _, point := range s.Values {
+		at, _ := point[0].(float64)
+		text, _ := point[1].(string)
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := int(math.Round((at - unix(r.began)) / scaled(time.Minute).Seconds()))
+		switch name := s.Metric["__name__"]; {
+		case strings.HasSuffix(name, "_timestamp_seconds"):
+			age := (at - v) * float64(*alertScale)
+			if r.alert == "PawlAuditOverdue" { // rules.yml expects an audit per day
+				age *= (24 * time.Hour).Seconds() / auditEvery.Seconds()
+			}
+			v = math.Round(float64(60*i) - age)
+		case strings.HasSuffix(name, ":seconds"):
+			v *= float64(*alertScale)
+		}
+		all[i] = strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	var words []string
+	for i := 0; i < minutes; {
+		n := 1
+		for i+n < minutes && all[i+n] == all[i] {
+			n++
+		}
+		switch {
+		case all[i] != "":
+			words = append(words, fmt.Sprintf("%sx%d", all[i], n-1)) // promtool counts the repetitions of a number
+		case i == 0:
+			words = append(words, fmt.Sprintf("_x%d", n))
+		default:
+			words = append(words, fmt.Sprintf("stale _x%d", n-1))
+		}
+		i += n
+	}
+	return strings.Join(words, " ")
+}
