@@ -33,7 +33,7 @@ func shell(t *testing.T, script string, input io.Reader, output io.Writer) *exec
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.grace = 100 * time.Millisecond
+	h.grace = time.Minute // a slow machine needs time to copy the output of a command that has exited
 	return &execution{handler: h, content: input, output: output, stopReading: func() {}}
 }
 
@@ -175,7 +175,7 @@ func processWatch(t *testing.T) (path string, gone func()) {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		if err := r.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, r); err != nil {
@@ -201,7 +201,9 @@ func TestLostLeaseEndsTheWholeGroup(t *testing.T) {
 				<-out.first
 				cancel(pawl.ErrLeaseLost)
 			}()
-			err := shell(t, "exec 9>"+path+"; "+script, nil, out).execute(ctx)
+			r := shell(t, "exec 9>"+path+"; "+script, nil, out)
+			r.grace = 100 * time.Millisecond
+			err := r.execute(ctx)
 			if !errors.Is(err, pawl.ErrLeaseLost) || worker.IsPermanent(err) {
 				t.Errorf("error %v, want the cause", err)
 			}
@@ -224,10 +226,15 @@ func TestTimeout(t *testing.T) {
 func TestRemainingProcessesAreKilled(t *testing.T) {
 	path, gone := processWatch(t)
 	script := "exec 9>" + path + "; sleep 1000 & echo done"
-	if err := shell(t, script, nil, nil).execute(t.Context()); err != nil {
+	execute := func(output io.Writer) error {
+		r := shell(t, script, nil, output)
+		r.grace = 100 * time.Millisecond
+		return r.execute(t.Context())
+	}
+	if err := execute(nil); err != nil {
 		t.Errorf("without an output: %v", err)
 	}
-	err := shell(t, script, nil, io.Discard).execute(t.Context())
+	err := execute(io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "left a process that keeps its output open") {
 		t.Errorf("with an output that was still open: error %v", err)
 	}

@@ -7,16 +7,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlhq/pawl/action/internal/actiontest"
 )
 
 func newWorld(t *testing.T, script string) *actiontest.World {
 	t.Helper()
-	h, err := New(Config{Command: []string{"sh", "-c", script}, ContentType: "text/plain"})
+	h, err := newHandler(Config{Command: []string{"sh", "-c", script}, ContentType: "text/plain"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.grace = time.Minute
 	return actiontest.New(t, h)
 }
 
