@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlhq/pawl/source/replaysource"
 )
@@ -48,14 +50,13 @@ func TestCounter(t *testing.T) {
 		t.Errorf("terminal: %q, log: %q", shown, &log)
 	}
 	p.End()
-	c := NewCounter(logger, &Progress{})
-	c.Show(3, "rows", 2)
-	if log.Len() > 0 {
-		t.Errorf("%s\nwant no line before %s", &log, LogInterval)
-	}
-	c.last = c.last.Add(-LogInterval)
-	c.Show(4, "rows", 2)
-	c.Show(5, "rows", 2)
+	synctest.Test(t, func(*testing.T) {
+		c := NewCounter(logger, &Progress{})
+		c.Show(3, "rows", 2)
+		time.Sleep(LogInterval)
+		c.Show(4, "rows", 2)
+		c.Show(5, "rows", 2)
+	})
 	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "objects=4 rows=2") {
 		t.Errorf("%d lines: %s", n, &log)
 	}

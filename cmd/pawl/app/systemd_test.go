@@ -19,7 +19,7 @@ func TestNotifySystemd(t *testing.T) {
 	defer l.Close()
 	t.Setenv("NOTIFY_SOCKET", name)
 	NotifySystemd(slog.New(slog.DiscardHandler), "READY=1")
-	if err := l.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := l.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 100)
