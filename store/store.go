@@ -110,6 +110,22 @@ type Store interface {
 	Close() error
 }
 
+// Unit is a kind of unit for which a database charges.
+type Unit string
+
+// Units of DynamoDB.
+const (
+	ReadUnits  Unit = "read"
+	WriteUnits Unit = "write"
+)
+
+// Metered is a [Store] that reports the consumed units.
+type Metered interface {
+	// OnUnits sets the function that is called after each request, concurrently. Call it while no
+	// request runs.
+	OnUnits(report func(kind Unit, units float64))
+}
+
 // Tx is a user's transaction in the database of a store.
 type Tx interface {
 	// Lock returns the record of a key, or nil. Other clients cannot change it until the

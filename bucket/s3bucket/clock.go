@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/pawlhq/pawl/bucket"
 )
 
 // storeClock is an HTTP client that estimates the store's clock. The estimate is D + (now - r),
@@ -19,6 +22,7 @@ import (
 // that of a gateway.
 type storeClock struct {
 	aws.HTTPClient
+	report func(bucket.Request) // optional
 
 	mu   sync.Mutex
 	date time.Time // zero before the first response
@@ -27,17 +31,32 @@ type storeClock struct {
 
 // Do implements [aws.HTTPClient].
 func (c *storeClock) Do(req *http.Request) (*http.Response, error) {
+	sent := time.Now()
 	resp, err := c.HTTPClient.Do(req)
-	if err != nil || resp.StatusCode >= http.StatusInternalServerError {
-		return resp, err
+	r := bucket.Request{Operation: middleware.GetOperationName(req.Context())}
+	if err == nil {
+		r.Status = resp.StatusCode
+		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil && r.Status < http.StatusInternalServerError {
+			r.Skew, r.Dated = c.set(date, sent), true
+		}
 	}
-	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.date, c.at = date, time.Now()
+	if c.report != nil {
+		c.report(r)
 	}
-	return resp, nil
+	return resp, err
 }
+
+// set returns the smallest skew that explains the Date of a response that arrived now. The Date is
+// rounded down to seconds.
+func (c *storeClock) set(date, sent time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.date, c.at = date, time.Now()
+	return max(date.Sub(c.at), 0) + min(date.Add(time.Second).Sub(sent), 0)
+}
+
+// OnRequest implements [bucket.Reporter].
+func (s *Store) OnRequest(report func(bucket.Request)) { s.clock.report = report }
 
 // StoreTime implements [github.com/pawlhq/pawl/bucket.Expirer].
 func (s *Store) StoreTime(now time.Time) time.Time {

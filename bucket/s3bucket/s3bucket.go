@@ -46,7 +46,10 @@ type Store struct {
 	partSize int64
 }
 
-var _ bucket.Store = (*Store)(nil)
+var (
+	_ bucket.Store    = (*Store)(nil)
+	_ bucket.Reporter = (*Store)(nil)
+)
 
 // New returns a Store. It does not send requests; [Store.Check] does.
 func New(ctx context.Context, c Config) (*Store, error) {

@@ -261,6 +261,7 @@ var layers = map[string]map[string]string{
 		"cmd/pawl/config":     "Commands read the configuration file.",
 		"cmd/pawl/parts":      "Commands build what the configuration file describes.",
 		"event":               "Commands take and print the names of objects.",
+		"internal/process":    "The report to systemd waits until the process is ready.",
 		"ledger":              "Commands list, explain and change rows.",
 		"source/replaysource": "The command replay reads recorded messages.",
 		"store":               "A command opens the record store for one ledger or file index.",
@@ -268,6 +269,7 @@ var layers = map[string]map[string]string{
 	"metrics/prom": {
 		".":                "The metrics receive the notices of a Pawl and sample its counts.",
 		"archive":          "The metrics receive the stored objects of an archive and sample its status.",
+		"bucket":           "The requests of an object store are counted.",
 		"engine":           "Each kind of notice feeds a metric.",
 		"event":            "The age of an event on arrival is a metric.",
 		"files":            "The metrics receive the state changes and the audits of files.",

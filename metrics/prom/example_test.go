@@ -17,6 +17,8 @@ func Example() {
 
 	m := prom.New(prom.Config{Pipelines: []string{"thumbnails"}})
 	cfg.Observer = m
+	cfg.Ledger = m.Store(cfg.Ledger)
+	m.WatchObjects(cfg.Objects)
 	for i := range cfg.Sources {
 		cfg.Sources[i] = m.Source(fmt.Sprintf("source_%d", i+1), cfg.Sources[i])
 	}

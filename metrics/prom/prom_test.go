@@ -30,6 +30,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/metrics/prom"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/memory"
 )
 
@@ -226,7 +227,21 @@ func TestSeriesAreBounded(t *testing.T) {
 			m.Observe(pawl.Notice{Kind: engine.LossFound, Key: key, Detail: kind})
 		}
 	}
-	if n := len(scrape(t, m)); n < 1500 || n > 3000 {
+	objects := &reporter{}
+	m.WatchObjects(objects)
+	for i := range 20 { // more operations than Pawl uses
+		for _, status := range []int{0, 200, 302, 404, 503} {
+			objects.report(bucket.Request{Operation: fmt.Sprint(i), Status: status, Dated: true})
+		}
+	}
+	records := &answers{}
+	for _, o := range []store.Outcome{{}, {Refused: true}, {Err: store.ErrUnclear}, {Err: store.ErrThrottled}} {
+		records.outcomes = []store.Outcome{o}
+		useStore(t, m.Store(records))
+	}
+	n := len(scrape(t, m))
+	t.Logf("%d series", n)
+	if n < 1500 || n > 3000 {
 		t.Errorf("%d series, want 1,500 to 3,000", n)
 	}
 }

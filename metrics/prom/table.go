@@ -95,6 +95,12 @@ const (
 	filesOrphans  = "pawl_files_orphans"
 	filesAudit    = "pawl_files_audit_last_success_timestamp_seconds"
 
+	ledgerRequests = "pawl_ledger_requests_total"
+	ledgerSeconds  = "pawl_ledger_request_seconds_total"
+	dynamoUnits    = "pawl_dynamodb_units_total"
+	objectRequests = "pawl_object_store_requests_total"
+	clockSkew      = "pawl_clock_skew_seconds"
+
 	buildInfo = "pawl_build_info"
 )
 
@@ -160,6 +166,12 @@ var table = []metric{
 	{product: fileService, name: filesBytes, kind: gauge, labels: []string{"state"}, help: "Total size of these files."},
 	{product: fileService, name: filesOrphans, kind: gauge, help: "Objects and multipart uploads without a row that the last audit of this process found and kept."},
 	{product: fileService, name: filesAudit, kind: gauge, help: "Time of the last complete audit by this process."},
+
+	{product: anyProduct, name: ledgerRequests, kind: counter, labels: []string{"operation", "result"}, help: "Requests to the ledger, or to the index of files, by operation (swap, apply, load, due, or scan) and result: ok, refused (another process had changed a row), unclear (a write may have landed), or error."},
+	{product: anyProduct, name: ledgerSeconds, kind: counter, labels: []string{"operation"}, help: "Total duration of these requests. Concurrent requests add up. A scan lasts until its reader has finished."},
+	{product: anyProduct, name: dynamoUnits, kind: counter, labels: []string{"kind"}, help: "Units of DynamoDB that these requests consumed: read or write. Refused writes are not included, because DynamoDB does not report their units."},
+	{product: anyProduct, name: objectRequests, kind: counter, labels: []string{"operation", "code"}, help: "Requests to the object store by operation of the S3 API, and class of the status code: 2xx to 5xx, or none without a response. Repeated attempts of a request count."},
+	{product: anyProduct, name: clockSkew, kind: gauge, help: "Smallest difference between the object store's clock and this machine's that explains the time in the store's last response. Positive if the store is ahead. Absent before the first response."},
 
 	{product: anyProduct, name: buildInfo, kind: gauge, labels: []string{"version"}, help: "Always 1. The label has the version."},
 }

@@ -62,19 +62,25 @@ func (s *Store) swap(ctx context.Context, c *store.Change) store.Outcome {
 
 func (s *Store) put(ctx context.Context, c *store.Change) error {
 	is := conditionOf(c)
-	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: s.tableName(), Item: s.item(c.Next), ConditionExpression: &is.expression,
+	got, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: s.tableName(), Item: s.item(c.Next), ConditionExpression: &is.expression, ReturnConsumedCapacity: returnUnits,
 		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: returnRefusingItem,
 	}, noRetry)
+	if err == nil {
+		s.report(store.WriteUnits, got.ConsumedCapacity)
+	}
 	return err
 }
 
 func (s *Store) delete(ctx context.Context, c *store.Change) error {
 	is := conditionOf(c)
-	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-		TableName: s.tableName(), Key: s.key(c.Key), ConditionExpression: &is.expression,
+	got, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: s.tableName(), Key: s.key(c.Key), ConditionExpression: &is.expression, ReturnConsumedCapacity: returnUnits,
 		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: returnRefusingItem,
 	}, noRetry)
+	if err == nil {
+		s.report(store.WriteUnits, got.ConsumedCapacity)
+	}
 	return err
 }
 
@@ -105,7 +111,10 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outc
 		writes[i] = s.write(&changes[i])
 	}
 	err := s.call(ctx, "apply", func(ctx context.Context) error {
-		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes}, noRetry)
+		got, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes, ReturnConsumedCapacity: returnUnits}, noRetry)
+		if err == nil {
+			s.reportAll(store.WriteUnits, got.ConsumedCapacity)
+		}
 		return err
 	})
 	out := make([]store.Outcome, len(changes))

@@ -42,6 +42,7 @@ type Store struct {
 	region      string
 	shardCounts map[string]int // see layout
 	timeout     time.Duration  // of one request
+	onUnits     func(store.Unit, float64)
 }
 
 // Open opens the existing table at a URL: see [Create].

@@ -76,7 +76,7 @@ func (s *Store) query(space string, n int, in span) *dynamodb.QueryInput {
 		TableName: s.tableName(), KeyConditionExpression: aws.String("#p = :p AND #k BETWEEN :first AND :last"),
 		ExpressionAttributeNames:  map[string]string{"#p": attrPart, "#k": in.attr},
 		ExpressionAttributeValues: item{":p": text(part(space, n)), ":first": bytes(in.first), ":last": bytes(in.last)},
-		ScanIndexForward:          aws.Bool(!in.newest), Limit: aws.Int32(int32(min(in.page, lastPage))),
+		ScanIndexForward:          aws.Bool(!in.newest), Limit: aws.Int32(int32(min(in.page, lastPage))), ReturnConsumedCapacity: returnUnits,
 	}
 	if in.index != "" {
 		q.IndexName = &in.index
@@ -93,6 +93,7 @@ func (s *Store) fill(ctx context.Context, what string, one *shard) {
 			if err != nil {
 				return err
 			}
+			s.report(store.ReadUnits, got.ConsumedCapacity)
 			one.page, one.done = got.Items, len(got.LastEvaluatedKey) == 0
 			one.in.ExclusiveStartKey = got.LastEvaluatedKey
 			one.in.Limit = aws.Int32(min(2**one.in.Limit, lastPage))

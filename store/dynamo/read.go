@@ -53,8 +53,9 @@ func (s *Store) batchGet(ctx context.Context, keys []item) (items, unread []item
 	want := types.KeysAndAttributes{ConsistentRead: aws.Bool(true), Keys: keys}
 	for wait := initialBackoff; ; wait = min(2*wait, callTimeout) {
 		err = s.call(ctx, "load", func(ctx context.Context) error {
-			got, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.table: want}})
+			got, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.table: want}, ReturnConsumedCapacity: returnUnits})
 			if err == nil {
+				s.reportAll(store.ReadUnits, got.ConsumedCapacity)
 				items, unread = got.Responses[s.table], got.UnprocessedKeys[s.table].Keys
 			}
 			return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,8 +55,13 @@ others continue, and the command exits with 1 when it stops.`,
   pawl archive run clicks --log-level warn
   pawl archive run --admin 127.0.0.1:8080`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return withArchives(cmd.Context(), a, a.Err, names, parts.Ledger.Open, func(ctx context.Context, c *config.Config, list []*archive.Archive) error {
-				return runArchives(ctx, a, c, list)
+			var records store.Store
+			open := func(l parts.Ledger, ctx context.Context) (_ store.Store, err error) {
+				records, err = l.Open(ctx)
+				return records, err
+			}
+			return withArchives(cmd.Context(), a, a.Err, names, open, func(ctx context.Context, c *config.Config, list []*archive.Archive) error {
+				return runArchives(ctx, a, c, list, records)
 			})
 		},
 	})
@@ -152,20 +158,34 @@ func chooseArchives(c *config.Config, names []string) (chosen []int, err error) 
 }
 
 // If one of several archives fails, the exit code is 1.
-func runArchives(ctx context.Context, a *app.App, c *config.Config, list []*archive.Archive) error {
+func runArchives(ctx context.Context, a *app.App, c *config.Config, list []*archive.Archive, records store.Store) error {
 	metrics := prom.NewArchives(app.ThisBuild().Version, list)
+	metrics.WatchObjects(list[0].Store)
+	registers := ledger.NewRows(metrics.Store(records))
+	for _, one := range list {
+		one.Registers = registers
+	}
 	status := func() admin.Status { return statusOf(ctx, list) }
 	stop, err := a.StartAdmin(ctx, c, list[0].Logger, status, metrics.Handler(), nil, func(context.Context) {})
 	if err != nil {
 		return err
 	}
 	defer stop()
+	defer app.ReportToSystemd(ctx, list[0].Logger, func() bool { return started(list) })()
 	r := archive.Runner{Archives: list}
 	err = r.Run(ctx)
 	if err != nil && len(list) > 1 {
 		return app.Failed(err, "")
 	}
 	return exitError(err)
+}
+
+// started reports whether each archive has begun to work or has failed.
+func started(list []*archive.Archive) bool {
+	return !slices.ContainsFunc(list, func(one *archive.Archive) bool {
+		s := one.Status()
+		return s.Err == nil && s.LastRead.IsZero()
+	})
 }
 
 func statusOf(ctx context.Context, list []*archive.Archive) (s admin.Status) {

@@ -78,6 +78,9 @@ func runServe(ctx context.Context, a *app.App) (err error) {
 	if c.Index, err = openIndex(ctx, m, true); err != nil {
 		return m.Config.At("files.index", err)
 	}
+	metrics := prom.NewFiles(app.ThisBuild().Version)
+	metrics.WatchObjects(m.Objects)
+	c.Index, c.Observer = metrics.Store(c.Index), metrics
 	defer func() { err = errors.Join(err, c.Index.Close()) }()
 	if c.Tokens, err = newTokens(ctx, m); err != nil {
 		return m.Config.At("files", err)
@@ -86,8 +89,6 @@ func runServe(ctx context.Context, a *app.App) (err error) {
 	if c.Sources, err = m.Sources(ctx); err != nil {
 		return err
 	}
-	metrics := prom.NewFiles(app.ThisBuild().Version)
-	c.Observer = metrics
 	s, err := server.New(c)
 	if err != nil {
 		return m.Config.At("files", err)
@@ -98,6 +99,7 @@ func runServe(ctx context.Context, a *app.App) (err error) {
 		return err
 	}
 	defer end()
+	defer app.ReportToSystemd(ctx, log, s.Ready)()
 	return explainForgeable(m.Config, s.Run(ctx))
 }
 

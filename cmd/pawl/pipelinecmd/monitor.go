@@ -40,7 +40,8 @@ func newMonitor(a *app.App, m *app.Runtime) *monitor {
 	mon := &monitor{m: m, Metrics: prom.New(prom.Config{
 		Version: app.ThisBuild().Version, Pipelines: names, Slots: m.Config.Concurrency, MaxBacklogEvents: m.Config.MaxBacklogEvents,
 	})}
-	m.Parts.Observer = mon
+	m.Parts.Observer, m.Parts.Ledger = mon, mon.Store(m.Ledger)
+	mon.WatchObjects(m.Objects)
 	return mon
 }
 
@@ -86,7 +87,7 @@ func (mon *monitor) start(ctx context.Context, a *app.App, p *pawl.Pawl) (stop f
 	mon.pawl = p
 	mon.Watch(p)
 	return a.StartAdmin(ctx, mon.m.Config, mon.m.Log, mon.status, mon.Handler(), mon.dashboard(), func(ctx context.Context) {
-		if err := mon.ReportRows(ctx, mon.m.Ledger, mon.m.Log); err != nil {
+		if err := mon.ReportRows(ctx, mon.m.Parts.Ledger, mon.m.Log); err != nil {
 			mon.m.Log.Error("the metrics about rows are missing", "error", err)
 		}
 	})
