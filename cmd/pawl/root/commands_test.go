@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -193,10 +194,15 @@ func send(method, url, body string) error {
 	return nil
 }
 
-// port NAME: sets $NAME to a free port that systems do not assign automatically.
+var (
+	firstPort = rand.IntN(12_000)
+	ports     atomic.Int64
+)
+
+// port NAME: sets $NAME to a free port that systems do not assign automatically. No other script gets it.
 func port(ts *testscript.TestScript, _ bool, args []string) {
 	for range 100 {
-		p := strconv.Itoa(20_000 + rand.IntN(12_000))
+		p := strconv.Itoa(20_000 + (firstPort+int(ports.Add(1)))%12_000)
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", p))
 		if err != nil {
 			continue // in use
@@ -311,11 +317,11 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// poll gives up after 20 seconds.
+// poll gives up after two minutes.
 func poll(f func() bool) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for range 400 {
+	for range 2400 {
 		if f() {
 			return true
 		}

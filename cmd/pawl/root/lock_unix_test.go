@@ -214,22 +214,35 @@ const stubborn = `trap "" TERM; sleep 600 & echo set >&9; sleep 600`
 // margin allows for a busy machine.
 const margin = 4 * time.Second
 
+// inTime tries again if the machine may have paused.
+func inTime(t *testing.T, limit time.Duration, try func() time.Duration) {
+	t.Helper()
+	took := try()
+	for n := 1; took > limit+margin && n < 3; n++ {
+		t.Logf("try %d took %v", n, took)
+		took = try()
+	}
+	if took > limit+margin {
+		t.Errorf("it took %v, want at most %v", took, limit)
+	}
+}
+
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()
-	f := newLockFixture(t)
-	h := f.hold(stubborn, brief...)
-	h.line()
-	entered := f.startWaiter()
-	if err := h.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	killed := time.Now()
-	died, in := h.waitForCommand(), <-entered
-	if took := in.Sub(killed); took > briefTTL*105/100+margin {
-		t.Errorf("the waiter acquired the lock after %v", took)
-	}
-	t.Logf("command dead after %v, lock acquired after %v", died.Sub(killed), in.Sub(killed))
-	_ = h.Wait()
+	inTime(t, briefTTL*105/100, func() time.Duration {
+		f := newLockFixture(t)
+		h := f.hold(stubborn, brief...)
+		h.line()
+		entered := f.startWaiter()
+		if err := h.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		killed := time.Now()
+		died, in := h.waitForCommand(), <-entered
+		t.Logf("command dead after %v, lock acquired after %v", died.Sub(killed), in.Sub(killed))
+		_ = h.Wait()
+		return in.Sub(killed)
+	})
 }
 
 func (f *lockFixture) stopUntilTakeover(h *holder) {
