@@ -137,7 +137,7 @@ func (w *testEnv) waitFor(what string, ok func() bool) {
 	w.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for range 400 {
+	for range 2400 { // two minutes
 		if ok() {
 			return
 		}
@@ -165,8 +165,13 @@ func (w *testEnv) copyOf(name string) {
 	}
 }
 
-// port returns a port outside of the ephemeral range.
-func port() string { return strconv.Itoa(20_000 + rand.IntN(12_000)) }
+var lastPort = 15_000 + rand.IntN(4000)
+
+// port returns a port outside of the ephemeral range, and outside of that of other packages.
+func port() string {
+	lastPort++
+	return strconv.Itoa(lastPort)
+}
 
 const upload = `{"account": "a", "action": "PutObject", "bucket": "BUCKET", "object": {"key": "KEY"}, "eventTime": "2026-01-02T03:04:05Z"}`
 
