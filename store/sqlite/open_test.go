@@ -205,7 +205,7 @@ func TestConcurrentOpen(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			s, err := Open(t.Context(), path)
+			s, err := openPatient(t.Context(), path)
 			if err != nil {
 				t.Errorf("opener %d: %v", i, err)
 				return

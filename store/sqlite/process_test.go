@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -91,6 +92,11 @@ func lockChild(_ context.Context, path string) error {
 	return err
 }
 
+// openPatient waits minutes for a lock, because the process that holds it may pause.
+func openPatient(ctx context.Context, path string) (*Store, error) {
+	return open(ctx, path, 5*time.Minute, false)
+}
+
 const increments = 100
 
 func counterKey(i int) store.Key {
@@ -98,7 +104,7 @@ func counterKey(i int) store.Key {
 }
 
 func incrementChild(ctx context.Context, path string) error {
-	s, err := Open(ctx, path)
+	s, err := openPatient(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -163,7 +169,7 @@ func TestProcessesRace(t *testing.T) {
 }
 
 func appendChild(ctx context.Context, path string) error {
-	s, err := Open(ctx, path)
+	s, err := openPatient(ctx, path)
 	if err != nil {
 		return err
 	}
