@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -137,6 +138,26 @@ var faults = []fault{
 				}
 			}
 			f.move(t, other.Endpoint)
+		},
+		end: func(t *testing.T, f *faulty) { f.move(t, f.server.Endpoint) },
+	},
+	{
+		name: "a wrong clock", action: "copy: {to: s3://$TO/}", processes: 1, quick: true,
+		alerts: map[string]time.Duration{"PawlClockSkew": 0},
+		begin: func(t *testing.T, f *faulty) {
+			store, err := url.Parse(f.server.Endpoint)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ahead := httptest.NewServer(&httputil.ReverseProxy{
+				Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = store.Scheme, store.Host },
+				ModifyResponse: func(r *http.Response) error {
+					r.Header.Set("Date", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat))
+					return nil
+				},
+			})
+			t.Cleanup(ahead.Close)
+			f.move(t, ahead.URL)
 		},
 		end: func(t *testing.T, f *faulty) { f.move(t, f.server.Endpoint) },
 	},
