@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,13 +43,19 @@ func TestPipelinesTakeTurns(t *testing.T) {
 	crowd(t, a, "p", 100)
 	crowd(t, a, "pp", 100)
 	ran := map[string]int{}
+	var running []ledger.RowKey // the longest running attempt first
 	for range 40 {
-		for key, task := range a.tasks {
-			delete(a.tasks, key)
-			ran[key.Pipeline]++
-			a.step(engine.Finished{Key: key, Fence: task.Fence, Result: engine.Completed, Ending: ledger.Ending{Read: ledger.Read{Kind: event.Created}}})
-			break
+		for _, key := range slices.SortedFunc(maps.Keys(a.tasks), ledger.RowKey.Compare) {
+			if !slices.Contains(running, key) {
+				running = append(running, key)
+			}
 		}
+		key := running[0]
+		task := a.tasks[key]
+		running = running[1:]
+		delete(a.tasks, key)
+		ran[key.Pipeline]++
+		a.step(engine.Finished{Key: key, Fence: task.Fence, Result: engine.Completed, Ending: ledger.Ending{Read: ledger.Read{Kind: event.Created}}})
 		crowd(t, a, "", 0)
 	}
 	if ran["p"] < 10 || ran["pp"] < 10 {
