@@ -199,7 +199,7 @@ func TestBrakeLogsRaisedAndWithheld(t *testing.T) {
 // The test empties the bucket before or during an audit, or never, and kills the audit
 // repeatedly. If the first pass counts too many removals, the audit must raise none of them.
 func TestBrakeInSimulations(t *testing.T) {
-	const most = 60
+	const most = 1000 // until every kind was seen
 	rng := seed(t)
 	seen := map[string]int{}
 	kinds := []string{"withheld by the first pass", "withheld by the second pass", "raised", "resumed in the first pass", "resumed in the second pass"}

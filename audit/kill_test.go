@@ -231,7 +231,7 @@ func (l *losses) check(t *testing.T) {
 
 func TestKilledAuditResumes(t *testing.T) {
 	rng := seed(t)
-	const most = 100
+	const most = 1000
 	killed, resumed := 0, 0
 	for killed < minKills || killed < most && resumed == 0 {
 		synctest.Test(t, func(t *testing.T) {
