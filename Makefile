@@ -22,6 +22,7 @@ bench: ## run the benchmarks that CONTRIBUTING.md names, and print one table
 	go test ./bucket -run '^$$' -bench BenchmarkCopy -benchtime 5x; \
 	go test ./store/sqlite ./store/postgres ./audit/inventory -run '^$$' -bench . -benchmem; \
 	go test ./store/dynamo -run '^$$' -bench . -benchtime 1x -timeout 1h; \
+	go -C cmd/pawl/demo/browser test . -run '^$$' -bench . -benchtime 5x; \
 	cd bench && go test -run '^$$' -bench . -benchmem -timeout 1h .; } 2>&1 | go -C bench run ./table
 
 fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzDetect TIME=1m

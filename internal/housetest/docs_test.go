@@ -216,9 +216,13 @@ func testFuncs(t *testing.T) (names []string) {
 			}
 		}
 	}
-	others, err := filepath.Glob("bench/*_test.go") // of another module
-	if err != nil || len(others) == 0 {
-		t.Fatalf("no benchmarks in bench: %v", err)
+	var others []string // of other modules
+	for _, pattern := range []string{"bench/*_test.go", "cmd/pawl/demo/browser/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files %s: %v", pattern, err)
+		}
+		others = append(others, files...)
 	}
 	for _, name := range others {
 		text, err := os.ReadFile(name)

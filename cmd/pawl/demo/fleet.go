@@ -28,8 +28,7 @@ type worker struct {
 	*rig.Process
 	number  int // from 1
 	webhook string
-	api     string // these two are empty until the worker is ready
-	admin   string
+	api     string // empty until the worker is ready
 }
 
 func (w *worker) String() string { return fmt.Sprintf("worker %d (pid %d)", w.number, w.Pid) }
@@ -73,11 +72,7 @@ func (f *fleet) startOnce(ctx context.Context) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	admin, err := rig.FreeAddress(ctx)
-	if err != nil {
-		return nil, err
-	}
-	w, err := f.launch("http://"+addr+hookPath, append(environment(addr, f.token), apiVar+"="+api, adminVar+"="+admin))
+	w, err := f.launch("http://"+addr+hookPath, append(environment(addr, f.token), apiVar+"="+api))
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +82,7 @@ func (f *fleet) startOnce(ctx context.Context) (*worker, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	w.api, w.admin = api, admin
+	w.api = api
 	return w, nil
 }
 
@@ -128,8 +123,6 @@ func (f *fleet) webhooks() []string {
 }
 
 func (f *fleet) apis() []string { return f.addresses(func(w *worker) string { return w.api }) }
-
-func (f *fleet) admins() []string { return f.addresses(func(w *worker) string { return w.admin }) }
 
 func (f *fleet) addresses(of func(*worker) string) (all []string) {
 	f.mu.Lock()

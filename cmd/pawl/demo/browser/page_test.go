@@ -16,9 +16,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -153,6 +155,9 @@ type page struct {
 	t       *testing.T
 	ctx     context.Context
 	console func() (chromedp.ConsoleMessage, error, bool)
+
+	mu       sync.Mutex
+	requests []string // URLs
 }
 
 func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
@@ -177,6 +182,7 @@ func (p *page) await(expression string) {
 		const look = () => { try { if (` + expression + `) resolve(true); } catch (error) { reject(error); } };
 		new MutationObserver(look).observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 		document.addEventListener("load", look, true); // of pictures
+		setInterval(look, 100); // for changes outside the document
 		setTimeout(() => reject(new Error("never: " + document.body.innerText)), 60_000);
 		look();
 	})`)
@@ -233,7 +239,18 @@ func open(t *testing.T) *page {
 	}
 	console, stop := iter.Pull2(chromedp.Console(ctx))
 	t.Cleanup(stop)
-	return &page{t, ctx, console}
+	p := &page{t: t, ctx: ctx, console: console}
+	err := chromedp.Listen(ctx, func(event any) {
+		if e, ok := event.(*network.EventRequestWillBeSent); ok {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.requests = append(p.requests, e.Request.URL)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func startDemo(t *testing.T) (url string) {
