@@ -20,31 +20,46 @@ type Unsettled struct {
 // Unsettled reads at most limit due rows of a pipeline, in pages. It does not scan the settled rows.
 func (s *Rows) Unsettled(ctx context.Context, pipeline string, now time.Time, limit int) (Unsettled, error) {
 	u := Unsettled{ByState: map[State]int{}}
-	r := store.DueRange{Space: rowSpace + pipeline, Before: now.AddDate(10, 0, 0)}
+	var after RowKey
+	var due time.Time
 	for read := 0; ; {
-		r.Limit = min(1000, limit-read)
-		if r.Limit == 0 {
+		page := min(1000, limit-read)
+		if page == 0 {
 			u.Truncated = true
 			return u, nil
 		}
-		records, err := s.records.Due(ctx, r)
-		if err != nil {
-			return u, err
-		}
-		rows, err := rowsOf(records)
+		rows, dues, err := s.DueAfter(ctx, pipeline, after, due, page)
 		if err != nil {
 			return u, err
 		}
 		for i := range rows {
 			u.add(&rows[i], now)
 		}
-		if len(records) < r.Limit {
+		if len(rows) < page {
 			return u, nil
 		}
-		read += len(records)
-		last := &records[len(records)-1]
-		r.After = store.Place{Due: last.Due, Name: last.Name}
+		read += len(rows)
+		after, due = rows[len(rows)-1].RowKey, dues[len(dues)-1]
 	}
+}
+
+// DueAfter returns at most limit rows of a pipeline that are due now or later, and their due times, in the
+// order of these times. It begins after the row with the given key and time; the zero RowKey is the
+// beginning.
+func (s *Rows) DueAfter(ctx context.Context, pipeline string, after RowKey, due time.Time, limit int) (rows []Row, dues []time.Time, err error) {
+	r := store.DueRange{Space: rowSpace + pipeline, Before: time.Now().AddDate(10, 0, 0), Limit: limit}
+	if after != (RowKey{}) {
+		r.After = store.Place{Due: due, Name: recordKey(after).Name}
+	}
+	records, err := s.records.Due(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range records {
+		dues = append(dues, records[i].Due)
+	}
+	rows, err = rowsOf(records)
+	return rows, dues, err
 }
 
 func (u *Unsettled) add(row *Row, now time.Time) {

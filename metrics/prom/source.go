@@ -2,6 +2,7 @@ package prom
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,6 +53,32 @@ func (m *Metrics) Source(name string, s pawl.Source) pawl.Source {
 		}{c, readyOnly{listener}}
 	}
 	return c
+}
+
+// SourceValues returns the counters and gauges of a source by name, without the prefix "pawl_source_" and
+// followed by the values of further labels, for example "deliveries_total refused".
+func (m *Metrics) SourceValues(source string) (map[string]float64, error) {
+	r := prometheus.NewRegistry()
+	r.MustRegister(m)
+	families, err := r.Gather()
+	values := map[string]float64{}
+	for _, f := range families {
+		name, ours := strings.CutPrefix(f.GetName(), "pawl_source_")
+		for _, one := range f.GetMetric() {
+			key, found := name, false
+			for _, l := range one.GetLabel() {
+				if l.GetName() != "source" {
+					key += " " + l.GetValue()
+				} else if l.GetValue() == source {
+					found = true
+				}
+			}
+			if ours && found {
+				values[key] = one.GetCounter().GetValue() + one.GetGauge().GetValue()
+			}
+		}
+	}
+	return values, err
 }
 
 type listener interface{ Ready() <-chan struct{} }

@@ -166,7 +166,7 @@ func runArchives(ctx context.Context, a *app.App, c *config.Config, list []*arch
 		one.Registers = registers
 	}
 	status := func() admin.Status { return statusOf(ctx, list) }
-	stop, err := a.StartAdmin(ctx, c, list[0].Logger, status, metrics.Handler(), nil, func(context.Context) {})
+	stop, err := a.StartAdmin(ctx, c, list[0].Logger, status, metrics.Handler(), dashboardOf(list), func(context.Context) {})
 	if err != nil {
 		return err
 	}

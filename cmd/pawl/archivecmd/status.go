@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"github.com/pawlhq/pawl/archive"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/dashboard"
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
@@ -34,6 +37,29 @@ owner has not committed yet.`,
 			})
 		},
 	}
+}
+
+// dashboardOf returns the pages of "pawl archive run".
+func dashboardOf(list []*archive.Archive) http.Handler {
+	return dashboard.Handler(dashboard.Config{Logger: list[0].Logger, Tables: []dashboard.TablePage{{
+		Path: "/archives", Title: "Archives", Note: "As this process last read them from the ledger.",
+		Table: func(context.Context) (t dashboard.Table, err error) {
+			t.Head = []string{"Archive", "Location", "Stored until", "Open shards", "Held here", "Failing here", "Retention of the stream", "Last read", "State"}
+			now := time.Now()
+			for _, one := range list {
+				s := one.Status()
+				state := "running"
+				if s.Err != nil {
+					state = "stopped: " + s.Err.Error()
+				}
+				t.Rows = append(t.Rows, []string{
+					one.Name, app.FormatPrefix(one.Bucket, one.Prefix), app.RelativeTime(s.StoredUntil, now), strconv.Itoa(s.Open), strconv.Itoa(s.Held),
+					strconv.Itoa(s.Stopped), s.Retention.String(), app.RelativeTime(s.LastRead, now), state,
+				})
+			}
+			return t, nil
+		},
+	}}})
 }
 
 type shardJSON struct {

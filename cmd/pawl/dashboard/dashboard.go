@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ type Ledger interface {
 	// Overview reads at most limit unsettled rows of each pipeline.
 	Overview(ctx context.Context, limit int) ([]PipelineStatus, error)
 	// Page examines at most examine rows after a key, and returns at most show of those that match.
-	Page(ctx context.Context, f *Filter, after ledger.RowKey, examine, show int) (Page, error)
+	Page(ctx context.Context, f *Filter, after Position, examine, show int) (Page, error)
 	// Object returns nil if there is no row.
 	Object(ctx context.Context, key ledger.RowKey) (*Object, error)
 }
@@ -67,13 +68,29 @@ type Filter struct {
 	Prefix          string // s3://bucket/prefix, or a key prefix in any bucket
 }
 
+// ByDue reports whether the rows are in the order of their due time, which is an index. All other rows are
+// in the order of their keys.
+func (f *Filter) ByDue() bool {
+	switch ledger.State(f.State) {
+	case ledger.StatePending, ledger.StateProcessing, ledger.StateStuck, ledger.StateFailed:
+		return f.Pipeline != ""
+	}
+	return false
+}
+
+// Position is a row. Due is set if the rows are in the order of their due time.
+type Position struct {
+	ledger.RowKey
+	Due time.Time
+}
+
 // Page is a part of the rows of a filter.
 type Page struct {
 	Rows     []ledger.Row // that match
 	Examined int
-	Last     ledger.RowKey // the last one examined
-	More     bool          // there may be further rows
-	Command  string        // redrives all rows of the filter
+	Last     Position // the last one examined
+	More     bool     // there may be further rows
+	Command  string   // redrives all rows of the filter
 }
 
 // Object explains the row of an object.
@@ -200,7 +217,7 @@ func (s *server) page(title string, load func(r *http.Request) (name string, dat
 				s.Logger.Warn("the dashboard cannot read the ledger", "path", r.URL.Path, "error", err)
 			}
 		}
-		s.render(w, status, name, view{Title: title, Path: r.URL.Path, Nav: s.nav(), Actions: s.Operator != nil, Data: data})
+		s.render(w, status, name, view{Title: title, Path: r.URL.Path, Nav: s.nav(), Actions: s.Operator != nil || s.Ledger == nil, Data: data})
 	}
 }
 
@@ -244,10 +261,11 @@ func (s *server) objects(r *http.Request) (string, any, error) {
 func (s *server) list(r *http.Request) (*list, error) {
 	q := r.URL.Query()
 	l := &list{Filter: Filter{Pipeline: q.Get("pipeline"), State: q.Get("state"), Error: q.Get("error"), Prefix: q.Get("prefix")}}
-	for name, text := range map[string]string{"pipeline": l.Pipeline, "error": l.Error, "prefix": l.Prefix} {
-		if len(text) > maxFilterText {
-			return l, badRequest("the filter %s is longer than %d bytes: shorten it", name, maxFilterText)
-		}
+	if len(l.Error) > maxFilterText || len(l.Prefix) > maxFilterText {
+		return l, badRequest("the filter is longer than %d bytes: shorten it", maxFilterText)
+	}
+	if err := checkPipeline(l.Pipeline); err != nil {
+		return l, err
 	}
 	if l.State != "" && !slices.Contains(ledger.States, ledger.State(l.State)) {
 		return l, badRequest("%q is not a state: want one of %v", l.State, ledger.States)
@@ -314,7 +332,10 @@ func (s *server) redriveShown(r *http.Request) (string, any, error) {
 }
 
 func (s *server) object(r *http.Request) (string, any, error) {
-	key := keyOf(r)
+	key, err := objectKey(r)
+	if err != nil {
+		return "", nil, err
+	}
 	o, err := s.Ledger.Object(r.Context(), key)
 	if err == nil && o == nil {
 		err = problem{http.StatusNotFound, fmt.Errorf("the ledger has no row for %s in pipeline %q", key.Object(), key.Pipeline)}
@@ -323,14 +344,16 @@ func (s *server) object(r *http.Request) (string, any, error) {
 }
 
 func (s *server) redriveObject(r *http.Request) (string, any, error) {
+	key, err := objectKey(r)
 	action := r.PostFormValue("action")
 	switch {
 	case s.Operator == nil:
 		return "", nil, errReadOnly
+	case err != nil:
+		return "", nil, err
 	case action != "redrive" && action != "force":
 		return "", nil, badRequest("want the action redrive or force")
 	}
-	key := keyOf(r)
 	return s.redrive(r, []ledger.RowKey{key}, action == "force", rowLink(key))
 }
 
@@ -340,8 +363,26 @@ func (s *server) redrive(r *http.Request, keys []ledger.RowKey, force bool, link
 	return "done", done{result, link}, err
 }
 
-func keyOf(r *http.Request) ledger.RowKey {
-	q := r.URL.Query()
+// checkPipeline rejects characters that no pipeline's name has.
+func checkPipeline(name string) error {
+	if len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
+		return badRequest("%.80q is not the name of a pipeline", name)
+	}
+	return nil
+}
+
+func objectKey(r *http.Request) (ledger.RowKey, error) {
+	key := keyOf(r.URL.Query())
+	if err := checkPipeline(key.Pipeline); err != nil {
+		return key, err
+	}
+	if key.Pipeline == "" || key.Bucket == "" || key.Key == "" {
+		return key, badRequest("the URL needs pipeline, bucket and key")
+	}
+	return key, nil
+}
+
+func keyOf(q url.Values) ledger.RowKey {
 	return ledger.RowKey{Pipeline: q.Get("pipeline"), Bucket: q.Get("bucket"), Key: q.Get("key"), VersionID: q.Get("version")}
 }
 

@@ -18,6 +18,7 @@ const (
 	listenVar = "PAWL_DEMO_LISTEN"
 	tokenVar  = "PAWL_DEMO_TOKEN"
 	apiVar    = "PAWL_DEMO_API"
+	adminVar  = "PAWL_DEMO_ADMIN"
 
 	configFile = "pawl.yaml"
 	ledgerFile = "ledger.db"
@@ -40,6 +41,7 @@ lease: {ttl: 2s, skew: 500ms, late_write_window: 2s}
 retry: {base: 200ms, max: 2s}
 sweep_interval: 250ms
 concurrency: 4
+admin: {listen: "${` + adminVar + `}"}
 `
 
 func writeConfig(dir, store string) error {
@@ -58,7 +60,7 @@ func environment(listen, token string) []string {
 			env = append(env, v)
 		}
 	}
-	return append(env, listenVar+"="+listen, tokenVar+"="+token,
+	return append(env, listenVar+"="+listen, tokenVar+"="+token, adminVar+"=127.0.0.1:0",
 		"AWS_ACCESS_KEY_ID="+accessKey, "AWS_SECRET_ACCESS_KEY="+accessKey,
 		"AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull,
 		"AWS_EC2_METADATA_DISABLED=true")

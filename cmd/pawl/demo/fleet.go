@@ -28,7 +28,8 @@ type worker struct {
 	*rig.Process
 	number  int // from 1
 	webhook string
-	api     string // empty until the worker is ready
+	api     string // these two are empty until the worker is ready
+	admin   string
 }
 
 func (w *worker) String() string { return fmt.Sprintf("worker %d (pid %d)", w.number, w.Pid) }
@@ -72,7 +73,11 @@ func (f *fleet) startOnce(ctx context.Context) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := f.launch("http://"+addr+hookPath, append(environment(addr, f.token), apiVar+"="+api))
+	admin, err := rig.FreeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w, err := f.launch("http://"+addr+hookPath, append(environment(addr, f.token), apiVar+"="+api, adminVar+"="+admin))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +87,7 @@ func (f *fleet) startOnce(ctx context.Context) (*worker, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	w.api = api
+	w.api, w.admin = api, admin
 	return w, nil
 }
 
@@ -123,6 +128,8 @@ func (f *fleet) webhooks() []string {
 }
 
 func (f *fleet) apis() []string { return f.addresses(func(w *worker) string { return w.api }) }
+
+func (f *fleet) admins() []string { return f.addresses(func(w *worker) string { return w.admin }) }
 
 func (f *fleet) addresses(of func(*worker) string) (all []string) {
 	f.mu.Lock()

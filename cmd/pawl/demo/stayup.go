@@ -18,6 +18,8 @@ Its grayscale appears as s3://%[6]s/%[7]scat.jpg. Show its state and history:
 
   %[10]s explain -c %[8]s s3://%[4]s/%[5]scat.jpg
 
+The dashboard of a worker is http://%[11]s/
+
 The ledger is %[9]s; the workers' logs are next to it.
 Ctrl-C ends the demo and removes all of this.
 
@@ -28,7 +30,7 @@ Ctrl-C ends the demo and removes all of this.
 func (s *pipelineScenario) stayUp(ctx context.Context) error {
 	s.dropAnnouncements()
 	s.screen.printText(pipelineUsage, accessKey, region, s.endpoint.url, inputBucket, inputPrefix, outputBucket, outputPrefix,
-		shellWord(filepath.Join(s.dir, configFile)), filepath.Join(s.dir, ledgerFile), commandName(s.Binary))
+		shellWord(filepath.Join(s.dir, configFile)), filepath.Join(s.dir, ledgerFile), commandName(s.Binary), s.fleet.admins()[0])
 	tick := time.NewTicker(deadPoll)
 	defer tick.Stop()
 	dead := map[string]int64{}

@@ -41,7 +41,21 @@ func TestStayUp(t *testing.T) {
 	if explain := lines.until(t, " explain -c "); !strings.HasPrefix(explain, "  "+binary+" explain") {
 		t.Errorf("the command shown is %s", explain)
 	}
+	dashboard := strings.TrimPrefix(strings.TrimSpace(lines.until(t, "The dashboard")), "The dashboard of a worker is ")
 	lines.until(t, "Ctrl-C")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, dashboard, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil || !strings.Contains(string(page), "grayscale") {
+		t.Errorf("the dashboard's page is %q (%v)", page, err)
+	}
 
 	if err := put(url+"/photos/in/my%20cat.png", picture(t)); err != nil {
 		t.Fatal(err)

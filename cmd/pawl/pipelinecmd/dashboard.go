@@ -29,7 +29,7 @@ func (d *rowsForDashboard) Overview(ctx context.Context, limit int) ([]dashboard
 	return statuses(ctx, d.ledgerReader, time.Now(), limit)
 }
 
-func (d *rowsForDashboard) Page(ctx context.Context, f *dashboard.Filter, after ledger.RowKey, examine, show int) (p dashboard.Page, err error) {
+func (d *rowsForDashboard) Page(ctx context.Context, f *dashboard.Filter, after dashboard.Position, examine, show int) (p dashboard.Page, err error) {
 	o := rowFilter{pipeline: f.Pipeline, prefix: f.Prefix, failure: f.Error}
 	if f.State != "" {
 		o.states = []string{f.State}
@@ -39,18 +39,27 @@ func (d *rowsForDashboard) Page(ctx context.Context, f *dashboard.Filter, after 
 		return p, err
 	}
 	p.Command = redriveCommand(f)
-	for row, err := range d.candidates(ctx, sel, after) {
-		if err != nil {
-			return p, err
-		}
+	examined := func(row *ledger.Row, due time.Time) (more bool) {
 		p.Examined++
-		p.Last = row.RowKey
-		if sel.matches(&row) {
-			p.Rows = append(p.Rows, row)
+		p.Last = dashboard.Position{RowKey: row.RowKey, Due: due}
+		if sel.matches(row) {
+			p.Rows = append(p.Rows, *row)
 		}
-		if p.Examined == examine || len(p.Rows) == show {
-			p.More = true
-			break
+		p.More = p.Examined == examine || len(p.Rows) == show
+		return !p.More
+	}
+	if f.ByDue() {
+		rows, dues, err := d.Store.(*ledger.Rows).DueAfter(ctx, f.Pipeline, after.RowKey, after.Due, examine)
+		for i := range rows {
+			if !examined(&rows[i], dues[i]) {
+				break
+			}
+		}
+		return p, err
+	}
+	for row, err := range d.candidates(ctx, sel, after.RowKey) {
+		if err != nil || !examined(&row, time.Time{}) {
+			return p, err
 		}
 	}
 	return p, nil
@@ -104,7 +113,7 @@ func (d *rowsForDashboard) Redrive(ctx context.Context, keys []ledger.RowKey, fo
 func (mon *monitor) dashboard() http.Handler {
 	d := &rowsForDashboard{&ledgerReader{Store: ledger.NewRows(mon.m.Ledger), config: mon.m.Config}, mon.m.Parts.Pipelines}
 	c := dashboard.Config{Ledger: d, Rates: &mon.rates, Logger: mon.m.Log, Tables: []dashboard.TablePage{
-		{Path: "/sources", Title: "Sources", Note: "Since this process started.", Table: mon.sourcesTable},
+		{Path: "/sources", Title: "Sources", Note: "Deliveries since this process started. Returned ones will be redelivered. Refused ones found no room, and rejected requests were unauthorized or unreadable.", Table: mon.sourcesTable},
 		{Path: "/audits", Title: "Audits", Note: "The last audits of all processes, newest first.", Table: d.auditsTable},
 		{Path: "/configuration", Title: "Configuration", Note: "Of this process, without secrets.", Table: mon.configurationTable},
 	}}
@@ -112,6 +121,33 @@ func (mon *monitor) dashboard() http.Handler {
 		c.Operator = d
 	}
 	return dashboard.Handler(c)
+}
+
+func (mon *monitor) sourcesTable(context.Context) (t dashboard.Table, err error) {
+	t.Head = []string{"Source", "Address", "Events", "Acknowledged", "Returned", "Refused", "Rejected", "Last delivery"}
+	for i, name := range mon.sourceNames() {
+		v, err := mon.SourceValues(name)
+		if err != nil {
+			return t, err
+		}
+		n := func(keys ...string) string {
+			sum := 0.0
+			for _, key := range keys {
+				sum += v[key]
+			}
+			return humanize.Comma(int64(sum))
+		}
+		last := "none"
+		if v["events_total"] > 0 {
+			last = app.RelativeTime(time.Unix(int64(v["last_delivery_timestamp_seconds"]), 0), time.Now())
+		}
+		t.Rows = append(t.Rows, []string{
+			name, mon.m.Config.Sources[i].Config.(parts.Source).Describe(), n("events_total"),
+			n("deliveries_total acknowledged"), n("deliveries_total returned"), n("deliveries_total refused"),
+			n("rejected_total unauthorized", "rejected_total unreadable"), last,
+		})
+	}
+	return t, nil
 }
 
 func (d *rowsForDashboard) auditsTable(ctx context.Context) (t dashboard.Table, err error) {

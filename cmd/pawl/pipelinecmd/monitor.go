@@ -10,7 +10,6 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/admin"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 	"github.com/pawlhq/pawl/cmd/pawl/dashboard"
-	"github.com/pawlhq/pawl/cmd/pawl/parts"
 	"github.com/pawlhq/pawl/metrics/prom"
 )
 
@@ -68,15 +67,6 @@ func (mon *monitor) sourceNames() (names []string) {
 		names = append(names, name)
 	}
 	return names
-}
-
-// sourcesTable reads the metrics.
-func (mon *monitor) sourcesTable(context.Context) (t dashboard.Table, err error) {
-	t.Head = []string{"Source", "Address"}
-	for i, name := range mon.sourceNames() {
-		t.Rows = append(t.Rows, []string{name, mon.m.Config.Sources[i].Config.(parts.Source).Describe()})
-	}
-	return t, nil
 }
 
 // start serves until the returned function is called.
