@@ -45,16 +45,17 @@ type File struct {
 	SweepInterval Duration `yaml:"sweep_interval" was:"sweep"`
 	// Time for running work to finish at shutdown. Default: 20s.
 	ShutdownTimeout Duration `yaml:"shutdown_timeout" was:"grace"`
-	// Listener for probes and metrics of "pawl run", "pawl archive run" and "pawl files
-	// serve": docs/METRICS.md.
+	// Listener for the dashboard, probes and metrics of "pawl run", "pawl archive run" and
+	// "pawl files serve": docs/OPERATING.md, docs/METRICS.md.
 	Admin Admin `yaml:"admin"`
 }
 
-// Admin is a listener for probes, metrics and profiles.
+// Admin is a listener for the dashboard, probes, metrics and profiles.
 type Admin struct {
 	// Address to listen on, for example 127.0.0.1:8080. Default: none.
 	Listen string `yaml:"listen"`
-	// Bearer token for the profiles at /debug/pprof/. Without it, there are no profiles.
+	// Bearer token for the profiles at /debug/pprof/, and password of the dashboard. Without it,
+	// there are no profiles, and only a loopback address serves the dashboard, without its actions.
 	Token Secret `yaml:"token"`
 }
 

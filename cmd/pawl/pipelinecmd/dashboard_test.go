@@ -222,7 +222,7 @@ func TestDashboardRejectsBadRequests(t *testing.T) {
 func TestDashboardPagesAreComplete(t *testing.T) {
 	s := newDashboardServer(t, memory.New(), "")
 	var keys []string
-	for i := range 2500 {
+	for i := range 1300 {
 		state := "settled"
 		if i%3 == 0 {
 			state = "failed"
@@ -232,7 +232,7 @@ func TestDashboardPagesAreComplete(t *testing.T) {
 	s.add(keys...)
 	row, next := regexp.MustCompile(`<a href="(/object\?[^"]+)"`), regexp.MustCompile(`main" href="([^"]+)">Continue`)
 	for filter, want := range map[string]int{
-		"": 2500, "?state=failed": 834, "?state=failed&pipeline=p": 834, "?prefix=failed/1": 371, "?error=FULL": 834, "?state=dead": 0,
+		"": 1300, "?state=failed": 434, "?state=failed&pipeline=p": 434, "?prefix=failed/1": 136, "?error=FULL": 434, "?state=dead": 0,
 	} {
 		seen := map[string]bool{}
 		for path := "/objects" + filter; path != ""; {
