@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,9 +45,10 @@ const (
 	rulesFile    = "../../deploy/prometheus/rules.yml"
 	recordedFile = "../../deploy/prometheus/recorded_test.yml"
 
-	auditEvery  = time.Minute     // of the test's processes, instead of a day
-	silentAfter = 5 * time.Minute // of their source
-	alertSlack  = 2 * time.Minute // an alert begins and ends within this time after the rules permit it
+	auditEvery   = time.Minute     // of the test's processes, instead of a day
+	silentAfter  = 5 * time.Minute // of their source
+	settleWindow = 10 * time.Second
+	alertSlack   = 2 * time.Minute // an alert begins and ends within this time after the rules permit it
 )
 
 const alertsConfig = `
@@ -54,7 +56,7 @@ ledger: sqlite:%[1]s/pawl.db
 objects: {endpoint: "${ENDPOINT}", region: us-east-1, path_style: true}
 sources: [webhook: {listen: "${HOOK}"}]
 retry: {base: %[4]s}
-audit: {every: %[5]s, settle_window: 10s}
+audit: {every: %[5]s, settle_window: %[6]s}
 pipelines:
   - name: thumbnails
     match: {bucket: %[2]s}
@@ -130,7 +132,8 @@ var faults = []fault{
 			for i := range objects {
 				f.put(t, fmt.Sprint(i), "x")
 			}
-			f.until(t, fmt.Sprintf(`pawl_attempts_total{job="JOB", result="committed"} >= %d`, objects))
+			// Otherwise the first audit would find so few removals that it schedules them.
+			f.until(t, fmt.Sprintf(`min_over_time(pawl_attempts_total{job="JOB", result="committed"}[%s]) >= %d`, prometheusDuration(settleWindow+5*time.Second), objects))
 			other := servertest.S3(t)
 			for _, name := range []string{f.in, f.out} {
 				if _, err := other.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
@@ -185,7 +188,11 @@ var faults = []fault{
 			}
 		},
 		end: func(t *testing.T, f *faulty) {
-			l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", f.receiver)
+			err := syscall.Listen(int(f.receiver.Fd()), 16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := net.FileListener(f.receiver)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +258,7 @@ type faulty struct {
 	admins, hooks     []string
 	running           []*rig.Process
 	config, endpoint  string
-	receiver          string
+	receiver          *os.File // a socket that refuses connections until it listens
 	release           func() error
 	times             *faultTimes // after the alerts have ended
 }
@@ -296,7 +303,7 @@ func scaledRules(t *testing.T, text string) string {
 	return changed
 }
 
-type alertRule struct{ Alert, Record, Expr, For string }
+type alertRule struct{ Alert, Expr, For string }
 
 func parseRules(t *testing.T, text []byte) map[string]*alertRule {
 	t.Helper()
@@ -309,7 +316,7 @@ func parseRules(t *testing.T, text []byte) map[string]*alertRule {
 	all := map[string]*alertRule{}
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
-			all[r.Alert+r.Record] = r
+			all[r.Alert] = r
 		}
 	}
 	return all
@@ -344,12 +351,31 @@ func (a *alertTest) prepare(t *testing.T, spec *fault) *faulty {
 	for range spec.processes {
 		f.admins, f.hooks = append(f.admins, address()), append(f.hooks, address())
 	}
-	f.running, f.receiver = make([]*rig.Process, spec.processes), address()
-	action := strings.NewReplacer("$TO", f.out, "$DIR", f.dir, "$RECEIVER", f.receiver).Replace(spec.action)
-	f.config = a.write(t, "pawl.yaml", fmt.Sprintf(alertsConfig, f.dir, f.in, action, scaled(time.Second), max(time.Second, scaled(auditEvery))))
+	f.running = make([]*rig.Process, spec.processes)
+	receiver := f.bindReceiver(t)
+	action := strings.NewReplacer("$TO", f.out, "$DIR", f.dir, "$RECEIVER", receiver).Replace(spec.action)
+	f.config = a.write(t, "pawl.yaml", fmt.Sprintf(alertsConfig, f.dir, f.in, action, scaled(time.Second), max(time.Second, scaled(auditEvery)), settleWindow))
 	f.redirect(f.hooks[0])
 	a.server.Notify(t, f.in)
 	return f
+}
+
+func (f *faulty) bindReceiver(t *testing.T) (address string) {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.receiver = os.NewFile(uintptr(fd), "receiver")
+	t.Cleanup(func() { _ = f.receiver.Close() })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
 }
 
 // carry passes on notifications of MinIO.

@@ -40,7 +40,7 @@ func writeRecorded(t *testing.T, all []*faulty) {
 func (f *faulty) format(t *testing.T, b *strings.Builder) {
 	t.Helper()
 	minute := func(at time.Time) int { return int(at.Sub(f.times.began) / scaled(time.Minute)) }
-	found, err := f.query(t.Context(), "query_range", fmt.Sprintf(`{__name__=~%q, job=~"JOB|"}`, strings.Join(f.usedSeries(), "|")), url.Values{
+	found, err := f.query(t.Context(), "query_range", fmt.Sprintf(`{__name__=~%q, job=~"JOB|"}`, f.usedSeries()), url.Values{
 		"start": {fmt.Sprint(unix(f.times.began))}, "end": {fmt.Sprint(unix(f.times.ended))}, "step": {fmt.Sprint(scaled(time.Minute).Seconds())},
 	})
 	if err != nil {
@@ -62,27 +62,14 @@ func (f *faulty) format(t *testing.T, b *strings.Builder) {
 	}
 }
 
-var (
-	seriesName = regexp.MustCompile(`\b(up|pawl_\w+)\b`)
-	recordName = regexp.MustCompile(`\b\w+:pawl_\w+:\w+\b`)
-)
+var seriesName = regexp.MustCompile(`pawl_\w+`) // also inside the name of a recording rule
 
-// usedSeries also has the series of the recording rules that the alerts use.
-func (f *faulty) usedSeries() []string {
-	names := []string{"up"}
+func (f *faulty) usedSeries() string {
+	var names []string
 	for alert := range f.alerts {
-		expr := f.rules[alert].Expr
-		for _, record := range recordName.FindAllString(expr, -1) {
-			expr = strings.ReplaceAll(expr, record, "")
-			if rule := f.rules[record]; rule != nil {
-				expr += rule.Expr
-			} else {
-				names = append(names, record)
-			}
-		}
-		names = append(names, seriesName.FindAllString(expr, -1)...)
+		names = append(names, seriesName.FindAllString(f.rules[alert].Expr, -1)...)
 	}
-	return names
+	return fmt.Sprintf("up|(source:)?(%s)(_timestamp_seconds|:seconds)?", strings.Join(names, "|"))
 }
 
 func unix(at time.Time) float64 { return float64(at.UnixMilli()) / 1000 }
