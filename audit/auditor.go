@@ -93,11 +93,12 @@ func New(cfg Config) (*Auditor, error) {
 // Run runs an audit. It always returns the report. If the ledger has registers, Run waits for
 // other audits, resumes an interrupted audit with the same options, and stores the report. A dry
 // run does none of these.
-func (a *Auditor) Run(ctx context.Context, o Options) (Report, error) {
+func (a *Auditor) Run(ctx context.Context, o Options) (_ Report, err error) {
 	r, err := a.plan(o)
 	if err != nil {
 		return Report{}, err
 	}
+	defer func() { a.observeFailure(ctx, err) }()
 	if o.DryRun || a.registers == nil {
 		err = r.execute(ctx)
 	} else {
@@ -117,6 +118,8 @@ func (a *Auditor) plan(o Options) (*run, error) {
 }
 
 func (r *run) execute(ctx context.Context) error {
+	r.observe(engine.Notice{Kind: engine.AuditRunning, N: 1})
+	defer r.observe(engine.Notice{Kind: engine.AuditRunning})
 	if r.o.DryRun || r.registers == nil {
 		return r.runUnits(ctx)
 	}
@@ -361,6 +364,13 @@ func (r *run) recordContradiction(key ledger.RowKey, what string) {
 func (r *run) recordUnlistable(u *unit, ref event.Object, err error) {
 	if r.addExample(Example{What: "not listable by the store: remove it", Pipeline: u.Name, Object: ref.String()}) {
 		r.cfg.Logger.Warn("the store rejects every listing that contains this object; the audit skips it", "pipeline", u.Name, "object", ref.String(), "error", err)
+	}
+}
+
+// observeFailure ignores an audit that its caller stopped.
+func (a *Auditor) observeFailure(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		a.observe(engine.Notice{Kind: engine.AuditFailed, Detail: err.Error()})
 	}
 }
 

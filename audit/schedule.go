@@ -36,6 +36,7 @@ func (a *Auditor) RunSchedule(ctx context.Context, s Schedule) {
 			err = a.runUnlessHeld(ctx, &s, &last)
 			wait = pauseAfterRun
 		}
+		a.observeFailure(ctx, err)
 		if err != nil && ctx.Err() == nil {
 			a.cfg.Logger.Error("the audit failed; it will resume", "error", err, "in", retryDelay.String())
 			if process.Sleep(ctx, retryDelay) != nil {
@@ -50,7 +51,8 @@ func (a *Auditor) RunSchedule(ctx context.Context, s Schedule) {
 }
 
 // RunIfDue runs or resumes an audit if one is due and no other worker runs one.
-func (a *Auditor) RunIfDue(ctx context.Context, s Schedule) error {
+func (a *Auditor) RunIfDue(ctx context.Context, s Schedule) (err error) {
+	defer func() { a.observeFailure(ctx, err) }()
 	last := time.Time{}
 	wait, err := a.untilDue(ctx, s.Every, last)
 	if err != nil || wait > 0 {
@@ -105,7 +107,11 @@ func (a *Auditor) untilDue(ctx context.Context, every time.Duration, last time.T
 		return 0, nil
 	}
 	age := time.Since(last)
-	a.observe(engine.Notice{Kind: engine.LastAudit, Took: age})
+	due := 0
+	if age >= every {
+		due = 1
+	}
+	a.observe(engine.Notice{Kind: engine.LastAudit, Took: age, N: due})
 	return every - age, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -98,7 +99,14 @@ func TestSchedule(t *testing.T) {
 func TestScheduleRetriesAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLosses(t, seed(t), 300)
-		a := l.auditor(t, l.ledger)
+		var observed notices
+		a, err := audit.New(audit.Config{
+			Ledger: l.ledger, Objects: l.objects, Pipelines: []audit.Pipeline{l.pipeline}, TTL: time.Second,
+			Logger: slog.New(slog.DiscardHandler), Observer: &observed,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		ctx, stop := context.WithCancel(t.Context())
 		times := 0
 		var wg sync.WaitGroup
@@ -114,6 +122,11 @@ func TestScheduleRetriesAfterFailure(t *testing.T) {
 		stop()
 		wg.Wait()
 		l.check(t)
+		failed, last := observed.count(engine.AuditFailed)
+		runs, end := observed.count(engine.AuditRunning)
+		if _, age := observed.count(engine.LastAudit); failed != 3 || !strings.Contains(last.Detail, errDown.Error()) || runs != 8 || end.N != 0 || age.N != 0 {
+			t.Errorf("%d failed audits (%s), %d beginnings and ends, the last audit is %+v", failed, last.Detail, runs, age)
+		}
 	})
 }
 

@@ -56,8 +56,10 @@ const (
 	LossFound                                    // an audit found a loss. Detail: its kind
 	LossRepaired
 	Audited          // an audit of this process ended. N: its losses. Took: its duration
-	LastAudit        // age of the last audit by any process
+	LastAudit        // Took: age of the last audit by any process. N: 1 if the next one is due
 	RemovalsWithheld // too many removals. N: their number
+	AuditRunning     // N: 1 if an audit of this process begins or resumes, 0 if it ends or stops
+	AuditFailed      // an audit of this process ended with an error
 )
 
 var verdictKinds = [...]Kind{ledger.Raised: Raised, ledger.Duplicate: Duplicate, ledger.Stale: Stale}

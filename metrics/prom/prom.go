@@ -52,6 +52,7 @@ func New(c Config) *Metrics {
 	c.Slots, c.MaxBacklogEvents = cmp.Or(c.Slots, 16), cmp.Or(c.MaxBacklogEvents, 1000)
 	m := &Metrics{config: c, set: newSet(pipelines, c.Version)}
 	m.sample = m.sampleStats
+	m.counters[auditFailures].WithLabelValues()
 	for _, p := range c.Pipelines {
 		m.createSeries(p)
 	}
@@ -123,12 +124,28 @@ func (m *Metrics) Observe(n pawl.Notice) {
 		m.counters[ledgerRows].WithLabelValues("written").Add(float64(n.N))
 	case engine.RowsRefused:
 		m.counters[ledgerRows].WithLabelValues("refused").Add(float64(n.N))
+	default:
+		m.observeAudit(&n)
+	}
+}
+
+func (m *Metrics) observeAudit(n *pawl.Notice) {
+	switch n.Kind {
 	case engine.LossFound:
-		m.counters[auditLosses].WithLabelValues(pipeline, n.Detail).Inc()
+		m.counters[auditLosses].WithLabelValues(n.Key.Pipeline, n.Detail).Inc()
 	case engine.RemovalsWithheld:
-		m.withheld.Store(pipeline, float64(n.N))
+		m.withheld.Store(n.Key.Pipeline, float64(n.N))
+	case engine.AuditRunning:
+		m.setTime(auditRunning, time.Time{})
+		if n.N > 0 {
+			m.setTime(auditRunning, time.Now())
+		}
+	case engine.AuditFailed:
+		m.counters[auditFailures].WithLabelValues().Inc()
+		m.setTime(auditFailed, time.Now())
 	case engine.Audited:
 		m.reportWithheld()
+		m.setTime(auditFailed, time.Time{})
 		m.gauges[auditDuration].WithLabelValues().Set(n.Took.Seconds())
 		m.ownAudit.Store(time.Now().Add(-n.Took).UnixMilli())
 		m.setTime(auditLast, time.Now().Add(-n.Took))
@@ -138,6 +155,9 @@ func (m *Metrics) Observe(n pawl.Notice) {
 			m.reportWithheld() // another process audits now
 		}
 		m.setTime(auditLast, started)
+		if n.N == 0 { // the failed audit has succeeded since
+			m.setTime(auditFailed, time.Time{})
+		}
 	}
 }
 

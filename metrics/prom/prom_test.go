@@ -220,7 +220,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	for _, p := range names {
 		key := ledger.RowKey{Pipeline: p}
-		for k := engine.Died; k <= engine.RemovalsWithheld; k++ {
+		for k := engine.Died; k <= engine.AuditFailed; k++ {
 			m.Observe(pawl.Notice{Kind: k, Key: key, Detail: "created", Took: 1, Behind: 1})
 		}
 		for _, kind := range []string{"lost creation", "lost overwrite", "lost removal", "no output", "no input"} {
@@ -262,6 +262,33 @@ func TestWithheldRemovalsEndWithTheNextAudit(t *testing.T) {
 	m.Observe(pawl.Notice{Kind: engine.LastAudit, Took: time.Minute})
 	if got := scrape(t, m)[series]; got != "0" {
 		t.Errorf("after an audit of another process, %s is %q", series, got)
+	}
+}
+
+// An audit fails, runs again, and fails. Then an audit of this or of another process succeeds.
+func TestFailedAuditIsReportedUntilAnAuditSucceeds(t *testing.T) {
+	for _, success := range []pawl.Notice{{Kind: engine.Audited}, {Kind: engine.LastAudit, Took: time.Minute}} {
+		m := prom.New(prom.Config{Pipelines: []string{"upper"}})
+		for _, step := range []struct {
+			pawl.Notice
+			failures        string
+			failed, running bool
+		}{
+			{pawl.Notice{Kind: engine.AuditRunning, N: 1}, "0", false, true},
+			{pawl.Notice{Kind: engine.AuditRunning}, "0", false, false},
+			{pawl.Notice{Kind: engine.AuditFailed}, "1", true, false},
+			{pawl.Notice{Kind: engine.LastAudit, N: 1, Took: time.Hour}, "1", true, false}, // the one before
+			{pawl.Notice{Kind: engine.AuditFailed}, "2", true, false},
+			{success, "2", false, false},
+		} {
+			m.Observe(step.Notice)
+			got := scrape(t, m)
+			_, failed := got["pawl_audit_failed_timestamp_seconds"]
+			_, running := got["pawl_audit_running_since_timestamp_seconds"]
+			if n := got["pawl_audit_failures_total"]; n != step.failures || failed != step.failed || running != step.running {
+				t.Errorf("after %+v: %s failures, failed: %v, running: %v", step.Notice, n, failed, running)
+			}
+		}
 	}
 }
 

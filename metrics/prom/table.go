@@ -72,6 +72,9 @@ const (
 
 	auditLast     = "pawl_audit_last_success_timestamp_seconds"
 	auditDuration = "pawl_audit_duration_seconds"
+	auditRunning  = "pawl_audit_running_since_timestamp_seconds"
+	auditFailures = "pawl_audit_failures_total"
+	auditFailed   = "pawl_audit_failed_timestamp_seconds"
 	auditLosses   = "pawl_audit_losses_total"
 	auditRepaired = "pawl_audit_repaired_total"
 	auditWithheld = "pawl_audit_removals_withheld"
@@ -144,6 +147,9 @@ var table = []metric{
 
 	{name: auditLast, kind: gauge, help: "Start of the last completed audit by any process, as far as this process knows."},
 	{name: auditDuration, kind: gauge, help: "Duration of the last audit of this process."},
+	{name: auditRunning, kind: gauge, help: "Time at which this process began or resumed the audit that it runs now. Absent if it runs none."},
+	{name: auditFailures, kind: counter, help: "Audits of this process that ended or could not begin because of an error. Scheduled audits are retried every 5 minutes."},
+	{name: auditFailed, kind: gauge, help: "Time of this process's last failed audit. Absent if an audit of any process has succeeded since."},
 	{name: auditLosses, kind: counter, labels: []string{"pipeline", "kind"}, help: "Losses that audits of this process found, by kind."},
 	{name: auditRepaired, kind: counter, labels: []string{"pipeline"}, help: "Losses that audits of this process wrote to the ledger."},
 	{name: auditWithheld, kind: gauge, labels: []string{"pipeline"}, help: "Removals that the last audit of this process withheld because there were too many."},
