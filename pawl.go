@@ -110,6 +110,8 @@ type Config struct {
 	Ack Ack
 	// Observer, if set, receives notices of all activity.
 	Observer Observer
+	// Tracer, if set, records deliveries and attempts; see package metrics/otel.
+	Tracer Tracer
 	// Audit schedules audits, which find lost notifications.
 	Audit Audit
 }
@@ -159,6 +161,9 @@ const (
 
 // Observer receives notices, for metrics and traces.
 type Observer = worker.Observer
+
+// Tracer records deliveries and attempts as spans.
+type Tracer = worker.Tracer
 
 // Notice reports one event; package engine lists the kinds.
 type Notice = engine.Notice

@@ -45,7 +45,7 @@ func New(cfg Config) (*Pawl, error) {
 	return &Pawl{cfg: cfg, claimBy: times.claimBy, auditor: auditor, worker: worker.New(worker.Config{
 		Ledger: rows, Objects: objects, Outages: outages, Pipelines: pipelines, Policy: cfg.policy(),
 		Concurrency: cfg.Concurrency, MaxBacklogEvents: cfg.MaxBacklogEvents, MaxBytes: cfg.MaxBytes,
-		SweepInterval: cfg.SweepInterval, Outage: cfg.Retry.Outage, ShutdownTimeout: cfg.ShutdownTimeout, LedgerTimeout: times.ledgerTimeout, FailAfter: times.failAfter, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
+		SweepInterval: cfg.SweepInterval, Outage: cfg.Retry.Outage, ShutdownTimeout: cfg.ShutdownTimeout, LedgerTimeout: times.ledgerTimeout, FailAfter: times.failAfter, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer, Tracer: cfg.Tracer,
 	})}, nil
 }
 

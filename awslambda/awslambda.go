@@ -34,6 +34,9 @@ type Handler struct {
 	// acknowledges a message as soon as the ledger has its events; otherwise only when its objects are
 	// settled. If no sweep has run for five minutes, it logs an error and works as if Scheduled were false.
 	Scheduled bool
+	// Flush, if set, is called before each invocation returns, for example to export spans. Its context
+	// ends after 2 s, or 200 ms before the deadline of the invocation.
+	Flush func(context.Context) error
 
 	once sync.Once
 	rows *ledger.Rows
@@ -56,6 +59,9 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if !ok {
 		return nil, errNoDeadline
 	}
+	if h.Flush != nil {
+		defer h.flush(ctx, deadline)
+	}
 	var scheduled struct {
 		Pawl *string `json:"pawl"`
 	}
@@ -63,6 +69,16 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return h.runSchedule(ctx, *scheduled.Pawl, deadline)
 	}
 	return h.runMessages(ctx, payload, deadline)
+}
+
+func (h *Handler) flush(ctx context.Context, deadline time.Time) {
+	ctx, stop := context.WithDeadline(ctx, deadline.Add(-200*time.Millisecond))
+	defer stop()
+	ctx, end := context.WithTimeout(ctx, 2*time.Second)
+	defer end()
+	if err := h.Flush(ctx); err != nil {
+		h.Config.Logger.WarnContext(ctx, "flush before the end of the invocation failed", "error", err)
+	}
 }
 
 func (h *Handler) prepare() {

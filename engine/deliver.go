@@ -25,6 +25,8 @@ func (e *Engine) deliver(in *Deliver) {
 	}
 }
 
+const maxTraces = 16
+
 // With AckSettled, an item that is not stale stays open until its object is settled or dead.
 func (e *Engine) noteVerdict(en *entry, o observation) {
 	if o.verdict == ledger.Disordered {
@@ -34,6 +36,9 @@ func (e *Engine) noteVerdict(en *entry, o observation) {
 	o.delivery.count(o.verdict, &e.Stats)
 	e.emitMetric(Notice{Kind: verdictKinds[o.verdict], Key: en.key})
 	e.tracker.track(en)
+	if t := o.item.Traceparent; t != "" && o.verdict != ledger.Stale && len(en.traces) < maxTraces {
+		en.traces = append(en.traces, t)
+	}
 	if e.cfg.AckSettled && o.verdict != ledger.Stale && !en.row.Settled() && !en.row.Dead {
 		en.waiting = append(en.waiting, o)
 		return

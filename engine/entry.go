@@ -23,6 +23,7 @@ type entry struct {
 	tracked bool      // counted by Engine.tracker
 	since   time.Time // when the object began to need a claim
 	began   time.Time // when the attempt was granted
+	traces  []string  // of deliveries since the last attempt; at most maxTraces
 
 	pending *pendingSwap
 	waiting []observation // with AckSettled: raised Want, not settled yet

@@ -188,8 +188,11 @@ func (e *Engine) abandon(en *entry, p *pendingSwap, err error, after time.Durati
 	for _, o := range slices.Concat(en.waiting, p.observed, en.observe) {
 		e.returnItem(o.delivery, after, err)
 	}
-	if en.attempt != nil && p.finish == nil {
-		e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})
+	if en.attempt != nil {
+		if p.finish == nil {
+			e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})
+		}
+		e.emitMetric(Notice{Kind: AttemptAbandoned, Key: en.key, Detail: err.Error()})
 	}
 	e.slots.release(&en.slot)
 	e.removeRunning(en)

@@ -21,6 +21,8 @@ type Item struct {
 	Key     ledger.RowKey
 	Event   event.Event
 	Trusted bool // the sequencer alone may decide the order
+	// Traceparent is the trace context of the delivery, or "". Start returns it.
+	Traceparent string
 }
 
 // Swapped answers a Swap, with one Outcome for each change. After an error other than
@@ -108,6 +110,9 @@ type Swap struct {
 type Start struct {
 	Claim    ledger.Claim
 	Deadline time.Time
+	Asked    time.Time // when the claim was sent
+	// Deliveries has the trace contexts of deliveries about the object since its last attempt.
+	Deliveries []string
 }
 
 // Extend moves a running task's deadline after its lease was renewed.

@@ -80,12 +80,13 @@ func (e *Engine) startAttempt(en *entry, p *pendingSwap) {
 	if len(en.observe) > 0 {
 		en.since = e.now // an event arrived during the claim
 	}
+	e.planRenewal(en, p.at)
+	e.emit(Start{Claim: *p.claim, Deadline: e.cfg.Policy.LeaseUntil(p.at), Asked: p.at, Deliveries: en.traces})
+	en.traces = nil
 	if p.claim.TakenOver {
 		e.Stats.TakenOver++
 		e.emit(Notice{Kind: TookOver, Key: en.key, Detail: "fence " + strconv.FormatInt(p.claim.Fence, 10)})
 	}
-	e.planRenewal(en, p.at)
-	e.emit(Start{Claim: *p.claim, Deadline: e.cfg.Policy.LeaseUntil(p.at)})
 }
 
 func (en *entry) waited(now time.Time) time.Duration {

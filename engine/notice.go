@@ -20,6 +20,8 @@ type Notice struct {
 	Behind time.Duration
 	// Detail is for people.
 	Detail string
+	// TraceID is that of the attempt, if the worker has a tracer.
+	TraceID string
 }
 
 // Kind is the kind of a Notice.
@@ -43,17 +45,18 @@ const (
 
 // Kinds of notices that only metrics need; see [Config.Counts].
 const (
-	Raised          Kind = ReceiverUp + 1 + iota // an event raised Want
-	Duplicate                                    // an event was seen before
-	Stale                                        // an event is older than Want
-	Unmatched                                    // events match no pipeline
-	Acknowledged                                 // Took: time since the delivery's arrival
-	Returned                                     // to the source. Took: time since the delivery's arrival
-	Claimed                                      // Took: time since the object needed an attempt, if known
-	AttemptReleased                              // Took: duration of the attempt
-	RowsWritten                                  // Took: duration of the request
-	RowsRefused                                  // rows of that swap were refused
-	LossFound                                    // an audit found a loss. Detail: its kind
+	Raised           Kind = ReceiverUp + 1 + iota // an event raised Want
+	Duplicate                                     // an event was seen before
+	Stale                                         // an event is older than Want
+	Unmatched                                     // events match no pipeline
+	Acknowledged                                  // Took: time since the delivery's arrival
+	Returned                                      // to the source. Took: time since the delivery's arrival
+	Claimed                                       // Took: time since the object needed an attempt, if known
+	AttemptReleased                               // Took: duration of the attempt
+	AttemptAbandoned                              // its result could not be stored
+	RowsWritten                                   // Took: duration of the request
+	RowsRefused                                   // rows of that swap were refused
+	LossFound                                     // an audit found a loss. Detail: its kind
 	LossRepaired
 	Audited          // an audit of this process ended. N: its losses. Took: its duration
 	LastAudit        // Took: age of the last audit by any process. N: 1 if the next one is due

@@ -39,9 +39,18 @@ type Rejecter interface {
 	OnReject(func(Rejection))
 }
 
+// Message describes the message of a delivery, for traces. A source leaves unknown fields empty.
+type Message struct {
+	System      string // for example aws_sqs
+	Destination string // for example the name of a queue
+	ID          string
+	Traceparent string // the sender's W3C trace context; need not be valid
+}
+
 // Delivery is one message. Its events succeed or fail together.
 type Delivery struct {
-	Events []event.Event
+	Events  []event.Event
+	Message Message
 	// TrustSequencer accepts the order of a dialect that is not trusted by default.
 	TrustSequencer bool
 	// Done is called exactly once for each accepted delivery, from any goroutine. It must not block. After

@@ -24,7 +24,7 @@ import (
 // publishes the output. If it pinned after the read, a worker that was paused in between would replace a
 // newer result with an older one.
 //
-// All fields except FailAfter are required.
+// All fields except FailAfter and Tracer are required.
 type Attempt struct {
 	Ledger   *ledger.Ledger
 	Objects  bucket.Store
@@ -35,6 +35,7 @@ type Attempt struct {
 	// FailAfter is the running time after which an attempt that a shutdown cancels counts as
 	// failed. 0: never.
 	FailAfter time.Duration
+	Tracer    Tracer // may be nil
 
 	ending          ledger.Ending
 	began           bool
@@ -139,10 +140,12 @@ func (x *Attempt) mustAct(read *ledger.Read, out *ledger.Pinned) bool {
 	return out == nil && x.began || x.Claim.MustAct(read, out)
 }
 
-func (x *Attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
+func (x *Attempt) pin(ctx context.Context) (_ *ledger.Pinned, err error) {
 	if x.Pipeline.Output == nil {
 		return nil, nil
 	}
+	ctx, end := x.step(ctx, "pin")
+	defer func() { end(err) }()
 	ref := x.Pipeline.Output(x.Claim.Key)
 	if err := checkOutput(ref.Key); err != nil {
 		return nil, Permanent(fmt.Errorf("the output of %s %w", x.object(), err))
@@ -169,7 +172,9 @@ func checkOutput(key string) error {
 	return nil
 }
 
-func (x *Attempt) read(ctx context.Context) (ledger.Read, error) {
+func (x *Attempt) read(ctx context.Context) (_ ledger.Read, err error) {
+	ctx, end := x.step(ctx, "read")
+	defer func() { end(err) }()
 	if x.Pipeline.Order == EventOrder {
 		return x.readEvent(ctx)
 	}
@@ -225,7 +230,7 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	// A transaction without a commit has no effect.
 	x.ending.Sent = x.ending.Sent || x.pinned == nil && !x.Pipeline.Transactional
 	x.began = true
-	err := recoverPanic("handler of "+x.Pipeline.Name, func() error { return x.Pipeline.Handler.Handle(ctx, t) })
+	err := x.handle(ctx, t)
 	if x.Pipeline.Transactional {
 		return x.checkCommit(ctx, err)
 	}
@@ -241,7 +246,18 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	return x.publish(ctx, t.content, read)
 }
 
-func (x *Attempt) publish(ctx context.Context, c *content, read *ledger.Read) error {
+func (x *Attempt) handle(ctx context.Context, t *Task) (err error) {
+	ctx, end := x.step(ctx, "act")
+	defer func() { end(err) }()
+	if x.Tracer != nil {
+		t.Traceparent = x.Tracer.Traceparent(ctx)
+	}
+	return recoverPanic("handler of "+x.Pipeline.Name, func() error { return x.Pipeline.Handler.Handle(ctx, t) })
+}
+
+func (x *Attempt) publish(ctx context.Context, c *content, read *ledger.Read) (err error) {
+	ctx, end := x.step(ctx, "publish")
+	defer func() { end(err) }()
 	stamp := bucket.Stamp{
 		Pipeline: x.Pipeline.Name, Object: x.Claim.Key.Digest(), Source: x.Claim.Source(read), Fence: x.Claim.Fence, Nonce: x.Nonce(),
 	}
@@ -265,7 +281,9 @@ func (x *Attempt) publish(ctx context.Context, c *content, read *ledger.Read) er
 	return nil
 }
 
-func (x *Attempt) remove(ctx context.Context) error {
+func (x *Attempt) remove(ctx context.Context) (err error) {
+	ctx, end := x.step(ctx, "publish")
+	defer func() { end(err) }()
 	res, err := x.pinned.Remove(ctx)
 	x.sent(res)
 	if err != nil {

@@ -19,11 +19,12 @@ func (w *Worker) accept(ctx context.Context, d source.Delivery, wait bool) error
 	if err != nil {
 		return err
 	}
-	od := &openDelivery{Delivery: d, pipelines: make([]string, len(items)), unmatched: unmatched}
+	od := &openDelivery{Delivery: d, pipelines: make([]string, len(items)), unmatched: unmatched, endSpan: w.traceDelivery(&d, items)}
 	for i := range items {
 		od.pipelines[i] = items[i].Key.Pipeline
 	}
 	if err := w.admission.enter(ctx, od.pipelines, wait); err != nil {
+		od.endSpan(err)
 		return err
 	}
 	id := w.lastID.Add(1)
@@ -69,5 +70,6 @@ func (w *Worker) answer(a *engine.Answer) {
 		Ack: a.Ack, RetryAfter: a.After, Err: a.Err,
 		Verdicts: source.Verdicts{Raised: a.Raised, Duplicate: a.Duplicate, Stale: a.Stale, Unmatched: od.unmatched},
 	})
+	od.endSpan(a.Err)
 	w.admission.leave(od.pipelines)
 }

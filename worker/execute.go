@@ -41,6 +41,7 @@ func (w *Worker) execute(a engine.Action) {
 	case engine.Load:
 		w.wg.Go(func() { w.load(&a) })
 	case engine.Notice:
+		w.traceNotice(&a)
 		w.observers.Observe(a)
 	}
 }
@@ -56,6 +57,7 @@ func (w *Worker) start(a *engine.Start) {
 	held := newLease(w.base, a.Deadline)
 	w.tasks[a.Claim.Key] = &running{fence: a.Claim.Fence, lease: held}
 	claim, p := a.Claim, w.pipelines[a.Claim.Key.Pipeline]
+	ctx := w.traceAttempt(held, a)
 	w.wg.Go(func() {
 		// The handler may end its goroutine, as a test's FailNow does.
 		fin := engine.Finished{
@@ -65,9 +67,9 @@ func (w *Worker) start(a *engine.Start) {
 		defer func() { w.send(fin) }()
 		x := &Attempt{
 			Ledger: w.ledger, Objects: w.cfg.Objects, Pipeline: p,
-			Claim: claim, Nonce: process.Nonce, Now: time.Now, FailAfter: w.cfg.FailAfter,
+			Claim: claim, Nonce: process.Nonce, Now: time.Now, FailAfter: w.cfg.FailAfter, Tracer: w.cfg.Tracer,
 		}
-		fin = x.Run(held)
+		fin = x.Run(ctx)
 	})
 }
 
@@ -75,6 +77,7 @@ func (w *Worker) endTask(f *engine.Finished) {
 	if t := w.task(f.Key, f.Fence); t != nil {
 		t.end()
 		delete(w.tasks, f.Key)
+		w.traceCompletion(f)
 	}
 }
 

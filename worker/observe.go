@@ -61,6 +61,9 @@ func (l logObserver) Observe(r engine.Notice) {
 	if r.Took > 0 {
 		attrs = append(attrs, "took", r.Took.Round(time.Millisecond).String())
 	}
+	if r.TraceID != "" {
+		attrs = append(attrs, "trace_id", r.TraceID)
+	}
 	if w := l.warnings.notices[r.Kind][r.Key.Pipeline]; w != nil {
 		w.Log(ctx, line.message, attrs...)
 		return

@@ -44,6 +44,8 @@ type Task struct {
 	// IdempotencyKey has 32 hexadecimal digits. It is equal for all attempts at this version of the
 	// object, and different for all others.
 	IdempotencyKey string
+	// Traceparent is the W3C trace context of the handler's span. Empty: no tracer.
+	Traceparent string
 
 	open       func(ctx context.Context) (io.ReadCloser, error)
 	completion func() (*ledger.Completion, error)

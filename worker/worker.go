@@ -34,6 +34,7 @@ type Config struct {
 	AckSettled       bool
 	Logger           *slog.Logger
 	Observer         Observer // may be nil
+	Tracer           Tracer   // may be nil
 }
 
 // Worker runs pipelines over one ledger. It implements [source.Sink].
@@ -53,6 +54,7 @@ type Worker struct {
 
 	tasks        map[ledger.RowKey]*running // owned by the loop
 	sourcesEnded bool                       // owned by the loop
+	traces       map[ledger.RowKey]*trace   // of attempts, until their results are stored; owned by the loop
 
 	// base is the context of tasks, hard the context of ledger calls.
 	base, hard         context.Context
@@ -88,6 +90,7 @@ type openDelivery struct {
 	source.Delivery
 	pipelines []string
 	unmatched int
+	endSpan   func(error)
 }
 
 const (
@@ -106,6 +109,7 @@ func New(cfg Config) *Worker {
 		allSettled: make(chan struct{}),
 		done:       make(chan struct{}),
 		tasks:      map[ledger.RowKey]*running{},
+		traces:     map[ledger.RowKey]*trace{},
 	}
 	w.ledger.Unclear = func(err error) {
 		w.warnings.unclear.Log(context.Background(), "unclear answer from the ledger; checking the rows", "error", err)
@@ -125,7 +129,7 @@ func New(cfg Config) *Worker {
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
 		Tasks: cfg.Concurrency, Reserved: own, Waiting: waiting(cfg), Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
-		SweepInterval: cfg.SweepInterval, Outage: cfg.Outage, Outages: cfg.Outages, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
+		SweepInterval: cfg.SweepInterval, Outage: cfg.Outage, Outages: cfg.Outages, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil || cfg.Tracer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w
 }

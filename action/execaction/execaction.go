@@ -2,7 +2,8 @@
 //
 // The object's content is on standard input, which is empty for a removed object. If the pipeline
 // has an output, standard output becomes the output after the command has exited with 0. The
-// PAWL_ environment variables contain the [action.Facts].
+// PAWL_ environment variables contain the [action.Facts]. With tracing, TRACEPARENT contains the
+// W3C trace context.
 //
 // Exit status 0 completes the attempt, and 65 (EX_DATAERR of sysexits.h) is a permanent error.
 // Pawl retries after every other status. If five objects fail with the same status without a
@@ -143,6 +144,9 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 		if name, value, _ := strings.Cut(f, "="); strings.ContainsRune(value, 0) {
 			return pawl.Permanent(fmt.Errorf("%s: %s holds a NUL byte, which no environment can carry", t.Object, name))
 		}
+	}
+	if t.Traceparent != "" {
+		facts = append(facts, "TRACEPARENT="+t.Traceparent)
 	}
 	reading, stop := context.WithCancel(ctx)
 	defer stop()

@@ -13,8 +13,9 @@
 //	webhook-id         the idempotency key
 //	webhook-timestamp  seconds since 1970
 //	webhook-signature  only with a secret
+//	traceparent        with tracing: the W3C trace context
 //
-// The last three follow https://www.standardwebhooks.com.
+// The webhook headers follow https://www.standardwebhooks.com.
 //
 // A 2xx response completes the attempt. Pawl retries after 408, 425, 429, 5xx or no valid
 // response, not before Retry-After. The service may therefore receive a request twice. All other
@@ -193,6 +194,9 @@ func (h *handler) request(ctx context.Context, t *pawl.Task, body []byte) (*http
 	req.Header.Set("Pawl-Fence", strconv.FormatInt(t.Fence, 10))
 	req.Header.Set(standardwebhooks.HeaderWebhookID, t.IdempotencyKey)
 	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	if t.Traceparent != "" {
+		req.Header.Set("Traceparent", t.Traceparent)
+	}
 	if h.signer != nil {
 		signature, err := h.signer.Sign(t.IdempotencyKey, now, body)
 		if err != nil {

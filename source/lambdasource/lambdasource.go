@@ -37,7 +37,8 @@ type Source struct {
 }
 
 type message struct {
-	id, body     string
+	source.Message
+	body         string
 	acknowledged bool
 	err          error // why not
 }
@@ -71,7 +72,7 @@ func New(payload []byte, cfg Config) (*Source, error) {
 	case "aws:sns":
 		return s, s.readTopic(payload)
 	}
-	s.messages = []*message{{id: "payload", body: string(payload)}}
+	s.messages = []*message{{Message: source.Message{System: "aws_lambda"}, body: string(payload)}}
 	if _, err := event.Parse(payload, cfg.Dialect); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
 	}
@@ -90,10 +91,17 @@ func (s *Source) readQueue(payload []byte) error {
 			return fmt.Errorf("%w: record %d has no messageId", ErrPayload, i)
 		}
 		s.fifo = s.fifo || strings.HasSuffix(r.EventSourceARN, ".fifo")
-		s.messages = append(s.messages, &message{id: r.MessageId, body: r.Body})
+		m := source.Message{System: "aws_sqs", Destination: nameOf(r.EventSourceARN), ID: r.MessageId}
+		if a := r.MessageAttributes["traceparent"].StringValue; a != nil {
+			m.Traceparent = *a
+		}
+		s.messages = append(s.messages, &message{Message: m, body: r.Body})
 	}
 	return nil
 }
+
+// nameOf returns the last part of the ARN of a queue or topic.
+func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
 func (s *Source) readTopic(payload []byte) error {
 	var in events.SNSEvent
@@ -102,7 +110,7 @@ func (s *Source) readTopic(payload []byte) error {
 	}
 	for i := range in.Records {
 		sns := &in.Records[i].SNS
-		s.messages = append(s.messages, &message{id: sns.MessageID, body: sns.Message})
+		s.messages = append(s.messages, &message{Message: source.Message{System: "aws.sns", Destination: nameOf(sns.TopicArn), ID: sns.MessageID}, body: sns.Message})
 	}
 	return nil
 }
@@ -127,7 +135,7 @@ func (s *Source) deliver(ctx context.Context, m *message, sink source.Sink) erro
 		return nil
 	}
 	err = sink.Deliver(ctx, source.Delivery{
-		Events: batch.Events, TrustSequencer: s.cfg.TrustSequencer,
+		Events: batch.Events, Message: m.Message, TrustSequencer: s.cfg.TrustSequencer,
 		Done: func(o source.Outcome) { s.answer(m, o) },
 	})
 	switch {
@@ -166,7 +174,7 @@ func (s *Source) Response(ctx context.Context) ([]byte, error) {
 			failed = m.err
 		}
 		s.log(ctx, m)
-		out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.id})
+		out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.ID})
 	}
 	if !s.isQueue {
 		return []byte("null"), failed
@@ -181,8 +189,8 @@ func (s *Source) log(ctx context.Context, m *message) {
 	switch {
 	case errors.As(m.err, &unreadable):
 		s.cfg.Logger.ErrorContext(ctx, "a message cannot be read; the queue's redrive policy decides when it moves to the dead-letter queue",
-			"message_id", m.id, "error", m.err, "bytes", len(m.body), "payload", event.Quote(m.body[:min(maxLogged, len(m.body))]))
+			"message_id", m.ID, "error", m.err, "bytes", len(m.body), "payload", event.Quote(m.body[:min(maxLogged, len(m.body))]))
 	case m.err != nil:
-		s.cfg.Logger.InfoContext(ctx, "a message was not acknowledged and will be redelivered", "message_id", m.id, "reason", m.err)
+		s.cfg.Logger.InfoContext(ctx, "a message was not acknowledged and will be redelivered", "message_id", m.ID, "reason", m.err)
 	}
 }

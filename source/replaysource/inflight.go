@@ -68,6 +68,7 @@ func (f *inFlight) try(ctx context.Context, d *delivery) error {
 	d.tries++
 	err := f.sink.Deliver(ctx, source.Delivery{
 		Events:         d.events,
+		Message:        source.Message{System: "replay"},
 		TrustSequencer: f.cfg.TrustSequencer,
 		Done:           func(o source.Outcome) { f.done(d, o) },
 	})

@@ -3,6 +3,7 @@ package sqssource
 import (
 	"context"
 	"errors"
+	"path"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -53,7 +54,7 @@ const batch = 10
 
 type received struct {
 	*message
-	body string
+	body, traceparent string
 }
 
 // The returned messages are renewed until they have an outcome.
@@ -64,7 +65,7 @@ func (f *inFlight) poll(ctx context.Context) ([]received, error) {
 	call, cancel := context.WithTimeout(ctx, f.limits.poll+f.limits.call)
 	defer cancel()
 	out, err := f.client.ReceiveMessage(call, &sqs.ReceiveMessageInput{
-		QueueUrl: &f.cfg.URL, MaxNumberOfMessages: batch,
+		QueueUrl: &f.cfg.URL, MaxNumberOfMessages: batch, MessageAttributeNames: []string{"traceparent"},
 		WaitTimeSeconds: seconds(f.limits.poll), VisibilityTimeout: seconds(f.limits.visibility),
 	})
 	if err != nil {
@@ -77,7 +78,7 @@ func (f *inFlight) poll(ctx context.Context) ([]received, error) {
 	for i, m := range out.Messages {
 		messages[i] = received{
 			&message{id: aws.ToString(m.MessageId), handle: aws.ToString(m.ReceiptHandle), receivedAt: now, hiddenUntil: now.Add(f.limits.visibility)},
-			aws.ToString(m.Body),
+			aws.ToString(m.Body), aws.ToString(m.MessageAttributes["traceparent"].StringValue),
 		}
 		f.add(messages[i].message)
 	}
@@ -116,8 +117,9 @@ func (f *inFlight) deliverOne(ctx context.Context, m received) error {
 		return nil
 	}
 	err = f.sink.Deliver(ctx, source.Delivery{
-		Events: parsed.Events,
-		Done:   func(o source.Outcome) { f.done(m.message, o) },
+		Events:  parsed.Events,
+		Message: source.Message{System: "aws_sqs", Destination: path.Base(f.cfg.URL), ID: m.id, Traceparent: m.traceparent},
+		Done:    func(o source.Outcome) { f.done(m.message, o) },
 	})
 	if errors.Is(err, source.ErrUntrusted) {
 		f.leaveUnreadable(ctx, m, err)

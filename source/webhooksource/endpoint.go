@@ -155,6 +155,7 @@ func (e *endpoint) deliver(r *http.Request, batch event.Batch) response {
 	done := make(chan source.Outcome, 1)
 	err := e.sink.TryDeliver(source.Delivery{
 		Events:         batch.Events,
+		Message:        source.Message{System: "webhook", Destination: e.cfg.Path, Traceparent: r.Header.Get("Traceparent")},
 		TrustSequencer: e.cfg.TrustSequencer,
 		Done:           func(o source.Outcome) { done <- o },
 	})

@@ -54,8 +54,12 @@ func lambdaHandler(ctx context.Context, a *app.App) (*awslambda.Handler, error) 
 	if err := checkAndAnnounce(ctx, m); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
+	tracer, err := startTracing(ctx, m)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
 	return &awslambda.Handler{
-		Config: m.Parts, Dialect: m.Config.Lambda.Dialect.Event(), Scheduled: m.Config.Lambda.Sweep == "scheduled",
+		Flush: tracer.Flush, Config: m.Parts, Dialect: m.Config.Lambda.Dialect.Event(), Scheduled: m.Config.Lambda.Sweep == "scheduled",
 	}, nil
 }
 

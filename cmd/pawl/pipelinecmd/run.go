@@ -59,6 +59,11 @@ func runPipelines(ctx context.Context, a *app.App, m *app.Runtime) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { app.NotifySystemd(m.Log, "STOPPING=1") })()
+	tracer, err := startTracing(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer closeTracer(ctx, tracer, m)
 	mon := newMonitor(a, m)
 	p, err := m.Build(mon.watchSources(sources)...)
 	if err != nil {
