@@ -24,7 +24,9 @@ func (w *Worker) accept(ctx context.Context, d source.Delivery, wait bool) error
 		od.pipelines[i] = items[i].Key.Pipeline
 	}
 	if err := w.admission.enter(ctx, od.pipelines, wait); err != nil {
-		od.endSpan(err)
+		if od.endSpan != nil {
+			od.endSpan(err)
+		}
 		return err
 	}
 	id := w.lastID.Add(1)
@@ -70,6 +72,8 @@ func (w *Worker) answer(a *engine.Answer) {
 		Ack: a.Ack, RetryAfter: a.After, Err: a.Err,
 		Verdicts: source.Verdicts{Raised: a.Raised, Duplicate: a.Duplicate, Stale: a.Stale, Unmatched: od.unmatched},
 	})
-	od.endSpan(a.Err)
+	if od.endSpan != nil {
+		od.endSpan(a.Err)
+	}
 	w.admission.leave(od.pipelines)
 }

@@ -45,7 +45,7 @@ func (x *Attempt) step(ctx context.Context, name string) (context.Context, func(
 
 func (w *Worker) traceDelivery(d *source.Delivery, items []engine.Item) (end func(error)) {
 	if w.cfg.Tracer == nil {
-		return noSpan
+		return nil
 	}
 	traceparent, end := w.cfg.Tracer.StartDelivery(&d.Message, len(items))
 	for i := range items {

@@ -90,7 +90,7 @@ type openDelivery struct {
 	source.Delivery
 	pipelines []string
 	unmatched int
-	endSpan   func(error)
+	endSpan   func(error) // nil without a tracer
 }
 
 const (

@@ -279,6 +279,12 @@ var layers = map[string]map[string]string{
 		"source":           "The deliveries of a source are counted on their way to the sink.",
 		"store":            "The rows are records of the store.",
 	},
+	"metrics/otel": {
+		".":                    "The tracer is made for a Pawl.",
+		"internal/logthrottle": "Warnings about failed exports are logged once in a while.",
+		"ledger":               "A span has attributes of a claim.",
+		"source":               "A span has attributes of a message.",
+	},
 	"cmd/pawl/admin": {},
 	"cmd/pawl/notificationstats": {
 		"event":            "It compares the events of notifications.",
@@ -305,6 +311,7 @@ var layers = map[string]map[string]string{
 		"cmd/pawl/parts":             "Commands build what the configuration file describes.",
 		"event":                      "Commands take and print the names of objects.",
 		"ledger":                     "Commands list, explain and change rows.",
+		"metrics/otel":               "Pipelines export traces.",
 		"metrics/prom":               "Daemons collect metrics.",
 		"source/replaysource":        "The command replay reads recorded messages.",
 		"store":                      "A command opens the record store for one ledger or file index.",
@@ -529,16 +536,20 @@ var modules = map[string][]string{
 		"action/httpaction", "examples/receiver", "source/webhooksource",
 	},
 
-	"github.com/spf13/cobra":                                    {"cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/democmd", "cmd/pawl/doctorcmd", "cmd/pawl/filescmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "cmd/pawl/root", "cmd/pawl/simulatecmd"},
-	"github.com/goccy/go-yaml":                                  {"cmd/pawl/config"},
-	"github.com/agext/levenshtein":                              {"cmd/pawl/config"}, // "did you mean"
-	"github.com/dustin/go-humanize":                             {"cmd/pawl/config", "cmd/pawl/filescmd", "cmd/pawl/pipelinecmd"},
-	"github.com/jedib0t/go-pretty/v6":                           {"cmd/pawl/app", "cmd/pawl/demo", "cmd/pawl/doctorcmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "cmd/pawl/simulatecmd"},
-	"github.com/prometheus/client_golang/prometheus":            {"metrics/prom"},
-	"github.com/prometheus/client_golang/prometheus/collectors": {"metrics/prom"},
-	"github.com/prometheus/client_golang/prometheus/promhttp":   {"metrics/prom"},
-	"github.com/schollz/progressbar/v3":                         {"cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/demo", "cmd/pawl/doctorcmd", "cmd/pawl/pipelinecmd", "cmd/pawl/simulatecmd"},
-	"golang.org/x/term":                                         {"cmd/pawl/app"},
+	"github.com/spf13/cobra":                                          {"cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/democmd", "cmd/pawl/doctorcmd", "cmd/pawl/filescmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "cmd/pawl/root", "cmd/pawl/simulatecmd"},
+	"github.com/goccy/go-yaml":                                        {"cmd/pawl/config"},
+	"github.com/agext/levenshtein":                                    {"cmd/pawl/config"}, // "did you mean"
+	"github.com/dustin/go-humanize":                                   {"cmd/pawl/config", "cmd/pawl/filescmd", "cmd/pawl/pipelinecmd"},
+	"github.com/jedib0t/go-pretty/v6":                                 {"cmd/pawl/app", "cmd/pawl/demo", "cmd/pawl/doctorcmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "cmd/pawl/simulatecmd"},
+	"go.opentelemetry.io/otel":                                        {"metrics/otel"},
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp": {"metrics/otel"},
+	"go.opentelemetry.io/otel/sdk":                                    {"metrics/otel"},
+	"go.opentelemetry.io/otel/trace":                                  {"metrics/otel"},
+	"github.com/prometheus/client_golang/prometheus":                  {"metrics/prom"},
+	"github.com/prometheus/client_golang/prometheus/collectors":       {"metrics/prom"},
+	"github.com/prometheus/client_golang/prometheus/promhttp":         {"metrics/prom"},
+	"github.com/schollz/progressbar/v3":                               {"cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/demo", "cmd/pawl/doctorcmd", "cmd/pawl/pipelinecmd", "cmd/pawl/simulatecmd"},
+	"golang.org/x/term":                                               {"cmd/pawl/app"},
 
 	"github.com/bluekeyes/go-gitdiff":   {"proof/mutants", "tools/mutants", "tools/test"}, // patches
 	"github.com/johannesboyne/gofakes3": {"cmd/pawl/demo", "internal/fakes3"},             // the demo's object store
@@ -555,6 +566,7 @@ var testModules = []string{
 	"github.com/pb33f/libopenapi-validator",
 	"github.com/rogpeppe/go-internal",
 	"github.com/santhosh-tekuri/jsonschema/v6",
+	"go.opentelemetry.io/proto/otlp", // decodes exported spans
 }
 
 func TestImportsRunOneWay(t *testing.T) {
