@@ -33,12 +33,12 @@ func (e *Engine) noteVerdict(en *entry, o observation) {
 		o.verdict = ledger.Stale
 		e.emit(Notice{Kind: Disordered, Key: en.key, Detail: "sequencer " + o.item.Event.Sequencer.Raw() + " after " + en.row.Want.Sequencer.Raw()})
 	}
-	o.delivery.count(o.verdict, &e.Stats)
-	e.emitMetric(Notice{Kind: verdictKinds[o.verdict], Key: en.key})
-	e.tracker.track(en)
 	if t := o.item.Traceparent; t != "" && o.verdict != ledger.Stale && len(en.traces) < maxTraces {
 		en.traces = append(en.traces, t)
 	}
+	o.delivery.count(o.verdict, &e.Stats)
+	e.emitMetric(Notice{Kind: verdictKinds[o.verdict], Key: en.key})
+	e.tracker.track(en)
 	if e.cfg.AckSettled && o.verdict != ledger.Stale && !en.row.Settled() && !en.row.Dead {
 		en.waiting = append(en.waiting, o)
 		return
