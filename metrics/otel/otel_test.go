@@ -58,7 +58,9 @@ func newCollector(t *testing.T) (*collector, *otel.Tracer) {
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
-	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")
+	for _, name := range []string{"OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"} {
+		t.Setenv(name, "3600000")
+	}
 	tracer, err := otel.New(t.Context(), otel.Config{Version: "1"})
 	if err != nil || tracer == nil {
 		t.Fatalf("%v, %v", tracer, err)
@@ -67,7 +69,7 @@ func newCollector(t *testing.T) (*collector, *otel.Tracer) {
 	return c, tracer
 }
 
-func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *collector) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var in coltracepb.ExportTraceServiceRequest
 	if err := errors.Join(err, proto.Unmarshal(body, &in)); err != nil || r.URL.Path != "/v1/traces" {
@@ -154,6 +156,7 @@ func TestSpansOfAnAttempt(t *testing.T) {
 	match := pawl.Match{Bucket: "photos"}
 	p, err := pawl.New(pawl.Config{
 		Ledger: memory.New(), Objects: newObjects(t, "a\xff"), Sources: []pawl.Source{hook}, Logger: logger, Tracer: tracer,
+		Lease:     pawl.Lease{TTL: time.Hour},
 		Pipelines: []pawl.Pipeline{
 			{Name: "write", Match: match, To: &pawl.Output{Bucket: "out"}, Handler: pawl.HandlerFunc(func(_ context.Context, task *pawl.Task) error {
 				w, err := task.Output("text/plain")
@@ -284,7 +287,8 @@ func (s shared) Traits() store.Traits {
 
 func TestInvocationFlushes(t *testing.T) {
 	c, tracer := newCollector(t)
-	h := awslambda.Handler{Flush: tracer.Flush, Config: pawl.Config{
+	flush := func(context.Context) error { return tracer.Flush(t.Context()) } // without the time limit
+	h := awslambda.Handler{Flush: flush, Config: pawl.Config{
 		Ledger: shared{memory.New()}, Objects: newObjects(t, "a"), Tracer: tracer, Logger: slog.New(slog.DiscardHandler),
 		Pipelines: []pawl.Pipeline{{Name: "log", Match: pawl.Match{Bucket: "photos"}, Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error { return nil })}},
 	}}

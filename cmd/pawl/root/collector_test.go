@@ -30,19 +30,18 @@ func startCollector(ts *testscript.TestScript, _ bool, _ []string) {
 	server := httptest.NewServer(c)
 	ts.Defer(server.Close)
 	ts.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	ts.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
 	collectors.Store(server.URL, c)
 }
 
 var collectors sync.Map // URL → *collector
 
-// spans TEXT...: checks that the received spans have each text.
+// spans TEXT...: waits until the received spans have each text.
 func spans(ts *testscript.TestScript, _ bool, texts []string) {
 	v, _ := collectors.Load(ts.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
 	c := v.(*collector)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, text := range texts {
-		if !strings.Contains(c.bodies.String(), text) {
+		if !poll(func() bool { c.mu.Lock(); defer c.mu.Unlock(); return strings.Contains(c.bodies.String(), text) }) {
 			ts.Fatalf("no span has %q", text)
 		}
 	}
