@@ -156,7 +156,7 @@ func TestSpansOfAnAttempt(t *testing.T) {
 	match := pawl.Match{Bucket: "photos"}
 	p, err := pawl.New(pawl.Config{
 		Ledger: memory.New(), Objects: newObjects(t, "a\xff"), Sources: []pawl.Source{hook}, Logger: logger, Tracer: tracer,
-		Lease:     pawl.Lease{TTL: time.Hour},
+		Lease: pawl.Lease{TTL: time.Hour},
 		Pipelines: []pawl.Pipeline{
 			{Name: "write", Match: match, To: &pawl.Output{Bucket: "out"}, Handler: pawl.HandlerFunc(func(_ context.Context, task *pawl.Task) error {
 				w, err := task.Output("text/plain")
