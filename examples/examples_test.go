@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +18,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -165,12 +163,14 @@ func (w *testEnv) copyOf(name string) {
 	}
 }
 
-var lastPort = 15_000 + rand.IntN(4000)
-
-// port returns a port outside of the ephemeral range, and outside of that of other packages.
-func port() string {
-	lastPort++
-	return strconv.Itoa(lastPort)
+func (w *testEnv) port() string {
+	w.Helper()
+	address, err := servertest.FreeAddress()
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, p, _ := net.SplitHostPort(address)
+	return p
 }
 
 const upload = `{"account": "a", "action": "PutObject", "bucket": "BUCKET", "object": {"key": "KEY"}, "eventTime": "2026-01-02T03:04:05Z"}`
@@ -186,7 +186,7 @@ func (w *testEnv) announce(port, bucket, key string) {
 
 func TestLibrary(t *testing.T) {
 	w := newTestEnv(t, "notes", "shouted")
-	p := port()
+	p := w.port()
 	w.send(http.MethodPut, w.store+"/notes/hello.txt", "hello, world")
 	w.start(w.program("library"), "LISTEN=127.0.0.1:"+p)
 	w.announce(p, "notes", "hello.txt")
@@ -255,7 +255,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := strings.TrimSpace(w.run(w.program("pawl", "files", "token", "read:e", "write:e")))
-	hook, api := port(), port()
+	hook, api := w.port(), w.port()
 	w.start(w.program("files"), "AWS_ACCESS_KEY_ID="+srv.AccessKey, "AWS_SECRET_ACCESS_KEY="+srv.SecretKey, "AWS_REGION="+srv.Region,
 		"FILES_SECRET="+secret, "LISTEN=127.0.0.1:"+hook, "API=127.0.0.1:"+api)
 	auth := map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json"}
@@ -299,7 +299,7 @@ func TestWorkers(t *testing.T) {
 	w := newTestEnv(t, "photos", "photos-mirror")
 	w.copyOf("workers/pawl.yaml")
 	for _, name := range []string{"one", "two"} {
-		p := port()
+		p := w.port()
 		end := w.start(w.program("pawl", "run"), "PORT="+p)
 		w.send(http.MethodPut, w.store+"/photos/"+name, name)
 		w.announce(p, "photos", name)
@@ -340,7 +340,7 @@ func TestReceiver(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.dir, "pawl.yaml"), []byte(httpPipeline), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, receiver := port(), w.program("receiver")
+	p, receiver := w.port(), w.program("receiver")
 	end := w.start(receiver, secret, "LISTEN=127.0.0.1:"+p)
 	w.waitFor("the receiver does not listen", func() bool {
 		code, _ := w.send(http.MethodGet, "http://127.0.0.1:"+p, "")

@@ -342,7 +342,7 @@ func (a *alertTest) prepare(t *testing.T, spec *fault) *faulty {
 	f := &faulty{fault: spec, alertTest: a, dir: t.TempDir(), in: a.server.NewBucket(t), out: a.server.NewBucket(t), endpoint: a.server.Endpoint}
 	f.job = "pawl-" + f.in
 	address := func() string {
-		addr, err := rig.FreeAddress(t.Context())
+		addr, err := servertest.FreeAddress()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -267,11 +267,11 @@ func (p *slot) killAndRestart() error {
 
 // start does not wait until the process listens, because a fault may come earlier.
 func (p *slot) start() error {
-	address, err := rig.FreeAddress(context.Background())
+	address, err := servertest.FreeAddress()
 	if err != nil {
 		return err
 	}
-	api, err := rig.FreeAddress(context.Background())
+	api, err := servertest.FreeAddress()
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pawlhq/pawl/action"
-	"github.com/pawlhq/pawl/proof/rig"
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
@@ -42,7 +41,7 @@ func TestReceiverDown(t *testing.T) {
 	const objects = 20
 	dir := t.TempDir()
 	server := servertest.MinIO(t, servertest.Options{})
-	address, err := rig.FreeAddress(t.Context())
+	address, err := servertest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,6 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/pawlhq/pawl/proof/rig"
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
@@ -150,7 +149,7 @@ archives: [{name: clicks, kinesis: {stream: %q, endpoint: %q, region: us-east-1}
 
 func (p *policyTest) files() {
 	p.Helper()
-	address, err := rig.FreeAddress(p.Context())
+	address, err := servertest.FreeAddress()
 	if err != nil {
 		p.Fatal(err)
 	}

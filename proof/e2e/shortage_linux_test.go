@@ -21,7 +21,6 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/proof/rig"
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
@@ -108,7 +107,7 @@ func newShortageTest(t *testing.T, work, bursts int) *shortageTest {
 	s := &shortageTest{server: servertest.MinIO(t, servertest.Options{}), dir: t.TempDir(), bursts: bursts, codes: map[int]int{}}
 	s.store, s.in, s.out = open(t, s.server), s.server.NewBucket(t), s.server.NewBucket(t)
 	var err error
-	if s.address, err = rig.FreeAddress(t.Context()); err != nil {
+	if s.address, err = servertest.FreeAddress(); err != nil {
 		t.Fatal(err)
 	}
 	s.config = filepath.Join(t.TempDir(), "pawl.yaml")

@@ -63,7 +63,7 @@ func KinesisLocal(t testing.TB) *Streams {
 	folder := filepath.Join(binary(t, toolcache.KinesisLocal), "node_modules", "kinesis-local")
 	s := &Streams{Name: "kinesis-local", Region: "us-east-1", CanReshard: true, ConstantEndNumbers: true}
 	s.launch(t, func(port string) *exec.Cmd {
-		other, err := freePort() // a required second port, for TLS
+		other, err := FreeAddress() // a required second port, for TLS
 		if err != nil {
 			t.Fatal(err)
 		}

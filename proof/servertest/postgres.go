@@ -56,7 +56,7 @@ func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	})
 	password := secret()
 	s.initialise(password)
-	if s.addr, err = freePort(); err != nil {
+	if s.addr, err = FreeAddress(); err != nil {
 		t.Fatal(err)
 	}
 	s.URL = (&url.URL{Scheme: "postgres", User: url.UserPassword("postgres", password), Host: s.addr, Path: "/postgres", RawQuery: "sslmode=disable"}).String()

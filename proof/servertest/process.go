@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,7 +47,7 @@ func start(t testing.TB, name string, command func(addr string) *exec.Cmd, ready
 	t.Helper()
 	var err error
 	for range startTries {
-		addr, perr := freePort()
+		addr, perr := FreeAddress()
 		if perr != nil {
 			t.Fatalf("find a port for %s: %v", name, perr)
 		}
@@ -110,12 +112,25 @@ func poll(ctx context.Context, exited <-chan struct{}, f func(context.Context) e
 	}
 }
 
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+var (
+	firstPort = rand.IntN(ports)
+	portsUsed atomic.Int64
+)
+
+const ports = 20_000
+
+// FreeAddress returns a loopback address with a port that systems do not assign automatically, so that
+// probably no other process takes it. No other call in this process returns it soon.
+func FreeAddress() (string, error) {
+	var err error
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+(firstPort+int(portsUsed.Add(1)))%ports)
+		var l net.Listener
+		if l, err = net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return "", err
 }
 
 // environment omits the proxies and credentials of the developer.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +18,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pawlhq/pawl/internal/fakes3"
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
@@ -194,24 +193,13 @@ func send(method, url, body string) error {
 	return nil
 }
 
-var (
-	firstPort = rand.IntN(12_000)
-	ports     atomic.Int64
-)
-
-// port NAME: sets $NAME to a free port that systems do not assign automatically. No other script gets it.
+// port NAME: sets $NAME to a free port.
 func port(ts *testscript.TestScript, _ bool, args []string) {
-	for range 100 {
-		p := strconv.Itoa(20_000 + (firstPort+int(ports.Add(1)))%12_000)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", p))
-		if err != nil {
-			continue // in use
-		}
-		ts.Check(l.Close())
-		ts.Setenv(args[0], p)
-		return
-	}
-	ts.Fatalf("no port is free")
+	address, err := servertest.FreeAddress()
+	ts.Check(err)
+	_, p, err := net.SplitHostPort(address)
+	ts.Check(err)
+	ts.Setenv(args[0], p)
 }
 
 // post URL FILE CODE [AUTHORIZATION]: waits for a listener, posts a file, and checks the
