@@ -37,7 +37,7 @@ import (
 )
 
 var (
-	alertScale   = flag.Int("alertscale", 240, "divide the durations in the alert rules by this number; up to 4, it plays all faults, in 70 minutes or less, otherwise the quick ones")
+	alertScale   = flag.Int("alertscale", 240, "divide the durations in the alert rules by this number; up to 4, it plays all faults, in 18 to 70 minutes, otherwise the quick ones")
 	updateAlerts = flag.Bool("update", false, "write the series of the faults to deploy/prometheus/recorded_test.yml")
 )
 
@@ -68,7 +68,7 @@ type fault struct {
 	name      string
 	action    string // of the pipeline. $TO is the output bucket, $DIR a folder
 	processes int
-	quick     bool // does not depend on durations inside Pawl
+	most      int // largest -alertscale; Pawl's own intervals are too long for a larger one
 	alerts    map[string]time.Duration
 	ownDisk   bool
 	begin     func(t *testing.T, f *faulty)
@@ -79,7 +79,7 @@ type fault struct {
 var faults = []fault{
 	{
 		name: "a killed worker", action: `exec: {command: [sh, -c, 'while test -e "$DIR/block"; do sleep 1; done'], timeout: 3h}
-    concurrency: 1`, processes: 2,
+    concurrency: 1`, processes: 2, most: 4,
 		alerts: map[string]time.Duration{"PawlDown": 0, "PawlStuckLeases": 35 * time.Second, "PawlOldestUnsettled": 15 * time.Minute},
 		// The other worker has no free slot, so it cannot take over the object.
 		begin: func(t *testing.T, f *faulty) {
@@ -101,31 +101,29 @@ var faults = []fault{
 		},
 	},
 	{
-		name: "a poison picture", action: "image: {grayscale: true, to: s3://$TO/}", processes: 1, quick: true,
+		name: "a poison picture", action: "image: {grayscale: true, to: s3://$TO/}", processes: 1, most: 1000,
 		alerts: map[string]time.Duration{"PawlDeadObjects": 0},
 		begin:  func(t *testing.T, f *faulty) { f.put(t, "poison.png", "\x89PNG\r\n\x1a\n and no picture") },
 		end:    func(t *testing.T, f *faulty) { f.put(t, "poison.png", picture()) },
 	},
 	{
-		name: "lost notifications", action: "copy: {to: s3://$TO/}", processes: 1,
-		alerts: map[string]time.Duration{"PawlSourceSilent": silentAfter, "PawlLossesFound": 2 * auditEvery},
-		begin: func(t *testing.T, f *faulty) {
-			f.redirect("")
-			f.put(t, "lost", "x")
-		},
-		end: func(t *testing.T, f *faulty) {
-			f.redirect(f.hooks[0])
-			f.put(t, "found", "x")
-		},
+		name: "lost notifications", action: "copy: {to: s3://$TO/}", processes: 1, most: 12,
+		alerts: map[string]time.Duration{"PawlLossesFound": 2 * auditEvery},
+		begin:  loseNotifications, end: deliverNotifications,
 	},
 	{
-		name: "an endpoint that does not answer", action: "copy: {to: s3://$TO/}", processes: 1,
-		alerts: map[string]time.Duration{"PawlAuditOverdue": 2 * auditEvery},
+		name: "a silent source", action: "copy: {to: s3://$TO/}", processes: 1, most: 12,
+		alerts: map[string]time.Duration{"PawlSourceSilent": silentAfter},
+		begin:  loseNotifications, end: deliverNotifications,
+	},
+	{
+		name: "an endpoint that does not answer", action: "copy: {to: s3://$TO/}", processes: 1, most: 4,
+		alerts: map[string]time.Duration{"PawlAuditOverdue": 2 * auditEvery, "PawlAuditFailed": 2 * auditEvery},
 		begin:  func(t *testing.T, f *faulty) { f.move(t, "http://127.0.0.1:1") },
 		end:    func(t *testing.T, f *faulty) { f.move(t, f.server.Endpoint) },
 	},
 	{
-		name: "an endpoint of another store", action: "copy: {to: s3://$TO/}", processes: 1,
+		name: "an endpoint of another store", action: "copy: {to: s3://$TO/}", processes: 1, most: 4,
 		alerts: map[string]time.Duration{"PawlRemovalsWithheld": 2 * auditEvery},
 		begin: func(t *testing.T, f *faulty) {
 			const objects = 150
@@ -145,7 +143,7 @@ var faults = []fault{
 		end: func(t *testing.T, f *faulty) { f.move(t, f.server.Endpoint) },
 	},
 	{
-		name: "a wrong clock", action: "copy: {to: s3://$TO/}", processes: 1, quick: true,
+		name: "a wrong clock", action: "copy: {to: s3://$TO/}", processes: 1, most: 1000,
 		alerts: map[string]time.Duration{"PawlClockSkew": 0},
 		begin: func(t *testing.T, f *faulty) {
 			store, err := url.Parse(f.server.Endpoint)
@@ -165,7 +163,7 @@ var faults = []fault{
 		end: func(t *testing.T, f *faulty) { f.move(t, f.server.Endpoint) },
 	},
 	{
-		name: "a full disk", action: "copy: {to: s3://$TO/}", processes: 1, ownDisk: true,
+		name: "a full disk", action: "copy: {to: s3://$TO/}", processes: 1, most: 4, ownDisk: true,
 		alerts: map[string]time.Duration{"PawlRowsNotRead": 0},
 		begin: func(t *testing.T, f *faulty) {
 			ctx, stop := context.WithCancel(t.Context())
@@ -180,7 +178,7 @@ var faults = []fault{
 		},
 	},
 	{
-		name: "a dead receiver", action: "http: {url: 'http://$RECEIVER/'}", processes: 1, quick: true,
+		name: "a dead receiver", action: "http: {url: 'http://$RECEIVER/'}", processes: 1, most: 1000,
 		alerts: map[string]time.Duration{"PawlReceiverOutage": 0},
 		begin: func(t *testing.T, f *faulty) {
 			for i := range 5 {
@@ -203,6 +201,16 @@ var faults = []fault{
 	},
 }
 
+func loseNotifications(t *testing.T, f *faulty) {
+	f.redirect("")
+	f.put(t, "lost", "x")
+}
+
+func deliverNotifications(t *testing.T, f *faulty) {
+	f.redirect(f.hooks[0])
+	f.put(t, "found", "x")
+}
+
 // TestAlerts makes faults for real. Each of its alerts must begin and end in a real Prometheus.
 func TestAlerts(t *testing.T) {
 	servertest.Long(t)
@@ -221,7 +229,7 @@ func TestAlerts(t *testing.T) {
 	scrape := max(scaled(5*time.Second), 500*time.Millisecond) // also the timeout; after a failed scrape, alerts begin to wait anew
 	fmt.Fprintf(&config, "global: {scrape_interval: %s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}\nrule_files: [%s]\nscrape_configs:\n", prometheusDuration(scrape), a.write(t, "rules.yml", scaledRules(t, string(text))))
 	for i := range faults {
-		if !faults[i].quick && *alertScale > 4 {
+		if *alertScale > faults[i].most {
 			continue
 		}
 		f := a.prepare(t, &faults[i])

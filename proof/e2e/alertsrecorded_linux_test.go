@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-const recordedHead = `# Series of real faults, one sample per minute of the rules. Written by
-# go test ./proof/e2e -run TestAlerts -timeout 2h -parallel 16 -alertscale 3 -update
+const recordedHead = `# Series of real faults, one sample per minute of the rules. TestAlerts in proof/e2e writes this file with -update.
 rule_files: [rules.yml]
 evaluation_interval: 1m
 group_eval_order: [pawl-recording, pawl-processes, pawl-objects, pawl-ledger, pawl-sources-and-audits, pawl-archives, pawl-files]
