@@ -132,7 +132,8 @@ type server struct {
 func Handler(c Config) http.Handler {
 	s := &server{Config: c, readerSlots: make(chan struct{}, maxReaders)}
 	s.pages = template.Must(template.New("").Funcs(template.FuncMap{
-		"text": app.Printable, "now": time.Now, "ago": app.RelativeTime, "time": app.FormatTime, "rfc": rfc3339,
+		"redrivable": redrivable,
+		"text":       app.Printable, "now": time.Now, "ago": app.RelativeTime, "time": app.FormatTime, "rfc": rfc3339,
 		"row": rowLink, "object": formatObject, "rate": c.Rates.of, "states": func() []ledger.State { return ledger.States },
 		"list": listLink, "count": countOf, "duration": formatDuration,
 	}).ParseFS(files, "page/*.html"))

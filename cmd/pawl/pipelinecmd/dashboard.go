@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
 	"github.com/pawlhq/pawl/cmd/pawl/dashboard"
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 	"github.com/pawlhq/pawl/ledger"
@@ -216,9 +218,21 @@ func (mon *monitor) configurationTable(context.Context) (t dashboard.Table, err 
 	for i, s := range c.Sources {
 		add(fmt.Sprintf("sources[%d].%s", i, s.Kind), s.Config.(parts.Source).Describe())
 	}
-	d := func(v any) string { return fmt.Sprintf("%+v", v) }
-	add("lease", d(mon.m.Parts.Lease))
-	add("retry", d(mon.m.Parts.Retry))
-	add("audit", d(mon.m.Parts.Audit))
+	for _, f := range []struct {
+		name  string
+		value any
+	}{
+		{"lease.ttl", c.Lease.TTL}, {"lease.skew", c.Lease.Skew}, {"lease.late_write_window", c.Lease.LateWriteWindow},
+		{"retry.attempts", c.Retry.Attempts}, {"retry.base", c.Retry.Base}, {"retry.max", c.Retry.Max},
+		{"audit.every", c.Audit.Every}, {"concurrency", c.Concurrency}, {"sweep_interval", c.SweepInterval},
+	} {
+		if d, ok := f.value.(config.Duration); ok {
+			f.value = time.Duration(d)
+		}
+		if reflect.ValueOf(f.value).IsZero() {
+			f.value = "default"
+		}
+		add(f.name, f.value)
+	}
 	return t, nil
 }
