@@ -47,7 +47,7 @@ func (s *Rows) Unsettled(ctx context.Context, pipeline string, now time.Time, li
 // order of these times. It begins after the row with the given key and time; the zero RowKey is the
 // beginning.
 func (s *Rows) DueAfter(ctx context.Context, pipeline string, after RowKey, due time.Time, limit int) (rows []Row, dues []time.Time, err error) {
-	r := store.DueRange{Space: rowSpace + pipeline, Before: time.Now().AddDate(10, 0, 0), Limit: limit}
+	r := store.DueRange{Space: rowSpace + pipeline, Before: time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), Limit: limit}
 	if after != (RowKey{}) {
 		r.After = store.Place{Due: due, Name: recordKey(after).Name}
 	}
