@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/store"
@@ -74,4 +75,16 @@ func (u *Unsettled) add(row *Row, now time.Time) {
 	if u.Oldest.IsZero() || at.Before(u.Oldest) {
 		u.Oldest = at
 	}
+}
+
+// Dead returns at most limit dead rows of a pipeline. It does not scan the other rows.
+func (s *Rows) Dead(ctx context.Context, pipeline string, limit int) ([]Row, error) {
+	records, err := s.records.Due(ctx, store.DueRange{
+		Space: rowSpace + pipeline, After: store.Place{Due: dueNever.Add(-time.Millisecond)}, Before: dueNever, Limit: limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := rowsOf(records)
+	return slices.DeleteFunc(rows, func(r Row) bool { return !r.Dead }), err // the index may be behind
 }

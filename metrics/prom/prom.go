@@ -39,6 +39,7 @@ type Metrics struct {
 	config   Config
 	watched  atomic.Pointer[pawl.Pawl]
 	withheld sync.Map     // pipeline to number, of the audit that ends now
+	arrivals sync.Map     // source to *atomic.Int64
 	ownAudit atomic.Int64 // start of this process's last audit, in Unix milliseconds; 0: none
 }
 

@@ -3,6 +3,7 @@ package prom
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,7 @@ func (m *Metrics) Source(name string, s pawl.Source) pawl.Source {
 		refused:      m.counters[sourceDeliveries].WithLabelValues(name, "refused"),
 		lag:          m.histograms[sourceLag].WithLabelValues(name),
 		last:         m.gauges[sourceLastDelivery].WithLabelValues(name),
+		arrival:      m.arrival(name),
 	}
 	c.last.Set(unix(time.Now()))
 	if r, ok := s.(source.Rejecter); ok {
@@ -92,6 +94,20 @@ type countedSource struct {
 	events, acknowledged, returned, refused prometheus.Counter
 	lag                                     prometheus.Observer
 	last                                    prometheus.Gauge
+	arrival                                 *atomic.Int64 // of the last delivery, in Unix milliseconds; 0: none
+}
+
+// LastDelivery returns the time of the last delivery of a source, or the zero time if there was none.
+func (m *Metrics) LastDelivery(source string) time.Time {
+	if ms := m.arrival(source).Load(); ms > 0 {
+		return time.UnixMilli(ms)
+	}
+	return time.Time{}
+}
+
+func (m *Metrics) arrival(source string) *atomic.Int64 {
+	at, _ := m.arrivals.LoadOrStore(source, &atomic.Int64{})
+	return at.(*atomic.Int64)
 }
 
 // Run implements [pawl.Source].
@@ -132,6 +148,7 @@ func (s countedSink) counted(d source.Delivery) source.Delivery {
 func (s countedSink) arrived() time.Time {
 	now := time.Now()
 	s.last.Set(unix(now))
+	s.arrival.Store(now.UnixMilli())
 	return now
 }
 

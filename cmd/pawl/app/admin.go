@@ -33,14 +33,21 @@ func (a *App) StartAdmin(ctx context.Context, c *config.Config, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var work sync.WaitGroup
-	work.Go(func() {
+	stop = RunBeside(ctx, task, func(ctx context.Context) {
 		if err := server.Serve(ctx); err != nil {
 			log.Error("the admin listener failed; processing continues", "error", err)
 		}
 	})
-	work.Go(func() { task(ctx) })
 	log.Info("admin listener", "address", server.Addr(), "paths", "/livez /readyz /metrics")
-	return func() { cancel(); work.Wait() }, nil
+	return stop, nil
+}
+
+// RunBeside runs tasks until the returned function is called, even after ctx ends.
+func RunBeside(ctx context.Context, tasks ...func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var work sync.WaitGroup
+	for _, task := range tasks {
+		work.Go(func() { task(ctx) })
+	}
+	return func() { cancel(); work.Wait() }
 }

@@ -166,6 +166,11 @@ func runArchives(ctx context.Context, a *app.App, c *config.Config, list []*arch
 		one.Registers = registers
 	}
 	status := func() admin.Status { return statusOf(ctx, list) }
+	stopAlerts, err := startAlerts(ctx, c, list)
+	if err != nil {
+		return err
+	}
+	defer stopAlerts()
 	stop, err := a.StartAdmin(ctx, c, list[0].Logger, status, metrics.Handler(), dashboardOf(list), func(context.Context) {})
 	if err != nil {
 		return err
@@ -186,6 +191,33 @@ func started(list []*archive.Archive) bool {
 		s := one.Status()
 		return s.Err == nil && s.LastRead.IsZero()
 	})
+}
+
+// startAlerts sends alerts about gaps until the returned function is called.
+func startAlerts(ctx context.Context, c *config.Config, list []*archive.Archive) (stop func(), err error) {
+	log := list[0].Logger
+	alerts, err := app.NewAlerts(c, "archives", list[0].Registers.(*ledger.Rows), log, nil)
+	if err != nil || alerts == nil {
+		return func() {}, err
+	}
+	for _, one := range list {
+		count := one.Observe
+		one.Observe = func(shard string, o archive.Planned) {
+			count(shard, o)
+			if o.Format == archive.GapFormat && len(o.Malformed) == 0 {
+				alerts.NoteGap(one.Name, shard, o.Expired)
+			}
+		}
+	}
+	names := make([]string, len(c.Archives)) // also those of other processes
+	for i := range names {
+		names[i] = c.Archives[i].Name
+	}
+	return app.RunBeside(ctx, alerts.Publish, func(ctx context.Context) {
+		if err := alerts.RunArchives(ctx, names); err != nil {
+			log.Error("alerts are missing", "error", err)
+		}
+	}), nil
 }
 
 func statusOf(ctx context.Context, list []*archive.Archive) (s admin.Status) {

@@ -48,6 +48,19 @@ type File struct {
 	// Listener for the dashboard, probes and metrics of "pawl run", "pawl archive run" and
 	// "pawl files serve": docs/OPERATING.md, docs/METRICS.md.
 	Admin Admin `yaml:"admin"`
+	// Messages of "pawl run" and "pawl archive run" about conditions that need an operator:
+	// docs/OPERATING.md.
+	Alerts Alerts `yaml:"alerts"`
+}
+
+// Alerts configures messages in the format of Standard Webhooks.
+type Alerts struct {
+	// URL for the POST requests: http or https.
+	URL Secret `yaml:"url" jsonschema:"required"`
+	// Key of the signatures, "whsec_…".
+	Secret Secret `yaml:"secret" jsonschema:"required"`
+	// Age from which an unsettled row is an alert. Default: 15m.
+	OldestAfter Duration `yaml:"oldest_after"`
 }
 
 // Admin is a listener for the dashboard, probes, metrics and profiles.
@@ -76,6 +89,9 @@ type Objects struct {
 // Source is one source of notifications: a map with one key.
 type Source struct {
 	Part `yaml:",inline" part:"source"`
+	// Time without a delivery after which "alerts" reports the silence of the source, at least
+	// 1m. Default: never.
+	SilentAfter Duration `yaml:"silent_after"`
 }
 
 // Pipeline is one effect on a set of objects.

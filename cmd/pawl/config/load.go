@@ -52,10 +52,10 @@ func (t *Table) LoadObjects(name string, lookup func(string) (string, bool)) (*C
 }
 
 // LoadArchives is Load for commands that only use archives. Variables may be unset outside
-// the fields archives, ledger, objects and lease. The file may have no pipelines.
+// the fields archives, ledger, objects, lease and alerts. The file may have no pipelines.
 func (t *Table) LoadArchives(name string, lookup func(string) (string, bool)) (*Config, error) {
 	return t.load(name, lookup, "", func(path string) bool {
-		return path == "ledger" || within(path, "objects") || within(path, "archives") || within(path, "lease")
+		return path == "ledger" || within(path, "objects") || within(path, "archives") || within(path, "lease") || within(path, "alerts")
 	})
 }
 

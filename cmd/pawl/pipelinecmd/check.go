@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +72,9 @@ func checkConfig(ctx context.Context, a *app.App, m *app.Runtime) error {
 		if _, err := m.Build(sources...); err != nil {
 			return err
 		}
+	}
+	if _, err := app.NewAlerts(m.Config, "", nil, m.Log, func(string) time.Time { return time.Time{} }); err != nil {
+		return err
 	}
 	if a.JSON {
 		return a.PrintJSON(map[string]string{"file": m.Config.Name()})

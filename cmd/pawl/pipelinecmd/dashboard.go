@@ -127,7 +127,7 @@ func (mon *monitor) dashboard() http.Handler {
 
 func (mon *monitor) sourcesTable(context.Context) (t dashboard.Table, err error) {
 	t.Head = []string{"Source", "Address", "Events", "Acknowledged", "Returned", "Refused", "Rejected", "Last delivery"}
-	for i, name := range mon.sourceNames() {
+	for i, name := range app.SourceNames(mon.m.Config) {
 		v, err := mon.SourceValues(name)
 		if err != nil {
 			return t, err

@@ -3,22 +3,24 @@ package pipelinecmd
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/admin"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 	"github.com/pawlhq/pawl/cmd/pawl/dashboard"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/metrics/alerts"
 	"github.com/pawlhq/pawl/metrics/prom"
 )
 
 // monitor has the metrics of "pawl run" and reports its health.
 type monitor struct {
 	*prom.Metrics
-	pawl  *pawl.Pawl
-	m     *app.Runtime
-	rates dashboard.Rates
+	pawl   *pawl.Pawl
+	m      *app.Runtime
+	rates  dashboard.Rates
+	alerts *alerts.Alerts // or nil
 }
 
 // Observe implements [pawl.Observer].
@@ -27,46 +29,36 @@ func (mon *monitor) Observe(n pawl.Notice) {
 	mon.rates.Observe(n)
 }
 
-// newMonitor makes the runtime report to the metrics. Without an address for them it returns nil.
-func newMonitor(a *app.App, m *app.Runtime) *monitor {
-	if a.AdminAddress(m.Config) == "" {
-		return nil
+// newMonitor makes the runtime report to the metrics. Without an address for them and without alerts it
+// returns nil.
+func newMonitor(a *app.App, m *app.Runtime) (mon *monitor, err error) {
+	mon = &monitor{m: m}
+	mon.alerts, err = app.NewAlerts(m.Config, "pipelines", ledger.NewRows(m.Ledger), m.Log, func(source string) time.Time { return mon.LastDelivery(source) })
+	if err != nil || mon.alerts == nil && a.AdminAddress(m.Config) == "" {
+		return nil, err
 	}
 	names := make([]string, len(m.Parts.Pipelines))
 	for i := range names {
 		names[i] = m.Parts.Pipelines[i].Name
 	}
-	mon := &monitor{m: m, Metrics: prom.New(prom.Config{
+	mon.Metrics = prom.New(prom.Config{
 		Version: app.ThisBuild().Version, Pipelines: names, Slots: m.Config.Concurrency, MaxBacklogEvents: m.Config.MaxBacklogEvents,
-	})}
+	})
 	m.Parts.Observer, m.Parts.Ledger = mon, mon.Store(m.Ledger)
 	mon.WatchObjects(m.Objects)
-	return mon
+	return mon, nil
 }
 
-// watchSources returns sources that count their messages. Two sources of a kind get different
-// names.
+// watchSources returns sources that count their messages.
 func (mon *monitor) watchSources(sources []pawl.Source) []pawl.Source {
 	if mon == nil {
 		return sources
 	}
 	all := make([]pawl.Source, len(sources))
-	for i, name := range mon.sourceNames() {
+	for i, name := range app.SourceNames(mon.m.Config) {
 		all[i] = mon.Source(name, sources[i])
 	}
 	return all
-}
-
-func (mon *monitor) sourceNames() (names []string) {
-	seen := map[string]int{}
-	for _, s := range mon.m.Config.Sources {
-		name := s.Kind
-		if seen[name]++; seen[name] > 1 {
-			name = fmt.Sprintf("%s_%d", name, seen[name])
-		}
-		names = append(names, name)
-	}
-	return names
 }
 
 // start serves until the returned function is called.
@@ -76,11 +68,21 @@ func (mon *monitor) start(ctx context.Context, a *app.App, p *pawl.Pawl) (stop f
 	}
 	mon.pawl = p
 	mon.Watch(p)
-	return a.StartAdmin(ctx, mon.m.Config, mon.m.Log, mon.status, mon.Handler(), mon.dashboard(), func(ctx context.Context) {
-		if err := mon.ReportRows(ctx, mon.m.Parts.Ledger, mon.m.Log); err != nil {
+	stopAdmin, err := a.StartAdmin(ctx, mon.m.Config, mon.m.Log, mon.status, mon.Handler(), mon.dashboard(), func(context.Context) {})
+	if err != nil {
+		return nil, err
+	}
+	var also []func(context.Context, map[string]ledger.Unsettled)
+	publish := func(context.Context) {}
+	if mon.alerts != nil {
+		also, publish = append(also, mon.alerts.CheckPipelines), mon.alerts.Publish
+	}
+	stopRows := app.RunBeside(ctx, publish, func(ctx context.Context) {
+		if err := mon.ReportRows(ctx, mon.m.Parts.Ledger, mon.m.Log, also...); err != nil {
 			mon.m.Log.Error("the metrics about rows are missing", "error", err)
 		}
 	})
+	return func() { stopRows(); stopAdmin() }, nil
 }
 
 func (mon *monitor) status() (s admin.Status) {

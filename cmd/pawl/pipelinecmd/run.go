@@ -64,7 +64,10 @@ func runPipelines(ctx context.Context, a *app.App, m *app.Runtime) error {
 		return err
 	}
 	defer closeTracer(ctx, tracer, m)
-	mon := newMonitor(a, m)
+	mon, err := newMonitor(a, m)
+	if err != nil {
+		return err
+	}
 	p, err := m.Build(mon.watchSources(sources)...)
 	if err != nil {
 		return err

@@ -42,6 +42,8 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"alerted":              alerted,
+			"alerts-receiver":      startAlertsReceiver,
 			"await":                await,
 			"s3-unconditional":     startCareless,
 			"closed":               closed,

@@ -1,0 +1,389 @@
+package alerts
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/metrics"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
+)
+
+const key = "0123456789abcdef01234567"
+
+var secret = "whsec_" + base64.StdEncoding.EncodeToString([]byte(key))
+
+// receiver verifies signatures without the library that makes them.
+type receiver struct {
+	mu       sync.Mutex
+	down     bool
+	accepted func() // called for each message
+	ids      []string
+	got      []string // "began dead pipeline p"
+	problems []string
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	body, err := io.ReadAll(req.Body)
+	id, at := req.Header.Get("Webhook-Id"), req.Header.Get("Webhook-Timestamp")
+	mac := hmac.New(sha256.New, []byte(key))
+	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
+	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); req.Header.Get("Webhook-Signature") != want {
+		r.problems = append(r.problems, "signature "+req.Header.Get("Webhook-Signature")+", want "+want)
+	}
+	if seconds, err := strconv.ParseInt(at, 10, 64); err != nil || time.Since(time.Unix(seconds, 0)).Abs() > 5*time.Minute {
+		r.problems = append(r.problems, "timestamp "+at)
+	}
+	var m struct {
+		Type      string
+		Timestamp time.Time
+		Data      map[string]string
+	}
+	if err := errors.Join(err, json.Unmarshal(body, &m)); err != nil || m.Timestamp.IsZero() || m.Data["since"] == "" || m.Data["summary"] == "" {
+		r.problems = append(r.problems, fmt.Sprintf("body %s: %v", body, err))
+	}
+	line := strings.TrimPrefix(m.Type, "pawl.alert.") + " " + m.Data["condition"]
+	for _, kind := range []string{"pipeline", "source", "archive"} {
+		if m.Data[kind] != "" {
+			line += " " + kind + " " + m.Data[kind]
+		}
+	}
+	r.ids, r.got = append(r.ids, id), append(r.got, line)
+	if r.accepted != nil {
+		r.accepted()
+	}
+}
+
+// RoundTrip makes the receiver a transport, because a bubble's time stands still during network I/O.
+func (r *receiver) RoundTrip(req *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, req)
+	return w.Result(), nil
+}
+
+// take returns the messages since the last call, sorted.
+func (r *receiver) take(t *testing.T) []string {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.problems {
+		t.Error(p)
+	}
+	got := r.got
+	r.got, r.problems = nil, nil
+	slices.Sort(got)
+	return got
+}
+
+func (r *receiver) expect(t *testing.T, what string, want ...string) {
+	t.Helper()
+	if got := r.take(t); !slices.Equal(got, want) {
+		t.Errorf("%s: messages %q, want %q", what, got, want)
+	}
+}
+
+func newAlerts(t *testing.T, r *receiver, records store.Store, name string) *Alerts {
+	t.Helper()
+	a, err := New(Config{
+		URL: "http://receiver.test/?token=hush", Secret: secret, Name: name, Ledger: ledger.NewRows(records),
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.client.Transport = r
+	return a
+}
+
+func (a *Alerts) checkLasting(ctx context.Context, lasting ...alert) {
+	a.check(ctx, func(context.Context, *state) ([]alert, error) { return lasting, nil })
+}
+
+func TestMessagesOfAnAlert(t *testing.T) {
+	dead := alert{Condition: "dead", Kind: "pipeline", Subject: "p", Summary: "x"}
+	kept := dead
+	kept.keep = true
+	for name, steps := range map[string][]struct {
+		after   time.Duration
+		down    bool
+		lasting []alert
+		want    []string
+	}{
+		"it begins, lasts and ends": {
+			{0, false, nil, nil},
+			{0, false, []alert{dead}, []string{"began dead pipeline p"}},
+			{59 * time.Minute, false, []alert{dead}, nil},
+			{time.Minute, false, []alert{dead}, []string{"continues dead pipeline p"}},
+			{time.Minute, false, []alert{dead}, nil},
+			{2 * time.Hour, false, []alert{dead}, []string{"continues dead pipeline p"}},
+			{time.Minute, false, nil, []string{"ended dead pipeline p"}},
+			{time.Hour, false, nil, nil},
+			{0, false, []alert{dead}, []string{"began dead pipeline p"}},
+		},
+		"the receiver is down": {
+			{0, true, []alert{dead}, nil},
+			{30 * time.Second, false, []alert{dead}, nil}, // the back-off lasts
+			{30 * time.Second, true, []alert{dead}, nil},
+			{time.Minute, false, []alert{dead}, nil},
+			{3 * time.Hour, false, []alert{dead}, []string{"began dead pipeline p"}},
+			{time.Minute, true, nil, nil},
+			{time.Hour, false, []alert{dead}, []string{"ended dead pipeline p"}},
+			{time.Minute, false, []alert{dead}, []string{"began dead pipeline p"}},
+		},
+		"it ends before its beginning was sent": {
+			{0, true, []alert{dead}, nil},
+			{time.Minute, false, nil, []string{"began dead pipeline p", "ended dead pipeline p"}},
+		},
+		"a condition that is not sure": {
+			{0, false, []alert{kept}, nil},
+			{time.Minute, false, []alert{dead}, []string{"began dead pipeline p"}},
+			{time.Minute, false, []alert{kept}, nil},
+			{time.Minute, false, nil, []string{"ended dead pipeline p"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &receiver{}
+				a := newAlerts(t, r, memory.New(), "x")
+				for i, s := range steps {
+					time.Sleep(s.after)
+					r.down = s.down
+					a.checkLasting(t.Context(), s.lasting...)
+					r.expect(t, fmt.Sprint("step ", i), s.want...)
+				}
+			})
+		})
+	}
+}
+
+// crashing is a record store that loses its connection.
+type crashing struct {
+	store.Store
+	down bool
+}
+
+func (c *crashing) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+	if c.down {
+		return nil, errors.New("the process was killed")
+	}
+	return c.Store.Swap(ctx, changes)
+}
+
+func TestCrashAfterSendingRepeatsTheID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead := alert{Condition: "dead", Kind: "pipeline", Subject: "p", Summary: "x"}
+		records := &crashing{Store: memory.New()}
+		r := &receiver{}
+		for _, step := range []struct {
+			kind    string
+			lasting []alert
+		}{{"began", []alert{dead}}, {"continues", []alert{dead}}, {"ended", nil}} {
+			for _, crash := range []bool{true, true, false, false} { // each time in another process
+				r.accepted = func() { records.down = crash }
+				newAlerts(t, r, records, "x").checkLasting(t.Context(), step.lasting...)
+				records.down = false
+			}
+			if got := r.take(t); len(got) != 3 || got[0] != step.kind+" dead pipeline p" || len(slices.Compact(r.ids)) != 1 {
+				t.Errorf("messages %q with the IDs %q, want three times %q with one ID", got, r.ids, step.kind)
+			}
+			r.ids = nil
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+func TestOneProcessSends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, records := &receiver{}, memory.New()
+		putRow(t, records, ledger.Row{Dead: true})
+		ctx, stop := context.WithCancel(t.Context())
+		var work sync.WaitGroup
+		start := func(ctx context.Context) {
+			a := newAlerts(t, r, records, "x")
+			work.Go(func() {
+				_ = metrics.InOneProcess(ctx, a.Ledger, "metrics", a.Logger, func(ctx context.Context) error {
+					a.CheckPipelines(ctx, map[string]ledger.Unsettled{"p": {}})
+					return nil
+				}, func() {})
+			})
+		}
+		second, kill := context.WithCancel(ctx)
+		start(second)
+		start(ctx)
+		start(ctx)
+		time.Sleep(30 * time.Minute)
+		kill()
+		time.Sleep(30*time.Minute + 90*time.Second)
+		stop()
+		work.Wait()
+		r.expect(t, "three processes", "began dead pipeline p", "continues dead pipeline p")
+	})
+}
+
+func putRow(t *testing.T, records store.Store, row ledger.Row) {
+	t.Helper()
+	row.RowKey, row.Nonce = ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}, store.NewNonce()
+	row.Want.Kind = event.Created
+	out, err := ledger.NewRows(records).Swap(t.Context(), []ledger.Change{{Key: row.RowKey, Row: &row}})
+	if err != nil || !out[0].Applied {
+		t.Fatal(err, out)
+	}
+}
+
+func writeRegister(t *testing.T, l *ledger.Rows, name, value string) {
+	t.Helper()
+	r, err := l.ReadRegister(t.Context(), name)
+	if err == nil {
+		_, err = l.WriteRegister(t.Context(), name, r.Version, []byte(value))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConditionsOfPipelines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, records := &receiver{}, memory.New()
+		a := newAlerts(t, r, records, "pipelines")
+		step := func(what string, u ledger.Unsettled, reports string, want ...string) {
+			t.Helper()
+			writeRegister(t, a.Ledger, "audit/reports", reports)
+			a.CheckPipelines(t.Context(), map[string]ledger.Unsettled{"p": u})
+			r.expect(t, what, want...)
+		}
+		old := time.Now().Add(-16 * time.Minute)
+		step("nothing", ledger.Unsettled{Oldest: time.Now()}, `[]`)
+		step("an old row", ledger.Unsettled{Oldest: old}, `[]`, "began oldest pipeline p")
+		step("too many rows", ledger.Unsettled{Oldest: time.Now(), Truncated: true}, `[]`)
+		step("no old row", ledger.Unsettled{}, `[]`, "ended oldest pipeline p")
+		losses := `{"pipelines":[{"name":"p","lost_creations":1}]}`
+		step("losses", ledger.Unsettled{}, `[`+losses+`]`, "began losses pipeline p")
+		step("an audit of a prefix finds nothing", ledger.Unsettled{}, `[{"prefix":"a","pipelines":[{"name":"p"}]},`+losses+`]`)
+		step("an audit of another pipeline", ledger.Unsettled{}, `[{"pipelines":[{"name":"q"}]},`+losses+`]`)
+		step("no losses", ledger.Unsettled{}, `[{"pipelines":[{"name":"p"}]},`+losses+`]`, "ended losses pipeline p")
+		step("withheld", ledger.Unsettled{}, `[{"pipelines":[{"name":"p","withheld":200}]}]`, "began brake pipeline p")
+		step("not withheld", ledger.Unsettled{}, `[{"pipelines":[{"name":"p"}]}]`, "ended brake pipeline p")
+		putRow(t, records, ledger.Row{Dead: true})
+		step("a dead row", ledger.Unsettled{}, `[]`, "began dead pipeline p")
+	})
+}
+
+func TestSilenceOfASource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, records := &receiver{}, memory.New()
+		start := func() (delivered *atomic.Pointer[time.Time], a *Alerts, stop func()) {
+			delivered, a = new(atomic.Pointer[time.Time]), newAlerts(t, r, records, "pipelines")
+			delivered.Store(&time.Time{})
+			a.SilentAfter, a.LastDelivery = map[string]time.Duration{"sqs": time.Hour}, func(string) time.Time { return *delivered.Load() }
+			ctx, cancel := context.WithCancel(t.Context())
+			var work sync.WaitGroup
+			work.Go(func() { a.Publish(ctx) })
+			return delivered, a, func() { cancel(); work.Wait() }
+		}
+		delivered, a, stop := start()
+		_, other, stopOther := start()
+		step := func(what string, a *Alerts, after time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			a.CheckPipelines(t.Context(), nil)
+			r.expect(t, what, want...)
+		}
+		step("after the start", other, time.Minute)
+		delivered.Store(new(time.Now()))
+		step("another process got a message", other, time.Hour-time.Minute)
+		step("silence", other, 2*time.Minute, "began silence source sqs")
+		stopOther()
+		stop()
+		delivered, a, stop = start()
+		step("after a restart", a, time.Minute)
+		delivered.Store(new(time.Now()))
+		step("a message", a, time.Minute, "ended silence source sqs")
+		stop()
+		_, a, stop = start()
+		step("Pawl was down", a, 0)
+		stop()
+		time.Sleep(5 * time.Hour)
+		_, a, stop = start()
+		step("Pawl was down for long", a, time.Minute)
+		step("silence since the start", a, time.Hour, "began silence source sqs")
+		stop()
+	})
+}
+
+func TestGapOfAnArchive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, records := &receiver{}, memory.New()
+		a := newAlerts(t, r, records, "archives")
+		a.NoteGap("clicks", "shard-1", true)
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		a.Publish(ctx) // a process that ends at once
+		time.Sleep(5 * time.Hour)
+
+		ctx, stop = context.WithCancel(t.Context())
+		a = newAlerts(t, r, records, "archives")
+		var work sync.WaitGroup
+		work.Go(func() { a.Publish(ctx) })
+		work.Go(func() { _ = a.RunArchives(ctx, []string{"clicks", "quiet"}) })
+		step := func(what string, after time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			r.expect(t, what, want...)
+		}
+		step("a gap of an earlier process", time.Second, "began gap archive clicks")
+		step("it is old", time.Minute, "ended gap archive clicks")
+		a.NoteGap("clicks", "shard-2", false)
+		step("a new gap", time.Minute, "began gap archive clicks")
+		step("it lasts", 58*time.Minute)
+		step("it ends", 3*time.Minute, "ended gap archive clicks")
+		stop()
+		work.Wait()
+	})
+}
+
+func TestErrorsContainNoSecret(t *testing.T) {
+	var log strings.Builder
+	a := newAlerts(t, &receiver{}, memory.New(), "x")
+	a.Logger, a.client.Transport = slog.New(slog.NewTextHandler(&log, nil)), nil
+	a.URL = "http://127.0.0.1:1/hush?token=hush"
+	a.checkLasting(t.Context(), alert{Condition: "dead", Kind: "pipeline", Subject: "p"})
+	if !strings.Contains(log.String(), "127.0.0.1:1") || strings.Contains(log.String(), "hush") || strings.Contains(log.String(), secret) {
+		t.Errorf("log: %s", &log)
+	}
+	for _, c := range []Config{
+		{URL: "ftp://hush", Secret: secret}, {URL: "http://hush:hush@host", Secret: secret}, {URL: "http://hush host/", Secret: secret},
+		{URL: "http://host", Secret: "whsec_hush"}, {URL: "http://host", Secret: secret[len("whsec_"):]},
+		{URL: "http://host", Secret: secret, SilentAfter: map[string]time.Duration{"sqs": time.Second}},
+	} {
+		if _, err := New(c); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%+v: error %v", c, err)
+		}
+	}
+}
