@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -331,29 +332,51 @@ func rawServer(t *testing.T, raw string) (address string) {
 	return l.Addr().String()
 }
 
+type pipeListener chan net.Conn
+
+func (p pipeListener) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (pipeListener) Close() error   { return nil }
+func (pipeListener) Addr() net.Addr { return &net.IPAddr{} }
+
+// In real time, net/http discards a connection whose request it has not finished within 50 ms after the response.
 func TestConnectionIsReused(t *testing.T) {
-	var connections atomic.Int32
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(500)
-		_, _ = w.Write(make([]byte, 1000))
-	}))
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
+	synctest.Test(t, func(t *testing.T) {
+		connections := make(pipeListener)
+		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(500)
+			_, _ = w.Write(make([]byte, 1000))
+		})}
+		go func() { _ = s.Serve(connections) }() // always ErrServerClosed
+		defer func() {
+			close(connections)
+			_ = s.Close()
+		}()
+		h, err := newHandler(Config{URL: "http://receiver.example"})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	s.Start()
-	defer s.Close()
-	h, err := newHandler(Config{URL: s.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 20 {
-		_ = h.Handle(t.Context(), task())
-	}
-	if n := connections.Load(); n != 1 {
-		t.Errorf("%d connections for 20 requests", n)
-	}
+		defer h.client.CloseIdleConnections()
+		var dialed atomic.Int32
+		h.client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			dialed.Add(1)
+			connections <- server
+			return client, nil
+		}
+		for range 20 {
+			if err := h.Handle(t.Context(), task()); err == nil || !strings.Contains(err.Error(), "500 Internal Server Error") {
+				t.Error(err)
+			}
+		}
+		if n := dialed.Load(); n != 1 {
+			t.Errorf("%d connections for 20 requests", n)
+		}
+	})
 }
 
 func TestConfigIsChecked(t *testing.T) {
