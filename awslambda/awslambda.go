@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -37,11 +38,16 @@ type Handler struct {
 	// Flush, if set, is called before each invocation returns, for example to export spans. Its context
 	// ends after 2 s, or 200 ms before the deadline of the invocation.
 	Flush func(context.Context) error
+	// Metrics, if set, receives a line in CloudWatch's embedded metric format at the end of each invocation,
+	// with the dimension "pipeline". If several pipelines worked, each has a line. Use os.Stdout, and write
+	// logs as lines as well.
+	Metrics io.Writer
 
 	once sync.Once
 	rows *ledger.Rows
 	err  error // of an invalid Config
 
+	writing sync.Mutex // of Metrics
 	mu      sync.Mutex
 	checked time.Time // last check of the sweeps
 	swept   bool      // its result
@@ -62,13 +68,31 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if h.Flush != nil {
 		defer h.flush(ctx, deadline)
 	}
+	cfg := h.Config
+	if h.Metrics != nil {
+		m := newInvocationMetrics(cfg.Observer)
+		cfg.Observer = m
+		defer h.writeMetrics(m)
+	}
 	var scheduled struct {
 		Pawl *string `json:"pawl"`
 	}
 	if err := json.Unmarshal(payload, &scheduled); err == nil && scheduled.Pawl != nil {
-		return h.runSchedule(ctx, *scheduled.Pawl, deadline)
+		return h.runSchedule(ctx, cfg, *scheduled.Pawl, deadline)
 	}
-	return h.runMessages(ctx, payload, deadline)
+	return h.runMessages(ctx, cfg, payload, deadline)
+}
+
+func (h *Handler) writeMetrics(m *invocationMetrics) {
+	lines, err := m.lines(time.Now())
+	if err == nil {
+		h.writing.Lock()
+		defer h.writing.Unlock()
+		_, err = h.Metrics.Write(lines)
+	}
+	if err != nil {
+		h.Config.Logger.Warn("the metrics of this invocation are missing", "error", err)
+	}
 }
 
 func (h *Handler) flush(ctx context.Context, deadline time.Time) {
@@ -97,8 +121,7 @@ func (h *Handler) prepare() {
 	h.rows = ledger.NewRows(h.Config.Ledger)
 }
 
-func (h *Handler) runMessages(ctx context.Context, payload []byte, deadline time.Time) ([]byte, error) {
-	cfg := h.Config
+func (h *Handler) runMessages(ctx context.Context, cfg pawl.Config, payload []byte, deadline time.Time) ([]byte, error) {
 	src, err := lambdasource.New(payload, lambdasource.Config{Dialect: h.Dialect, TrustSequencer: h.TrustSequencer, Logger: cfg.Logger})
 	if err != nil {
 		return nil, err
@@ -119,8 +142,7 @@ func (h *Handler) runMessages(ctx context.Context, payload []byte, deadline time
 	return src.Response(ctx)
 }
 
-func (h *Handler) runSchedule(ctx context.Context, what string, deadline time.Time) ([]byte, error) {
-	cfg := h.Config
+func (h *Handler) runSchedule(ctx context.Context, cfg pawl.Config, what string, deadline time.Time) ([]byte, error) {
 	cfg.Deadline, cfg.NoSweep = deadline, false
 	p, err := pawl.New(cfg)
 	if err != nil {

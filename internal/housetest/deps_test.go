@@ -141,6 +141,7 @@ var layers = map[string]map[string]string{
 	},
 	"awslambda": {
 		".":                   "Each invocation runs a Pawl.",
+		"engine":              "The notices of an invocation feed its metrics.",
 		"event":               "The handler names the dialect, and quotes an unknown request in an error.",
 		"ledger":              "The time of the last sweep is a register of the ledger.",
 		"source/lambdasource": "It reads the payload, and returns the response.",

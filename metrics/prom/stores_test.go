@@ -82,7 +82,7 @@ func TestLedgerRequestsAreCounted(t *testing.T) {
 
 // The store behind the wrapper passes the suite of drivers.
 func TestCountedStoreConforms(t *testing.T) {
-	storetest.Run(t, storetest.Harness{New: func(t *testing.T) storetest.Open {
+	storetest.Run(t, storetest.Harness{New: func(*testing.T) storetest.Open {
 		s := prom.New(prom.Config{}).Store(memory.New())
 		return func() (store.Store, error) { return s, nil }
 	}})

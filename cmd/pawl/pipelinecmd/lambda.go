@@ -60,6 +60,7 @@ func lambdaHandler(ctx context.Context, a *app.App) (*awslambda.Handler, error) 
 	}
 	return &awslambda.Handler{
 		Flush: tracer.Flush, Config: m.Parts, Dialect: m.Config.Lambda.Dialect.Event(), Scheduled: m.Config.Lambda.Sweep == "scheduled",
+		Metrics: a.Out, // the log goes to a.Err
 	}, nil
 }
 
