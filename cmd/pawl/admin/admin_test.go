@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,6 +93,73 @@ func testCheckLoop(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, c.want)
 		}
 	}
+}
+
+func TestDashboardAccess(t *testing.T) {
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "the rows") })
+	for _, c := range []struct {
+		token    string
+		loopback bool
+		password string
+		code     int
+	}{
+		{loopback: true, code: 200},
+		{loopback: false, code: 404},
+		{token: "hush", loopback: true, code: 401},
+		{token: "hush", loopback: true, password: "wrong", code: 401},
+		{token: "hush", loopback: true, password: "hush", code: 200},
+		{token: "hush", loopback: false, code: 401},
+		{token: "hush", loopback: false, password: "hush", code: 200},
+	} {
+		s := &Server{cfg: Config{Metrics: http.NotFoundHandler(), Dashboard: page, Token: c.token}, loopback: c.loopback}
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			req := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/objects", nil)
+			if c.password != "" {
+				req.SetBasicAuth("operator", c.password)
+			}
+			w := httptest.NewRecorder()
+			if s.handler().ServeHTTP(w, req); w.Code != c.code || strings.Contains(w.Body.String(), "the rows") != (c.code == 200) {
+				t.Errorf("%s %+v: %d %s", method, c, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+// The caller closes the ledger after Serve, so no request may use it then.
+func TestServeWaitsForRequests(t *testing.T) {
+	started, ended := make(chan struct{}), false
+	s, err := Listen(t.Context(), Config{
+		Listen: "127.0.0.1:0", Metrics: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler),
+		Dashboard: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			close(started)
+			<-r.Context().Done()
+			runtime.Gosched()
+			ended = true
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr()+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	<-started
+	stop()
+	if err := <-done; err != nil || !ended {
+		t.Errorf("Serve returned %v; the request has ended: %t", err, ended)
+	}
+	<-answered
 }
 
 // Without a token, no Authorization header gives access to the profiles.
