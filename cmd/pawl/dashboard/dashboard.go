@@ -123,6 +123,7 @@ type server struct {
 
 	mu          sync.Mutex
 	live        []byte // the table body of the overview
+	liveErr     error
 	liveAt      time.Time
 	livePause   time.Duration
 	readerSlots chan struct{}

@@ -40,7 +40,9 @@ func (d *rowsForDashboard) Page(ctx context.Context, f *dashboard.Filter, after 
 	if err != nil {
 		return p, err
 	}
-	p.Command = redriveCommand(f)
+	if f.State == "" || f.State == string(ledger.StateDead) || f.State == string(ledger.StateFailed) {
+		p.Command = redriveCommand(f)
+	}
 	examined := func(row *ledger.Row, due time.Time) (more bool) {
 		p.Examined++
 		p.Last = dashboard.Position{RowKey: row.RowKey, Due: due}
@@ -222,9 +224,12 @@ func (mon *monitor) configurationTable(context.Context) (t dashboard.Table, err 
 		name  string
 		value any
 	}{
+		{"concurrency", c.Concurrency}, {"max_backlog_events", c.MaxBacklogEvents}, {"max_bytes", c.MaxBytes},
 		{"lease.ttl", c.Lease.TTL}, {"lease.skew", c.Lease.Skew}, {"lease.late_write_window", c.Lease.LateWriteWindow},
-		{"retry.attempts", c.Retry.Attempts}, {"retry.base", c.Retry.Base}, {"retry.max", c.Retry.Max},
-		{"audit.every", c.Audit.Every}, {"concurrency", c.Concurrency}, {"sweep_interval", c.SweepInterval},
+		{"retry.attempts", c.Retry.Attempts}, {"retry.base", c.Retry.Base}, {"retry.max", c.Retry.Max}, {"retry.outage", c.Retry.Outage},
+		{"audit.every", c.Audit.Every}, {"audit.settle_window", c.Audit.SettleWindow}, {"audit.row_retention", c.Audit.RowRetention},
+		{"audit.max_delay", c.Audit.MaxDelay}, {"audit.purge", c.Audit.Purge},
+		{"sweep_interval", c.SweepInterval}, {"shutdown_timeout", c.ShutdownTimeout},
 	} {
 		if d, ok := f.value.(config.Duration); ok {
 			f.value = time.Duration(d)

@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +26,6 @@ import (
 	"github.com/pawlhq/pawl/metrics/prom"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/memory"
-	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // countedStore counts the records that requests read.
@@ -54,17 +53,18 @@ func (s *countedStore) Scan(ctx context.Context, r store.Range) iter.Seq2[store.
 
 type dashboardServer struct {
 	*httptest.Server
-	t       testing.TB
+	t       *testing.T
 	records *countedStore
 	rows    *ledger.Rows
 	log     bytes.Buffer
 	mon     *monitor
 }
 
-func newDashboardServer(t testing.TB, records store.Store, admin string) *dashboardServer {
+func newDashboardServer(t *testing.T, records store.Store, admin string) *dashboardServer {
 	t.Helper()
 	c, err := parts.Table.Parse("pawl.yaml", fmt.Appendf(nil, `
 ledger: memory
+retry: {attempts: 3}
 pipelines: [{name: p, match: {bucket: b}, order: event, http: {url: "http://user:geheim1@receiver.test/?key=geheim2", secret: geheim3}}]
 sources: [{webhook: {listen: "127.0.0.1:0", token: geheim4}}]
 %s`, admin), func(string) (string, bool) { return "", false })
@@ -88,7 +88,7 @@ sources: [{webhook: {listen: "127.0.0.1:0", token: geheim4}}]
 func (s *dashboardServer) add(keys ...string) {
 	s.t.Helper()
 	now, p := time.Now().UTC().Add(-time.Hour), ledger.DefaultPolicy()
-	for chunk := range chunked(keys, 500) {
+	for chunk := range slices.Chunk(keys, 500) {
 		var changes []ledger.Change
 		for _, key := range chunk {
 			r := ledger.Row{RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: key}}
@@ -111,17 +111,6 @@ func (s *dashboardServer) add(keys ...string) {
 		if _, err := s.rows.Swap(s.t.Context(), changes); err != nil {
 			s.t.Fatal(err)
 		}
-	}
-}
-
-func chunked(keys []string, n int) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		for ; len(keys) > n; keys = keys[n:] {
-			if !yield(keys[:n]) {
-				return
-			}
-		}
-		yield(keys)
 	}
 }
 
@@ -162,7 +151,7 @@ func TestDashboardShowsHostileTextAsText(t *testing.T) {
 	s.mon.Observe(pawl.Notice{Kind: engine.Committed, Key: ledger.RowKey{Pipeline: "p"}, Behind: 1500 * time.Millisecond})
 	forbidden := regexp.MustCompile("<script>|<b>No|<i>|geheim|[\x00-\x09\x0b-\x1f\x7f\u202e]| style=| on[a-z]+=|https?://[^1]")
 	for path, want := range map[string]string{
-		"/": `state=stuck">1<`, "/sources": "webhook", "/audits": "none", "/configuration": "s3://out/o/",
+		"/": `state=stuck">1<`, "/sources": "webhook", "/audits": "none", "/configuration": "<td>retry.attempts</td><td>3</td>",
 		"/objects":                             `"bad">dead</td>`,
 		"/objects?state=dead&error=NO+%26":     "1 rows shown, 5 examined",
 		"/objects?state=failed&pipeline=p":     "1 rows shown, 3 examined", // the due rows
@@ -311,32 +300,5 @@ func TestRedriveCommandQuotes(t *testing.T) {
 	want := `pawl redrive --all --state dead --prefix &#39;dead/it&#39;\&#39;&#39;s&#39;`
 	if _, page := s.do(http.MethodGet, "/objects?state=dead&prefix=dead/it%27s"); !strings.Contains(page, want) {
 		t.Errorf("want %s in\n%s", want, page)
-	}
-}
-
-// BenchmarkDashboard reports the time of each page with 100,000 rows in SQLite.
-func BenchmarkDashboard(b *testing.B) {
-	records, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "rows.db"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = records.Close() })
-	s := newDashboardServer(b, records, "")
-	var keys []string
-	for i := range 100_000 {
-		keys = append(keys, fmt.Sprintf("%s/%d", []string{"settled", "settled", "settled", "failed", "dead"}[i%5], i))
-	}
-	s.add(keys...)
-	for _, path := range []string{"/", "/objects", "/objects?state=dead", "/objects?state=failed&pipeline=p", "/objects?error=none", objectOf + "dead/4", "/audits"} {
-		b.Run(strings.ReplaceAll(path, "/", "_"), func(b *testing.B) {
-			for b.Loop() {
-				if path == "/" {
-					b.StopTimer()
-					s.Config.Handler = s.mon.dashboard() // without the snapshot
-					b.StartTimer()
-				}
-				s.do(http.MethodGet, path)
-			}
-		})
 	}
 }
