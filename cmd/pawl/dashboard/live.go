@@ -11,7 +11,7 @@ import (
 
 const (
 	maxReaders   = 16
-	liveInterval = 5 * time.Second  // minimum
+	liveInterval = 5 * time.Second // minimum
 	maxLivePause = 5 * time.Minute
 	liveTimeout  = 10 * time.Second // of a write
 )
