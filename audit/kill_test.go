@@ -238,13 +238,22 @@ func TestKilledAuditResumes(t *testing.T) {
 			l := newLosses(t, rng, 8000)
 			options := audit.Options{SettleWindow: time.Hour, Ranges: 1 + rng.IntN(8)}
 			report, err := audit.Report{}, errKilled
+			unfinished := 0
 			for ; err != nil; killed++ {
 				ctx, kill := context.WithCancel(t.Context())
 				m := &mortalStore{registers: l.ledger, kill: kill, n: 3 + rng.IntN(45)}
 				report, err = l.auditor(t, m).Run(ctx, options)
 				kill()
+				if r, readErr := audit.Unfinished(t.Context(), l.ledger); readErr != nil || r != nil && (err == nil || !r.Ended.IsZero()) {
+					t.Errorf("unfinished %+v (%v) after %v", r, readErr, err)
+				} else if r != nil {
+					unfinished++
+				}
 			}
 			killed--
+			if report.Resumed > unfinished {
+				t.Errorf("resumed %d times, and was unfinished %d times", report.Resumed, unfinished)
+			}
 			resumed += report.Resumed
 			l.check(t)
 			total := report.Total()
