@@ -15,7 +15,7 @@ import (
 
 // WithAdminFlag adds the flag --admin to a command and returns the command.
 func (a *App) WithAdminFlag(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&a.Admin, "admin", "", "`address` for the dashboard, /livez, /readyz and /metrics (default: the configuration's admin.listen; none if empty)")
+	cmd.Flags().StringVar(&a.Admin, "admin", "", "`address` for /livez, /readyz, /metrics and the dashboard of pipelines or archives (default: the configuration's admin.listen; none if empty)")
 	return cmd
 }
 
