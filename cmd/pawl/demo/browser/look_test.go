@@ -37,7 +37,7 @@ func TestDashboardLook(t *testing.T) {
 		for size, width := range map[string]int64{"wide": 1200, "phone": 390} {
 			p.do(chromedp.EmulateViewport(width, 844))
 			for name, path := range map[string]string{
-				"overview": "/", "objects": "/objects", "redrive": "/objects/redrive?state=dead",
+				"overview": "/", "objects": "/objects", "dead": "/objects?state=dead&prefix=s3://photos/in/2026/broken-01", "redrive": "/objects/redrive?state=dead",
 				"hostile": objectPath(thumbnails, hostileKeys[0]), "settled": objectPath(thumbnails, "in/2026/01/0000096.jpg"),
 				"failed": objectPath(thumbnails, "in/2026/late-003.jpg"), "stuck": objectPath(scan, "up/held-001.zip"),
 				"sources": "/sources", "audits": "/audits", "configuration": "/configuration", "problem": "/objects?after=forged",
