@@ -24,6 +24,7 @@ import (
 const (
 	rulesFile = "prometheus/rules.yml"
 	rulesTest = "prometheus/rules_test.yml"
+	recorded  = "prometheus/recorded_test.yml" // written by TestAlerts of proof/e2e
 	dashboard = "grafana/pawl.json"
 	operating = "../docs/OPERATING.md"
 	metrics   = "../docs/METRICS.md"
@@ -32,7 +33,7 @@ const (
 
 func TestPrometheusRules(t *testing.T) {
 	servertest.Promtool(t, "check", "rules", "--lint-fatal", rulesFile)
-	servertest.Promtool(t, "test", "rules", rulesTest)
+	servertest.Promtool(t, "test", "rules", rulesTest, recorded)
 }
 
 // Promtool checks the queries of the dashboard as recording rules.
@@ -172,7 +173,7 @@ func TestMetricsAndLabelsExist(t *testing.T) {
 		series[m[1]] = known
 	}
 	texts := map[string]string{dashboard: strings.Join(queries(t), "\n")}
-	for _, name := range []string{rulesFile, rulesTest, operating, metrics} {
+	for _, name := range []string{rulesFile, rulesTest, recorded, operating, metrics} {
 		texts[name] = read(t, name)
 	}
 	for name, text := range texts {
