@@ -31,6 +31,8 @@ type Config struct {
 	AckSettled bool
 	// Counts also emits the notices that only metrics need.
 	Counts bool
+	// Traces also emits AttemptReleased and AttemptAbandoned.
+	Traces bool
 	// Rand supplies nonces and jitter. Nonces must never repeat, so seed it securely.
 	Rand *rand.Rand
 }

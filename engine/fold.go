@@ -192,7 +192,7 @@ func (e *Engine) abandon(en *entry, p *pendingSwap, err error, after time.Durati
 		if p.finish == nil {
 			e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})
 		}
-		e.emitMetric(Notice{Kind: AttemptAbandoned, Key: en.key, Detail: err.Error()})
+		e.emitEnd(Notice{Kind: AttemptAbandoned, Key: en.key, Detail: err.Error()})
 	}
 	e.slots.release(&en.slot)
 	e.removeRunning(en)

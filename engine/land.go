@@ -51,7 +51,7 @@ func (e *Engine) noteEnd(en *entry, p *pendingSwap) {
 		e.emit(Notice{Kind: NothingToDo, Key: en.key, Took: took})
 	case in.Result == Released:
 		e.Stats.Released++
-		e.emitMetric(Notice{Kind: AttemptReleased, Key: en.key, Took: took})
+		e.emitEnd(Notice{Kind: AttemptReleased, Key: en.key, Took: took})
 	default:
 		e.Stats.Failed++
 		if p.next.Dead && !p.retired {

@@ -73,6 +73,12 @@ func (e *Engine) emitMetric(r Notice) {
 	}
 }
 
+func (e *Engine) emitEnd(r Notice) {
+	if e.cfg.Counts || e.cfg.Traces {
+		e.emit(r)
+	}
+}
+
 func (e *Engine) emitAnswered(d *delivery) {
 	r := Notice{Kind: Acknowledged, Took: e.now.Sub(d.came)}
 	if !d.answer.Ack {

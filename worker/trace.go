@@ -88,9 +88,12 @@ func (w *Worker) traceNotice(n *engine.Notice) {
 	if w.cfg.Tracer == nil {
 		return
 	}
-	t := w.traces[n.Key]
 	result, ends := results[n.Kind]
-	if t == nil || !ends && n.Kind != engine.TookOver {
+	if !ends && n.Kind != engine.TookOver {
+		return
+	}
+	t := w.traces[n.Key]
+	if t == nil {
 		return
 	}
 	n.TraceID = t.id

@@ -129,7 +129,7 @@ func New(cfg Config) *Worker {
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
 		Tasks: cfg.Concurrency, Reserved: own, Waiting: waiting(cfg), Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
-		SweepInterval: cfg.SweepInterval, Outage: cfg.Outage, Outages: cfg.Outages, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil || cfg.Tracer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
+		SweepInterval: cfg.SweepInterval, Outage: cfg.Outage, Outages: cfg.Outages, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Traces: cfg.Tracer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w
 }

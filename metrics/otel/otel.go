@@ -98,8 +98,9 @@ func (t *Tracer) Close(ctx context.Context) error {
 
 // StartDelivery implements [pawl.Tracer].
 func (t *Tracer) StartDelivery(m *source.Message, items int) (traceparent string, end func(error)) {
-	ctx, span := t.tracer.Start(extract(m.Traceparent), name("process", m.Destination), trace.WithSpanKind(trace.SpanKindConsumer))
+	ctx, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parse(m.Traceparent)), "process", consumer)
 	if span.IsRecording() {
+		span.SetName(name("process", m.Destination))
 		span.SetAttributes(semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("process"),
 			semconv.MessagingSystemKey.String(cmp.Or(m.System, "other")), attribute.Int("pawl.delivery.items", items))
 		setText(span, semconv.MessagingDestinationNameKey, m.Destination)
@@ -112,15 +113,18 @@ func (t *Tracer) StartDelivery(m *source.Message, items int) (traceparent string
 // sampler decides about both at once.
 func (t *Tracer) StartAttempt(ctx context.Context, c *ledger.Claim, asked time.Time, deliveries []string) (_ context.Context, end func(result string, err error)) {
 	links := make([]trace.Link, len(deliveries))
-	for i, d := range deliveries {
-		links[i].SpanContext = trace.SpanContextFromContext(extract(d))
-	}
 	var parent trace.SpanContext
 	if len(links) > 0 {
-		parent = links[0].SpanContext
+		parent = parse(deliveries[0])
 	}
 	ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
-	ctx, span := t.tracer.Start(ctx, name("attempt", c.Key.Pipeline), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(asked), trace.WithLinks(links...))
+	if parent.IsValid() && !parent.IsSampled() {
+		return ctx, func(string, error) {}
+	}
+	for i, d := range deliveries {
+		links[i].SpanContext = parse(d)
+	}
+	ctx, span := t.tracer.Start(ctx, "attempt "+c.Key.Pipeline, consumer, trace.WithTimestamp(asked), trace.WithLinks(links...))
 	if !span.IsRecording() {
 		return ctx, func(string, error) {}
 	}
@@ -143,6 +147,9 @@ func (t *Tracer) StartAttempt(ctx context.Context, c *ledger.Claim, asked time.T
 
 // StartStep implements [pawl.Tracer].
 func (t *Tracer) StartStep(ctx context.Context, name string) (context.Context, func(error)) {
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return ctx, func(error) {}
+	}
 	ctx, span := t.tracer.Start(ctx, name)
 	return ctx, endOf(span)
 }
@@ -153,8 +160,14 @@ func (t *Tracer) Traceparent(ctx context.Context) string {
 	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + c.TraceFlags().String()
 }
 
-func extract(traceparent string) context.Context {
-	return propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": traceparent})
+var consumer = trace.WithSpanKind(trace.SpanKindConsumer)
+
+// parse returns an invalid context if traceparent is invalid.
+func parse(traceparent string) trace.SpanContext {
+	if traceparent == "" {
+		return trace.SpanContext{}
+	}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": traceparent}))
 }
 
 func name(operation, destination string) string {
