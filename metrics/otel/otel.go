@@ -14,6 +14,7 @@ package otel
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"os"
@@ -112,15 +113,15 @@ func (t *Tracer) StartDelivery(m *source.Message, items int) (traceparent string
 // StartAttempt implements [pawl.Tracer]. The attempt is in the trace of its first delivery, so that a
 // sampler decides about both at once.
 func (t *Tracer) StartAttempt(ctx context.Context, c *ledger.Claim, asked time.Time, deliveries []string) (_ context.Context, end func(result string, err error)) {
-	links := make([]trace.Link, len(deliveries))
 	var parent trace.SpanContext
-	if len(links) > 0 {
+	if len(deliveries) > 0 {
 		parent = parse(deliveries[0])
 	}
 	ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 	if parent.IsValid() && !parent.IsSampled() {
 		return ctx, func(string, error) {}
 	}
+	links := make([]trace.Link, len(deliveries))
 	for i, d := range deliveries {
 		links[i].SpanContext = parse(d)
 	}
@@ -147,7 +148,7 @@ func (t *Tracer) StartAttempt(ctx context.Context, c *ledger.Claim, asked time.T
 
 // StartStep implements [pawl.Tracer].
 func (t *Tracer) StartStep(ctx context.Context, name string) (context.Context, func(error)) {
-	if !trace.SpanContextFromContext(ctx).IsSampled() {
+	if !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx, func(error) {}
 	}
 	ctx, span := t.tracer.Start(ctx, name)
@@ -157,15 +158,27 @@ func (t *Tracer) StartStep(ctx context.Context, name string) (context.Context, f
 // Traceparent implements [pawl.Tracer].
 func (t *Tracer) Traceparent(ctx context.Context) string {
 	c := trace.SpanContextFromContext(ctx)
-	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + c.TraceFlags().String()
+	traceID, spanID := c.TraceID(), c.SpanID()
+	b := append(make([]byte, 0, traceparentLen), "00-"...)
+	b = append(hex.AppendEncode(b, traceID[:]), '-')
+	b = append(hex.AppendEncode(b, spanID[:]), '-')
+	return string(hex.AppendEncode(b, []byte{byte(c.TraceFlags())}))
 }
 
 var consumer = trace.WithSpanKind(trace.SpanKindConsumer)
 
-// parse returns an invalid context if traceparent is invalid.
+const traceparentLen = 55
+
+// parse returns an invalid context if traceparent is invalid. The context of an unsampled delivery is
+// frequent, and takes no allocation.
 func parse(traceparent string) trace.SpanContext {
 	if traceparent == "" {
 		return trace.SpanContext{}
+	}
+	if len(traceparent) == traceparentLen && traceparent[:3] == "00-" && traceparent[35] == '-' && traceparent[52:] == "-00" {
+		traceID, _ := trace.TraceIDFromHex(traceparent[3:35])
+		spanID, _ := trace.SpanIDFromHex(traceparent[36:52])
+		return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, Remote: true})
 	}
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": traceparent}))
 }
