@@ -38,9 +38,9 @@ type Ledger interface {
 
 // Operator changes rows. It is nil if the pages are read-only.
 type Operator interface {
-	// Redrive skips rows in other states than dead and failed, unless force is set. It returns a
-	// description of what it did.
-	Redrive(ctx context.Context, keys []ledger.RowKey, force bool) (string, error)
+	// Redrive skips rows that have changed, and rows in other states than dead and failed, unless force is
+	// set. It returns a description of what it did, even with an error.
+	Redrive(ctx context.Context, rows []ledger.Row, force bool) (string, error)
 }
 
 // PipelineStatus has the unsettled rows of a pipeline, and the result of its last audit.
@@ -133,8 +133,8 @@ type server struct {
 func Handler(c Config) http.Handler {
 	s := &server{Config: c, readerSlots: make(chan struct{}, maxReaders)}
 	s.pages = template.Must(template.New("").Funcs(template.FuncMap{
-		"redrivable": redrivable,
-		"text":       app.Printable, "now": time.Now, "ago": app.RelativeTime, "time": app.FormatTime, "rfc": rfc3339,
+		"redrivable": redrivable, "digest": digest, "force": func(k ledger.RowKey) string { return "/object/force?" + keyValues(k).Encode() },
+		"text": app.Printable, "now": time.Now, "ago": app.RelativeTime, "time": app.FormatTime, "rfc": rfc3339,
 		"row": rowLink, "object": formatObject, "rate": c.Rates.of, "states": func() []ledger.State { return ledger.States },
 		"list": listLink, "count": countOf, "duration": formatDuration,
 	}).ParseFS(files, "page/*.html"))
@@ -154,9 +154,10 @@ func Handler(c Config) http.Handler {
 		mux.HandleFunc("GET /{$}", s.page("Overview", s.overview))
 		mux.HandleFunc("GET /events", s.events)
 		mux.HandleFunc("GET /objects", s.page("Objects", s.objects))
-		mux.HandleFunc("GET /objects/redrive", s.page("Redrive", s.confirm))
+		mux.HandleFunc("GET /objects/redrive", s.page("Redrive", s.redriveShown))
 		mux.HandleFunc("POST /objects/redrive", s.page("Redrive", s.redriveShown))
 		mux.HandleFunc("GET /object", s.page("Object", s.object))
+		mux.HandleFunc("GET /object/force", s.page("Force", s.redriveObject))
 		mux.HandleFunc("POST /object", s.page("Object", s.redriveObject))
 	}
 	return protect(http.NewCrossOriginProtection().Handler(mux))
@@ -207,6 +208,9 @@ func (s *server) page(title string, load func(r *http.Request) (name string, dat
 		defer stop()
 		name, data, err := load(r.WithContext(ctx))
 		status := http.StatusOK
+		if c, ok := data.(*confirmation); ok && c.Changed != "" {
+			status = http.StatusConflict
+		}
 		if err != nil {
 			name, data, status = "problem", err.Error(), http.StatusServiceUnavailable
 			if p, ok := errors.AsType[problem](err); ok {

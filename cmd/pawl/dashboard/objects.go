@@ -2,6 +2,8 @@ package dashboard
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,7 +20,7 @@ type list struct {
 	Filter
 	Page
 	Link, Next, First, Redrive string
-	Redrivable                 int
+	Redrivable                 []ledger.Row
 }
 
 func (s *server) objects(r *http.Request) (string, any, error) {
@@ -61,7 +63,7 @@ func (s *server) list(r *http.Request) (*list, error) {
 	}
 	for i := range l.Rows {
 		if redrivable(&l.Rows[i]) {
-			l.Redrivable++
+			l.Redrivable = append(l.Redrivable, l.Rows[i])
 		}
 	}
 	return l, err
@@ -73,15 +75,29 @@ func redrivable(r *ledger.Row) bool {
 	return state == ledger.StateDead || state == ledger.StateFailed
 }
 
-func (s *server) confirm(r *http.Request) (string, any, error) {
-	if s.Operator == nil {
-		return "", nil, errReadOnly
-	}
-	l, err := s.list(r)
-	return "confirm", l, err
+var errReadOnly = problem{http.StatusForbidden, errors.New("this dashboard is read-only: set admin.token in the configuration")}
+
+// confirmation asks for a redrive of rows.
+type confirmation struct {
+	Rows             []ledger.Row
+	Count            int    // of the rows that the action changes
+	Action           string // redrive or force
+	Question, Button string
+	Post, Back       string // URLs
+	Seen             string // digest of the rows
+	Changed          string // what has changed since the client saw the rows
 }
 
-var errReadOnly = problem{http.StatusForbidden, errors.New("this dashboard is read-only: set admin.token in the configuration")}
+// digest differs if a row has changed.
+func digest(rows ...ledger.Row) string {
+	all := make([]string, len(rows))
+	for i := range rows {
+		all[i] = fmt.Sprintf("%s %x", keyValues(rows[i].RowKey).Encode(), rows[i].Nonce)
+	}
+	slices.Sort(all)
+	sum := sha256.Sum256([]byte(strings.Join(all, "\n")))
+	return hex.EncodeToString(sum[:])
+}
 
 func (s *server) redriveShown(r *http.Request) (string, any, error) {
 	if s.Operator == nil {
@@ -91,13 +107,9 @@ func (s *server) redriveShown(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	var keys []ledger.RowKey
-	for i := range l.Rows {
-		if redrivable(&l.Rows[i]) {
-			keys = append(keys, l.Rows[i].RowKey)
-		}
-	}
-	return s.redrive(r, keys, false, l.Link)
+	c := &confirmation{Rows: l.Redrivable, Count: len(l.Redrivable), Action: "redrive", Post: l.Redrive, Back: l.Link}
+	c.Question, c.Button = fmt.Sprintf("Redrive %d dead and failed rows?", c.Count), fmt.Sprintf("Redrive %d rows", c.Count)
+	return s.redrive(r, c, fmt.Sprintf("The rows have changed since: %d rows now.", c.Count))
 }
 
 func (s *server) object(r *http.Request) (string, any, error) {
@@ -112,24 +124,52 @@ func (s *server) object(r *http.Request) (string, any, error) {
 	return "object", o, err
 }
 
+// redriveObject asks before it forces.
 func (s *server) redriveObject(r *http.Request) (string, any, error) {
-	key, err := objectKey(r)
-	action := r.PostFormValue("action")
-	switch {
-	case s.Operator == nil:
+	if s.Operator == nil {
 		return "", nil, errReadOnly
-	case err != nil:
+	}
+	_, data, err := s.object(r)
+	if err != nil {
 		return "", nil, err
-	case action != "redrive" && action != "force":
+	}
+	row := data.(*Object).Row
+	c := &confirmation{Rows: []ledger.Row{row}, Action: r.PostFormValue("action"), Post: rowLink(row.RowKey), Back: rowLink(row.RowKey)}
+	if r.Method != http.MethodPost {
+		c.Action = "force"
+	}
+	switch name := formatObject(row.RowKey); c.Action {
+	case "force":
+		c.Count, c.Button, c.Question = 1, "Force", "Repeat the effect for "+name+" even if it is committed?"
+	case "redrive":
+		c.Button, c.Question = "Redrive", "Redrive "+name+"?"
+		if redrivable(&row) {
+			c.Count = 1
+		}
+	default:
 		return "", nil, badRequest("want the action redrive or force")
 	}
-	return s.redrive(r, []ledger.RowKey{key}, action == "force", rowLink(key))
+	return s.redrive(r, c, fmt.Sprintf("The row has changed since: it is %s now.", row.State(time.Now())))
 }
 
-func (s *server) redrive(r *http.Request, keys []ledger.RowKey, force bool, link string) (string, any, error) {
-	result, err := s.Operator.Redrive(r.Context(), keys, force)
-	s.Logger.Info("redrive from the dashboard", "client", r.RemoteAddr, "filter", r.URL.RawQuery, "force", force, "result", result, "error", err)
-	return "done", done{result, link}, err
+// redrive asks for confirmation, unless the client has seen the current rows and posts the confirmation.
+func (s *server) redrive(r *http.Request, c *confirmation, changed string) (string, any, error) {
+	c.Seen = digest(c.Rows...)
+	if r.Method != http.MethodPost {
+		return "confirm", c, nil
+	}
+	if r.PostFormValue("seen") != c.Seen {
+		c.Changed = changed
+		return "confirm", c, nil
+	}
+	result, err := s.Operator.Redrive(r.Context(), c.Rows, c.Action == "force")
+	log := s.Logger.With("client", r.RemoteAddr, "filter", r.URL.RawQuery, "force", c.Action == "force", "result", result)
+	if err != nil {
+		log.Warn("redrive failed", "error", err)
+		return "", nil, problem{http.StatusServiceUnavailable, fmt.Errorf("%s, then the redrive failed: %w", result, err)}
+	}
+	log.Info("redrive from the dashboard")
+	return "done", done{result, c.Back}, nil
 }
 
 // checkPipeline rejects characters that no pipeline's name has.

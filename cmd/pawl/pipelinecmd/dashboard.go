@@ -96,21 +96,13 @@ func (d *rowsForDashboard) Object(ctx context.Context, key ledger.RowKey) (*dash
 	return o, nil
 }
 
-func (d *rowsForDashboard) Redrive(ctx context.Context, keys []ledger.RowKey, force bool) (string, error) {
-	r := &redriver{ledger: ledger.New(d), selection: &rowSelection{}, redriveOptions: redriveOptions{force: force}}
+func (d *rowsForDashboard) Redrive(ctx context.Context, rows []ledger.Row, force bool) (string, error) {
+	r := &redriver{ledger: ledger.New(d), selection: &rowSelection{}, redriveOptions: redriveOptions{force: force}, once: true}
 	if !force {
 		r.selection.states = []ledger.State{ledger.StateDead, ledger.StateFailed}
 	}
-	for part := range slices.Chunk(keys, redrivePage) {
-		rows, err := d.Load(ctx, part)
-		if err == nil {
-			err = r.redrive(ctx, rows)
-		}
-		if err != nil {
-			return r.String(), err
-		}
-	}
-	return r.String(), nil
+	err := r.redrive(ctx, rows) // at most a page
+	return r.String(), err
 }
 
 // dashboard returns the pages of "pawl run".

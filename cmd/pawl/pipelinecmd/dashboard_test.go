@@ -31,7 +31,15 @@ import (
 // countedStore counts the records that requests read.
 type countedStore struct {
 	store.Store
-	read int
+	read    int
+	failure error // of writes
+}
+
+func (s *countedStore) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	return s.Store.Swap(ctx, changes)
 }
 
 func (s *countedStore) Due(ctx context.Context, r store.DueRange) ([]store.Record, error) {
@@ -249,7 +257,7 @@ func TestDashboardPagesAreComplete(t *testing.T) {
 
 func TestDashboardRedrives(t *testing.T) {
 	s := newDashboardServer(t, memory.New(), "admin: {token: hush}")
-	s.add("dead/1", "dead/2", "failed/1", "settled/1", "settled/2")
+	s.add("dead/1", "dead/2", "failed/1", "other", "settled/1", "settled/2")
 	state := func(key string) ledger.State {
 		rows, err := s.rows.Load(t.Context(), []ledger.RowKey{{Pipeline: "p", Bucket: "b", Key: key}})
 		if err != nil || len(rows) != 1 {
@@ -264,19 +272,53 @@ func TestDashboardRedrives(t *testing.T) {
 			}
 		}
 	}
-	for _, step := range []struct{ method, path, want string }{
-		{"GET", "/objects?prefix=dead/1&state=dead", `href="/objects/redrive?prefix=dead%2F1&amp;state=dead"`},
-		{"GET", "/objects/redrive?prefix=dead/1&state=dead", "Redrive 1 rows</button>"},
-		{"POST", "/objects/redrive?prefix=dead/1&state=dead", "redrove 1 row"},
-		{"POST", "/objects/redrive", "redrove 2 rows"},
-		{"POST", objectOf + "settled/1 action=redrive", "redrove 0 rows; skipped 1"},
-		{"POST", objectOf + "settled/1 action=force", "redrove 1 row"},
-		{"POST", objectOf + "settled/2 action=drop", "want the action"},
+	const dead, forced = "/objects/redrive?prefix=dead&state=dead", "/object/force?pipeline=p&bucket=b&key=settled/1"
+	seen, hidden := "", regexp.MustCompile(`name="seen" value="([0-9a-f]+)"`)
+	for _, step := range []struct {
+		method, path string
+		code         int
+		want         string
+	}{
+		{"GET", "/objects?prefix=dead&state=dead", 200, `href="/objects/redrive?prefix=dead&amp;state=dead"`},
+		{"POST", dead, 409, "changed since: 2 rows now"}, // without a confirmation
+		{"GET", dead, 200, "Redrive 2 rows</button>"},
+		{"ADD", "dead/3", 0, ""},
+		{"POST", dead, 409, "changed since: 3 rows now"},
+		{"POST", dead, 200, "redrove 3 rows"},
+		{"POST", dead, 409, "changed since: 0 rows now"}, // a reload
+		{"GET", objectOf + "failed/1", 200, "Redrive</button>"},
+		{"POST", objectOf + "failed/1 action=redrive", 200, "redrove 1 row"},
+		{"POST", objectOf + "failed/1 action=redrive", 409, "changed since: it is pending now"},
+		{"GET", objectOf + "settled/1", 200, "Force:"},
+		{"POST", objectOf + "settled/1 action=redrive", 200, "redrove 0 rows; skipped 1"},
+		{"POST", objectOf + "settled/2 action=force", 409, "Force</button>"},
+		{"POST", objectOf + "settled/2 action=drop", 400, "want the action"},
+		{"GET", forced, 200, "Force</button>"},
+		{"POST", objectOf + "settled/1 action=force", 200, "redrove 1 row"},
+		{"POST", objectOf + "settled/1 action=force", 409, "changed since: it is pending now"},
+		{"GET", "/objects/redrive", 200, "Redrive 1 rows</button>"},
+		{"FAIL", "", 0, ""},
+		{"POST", "/objects/redrive", 503, "redrove 0 rows, then the redrive failed: "},
 	} {
-		if _, page := s.do(step.method, step.path, "Sec-Fetch-Site", "same-origin"); !strings.Contains(page, step.want) {
-			t.Errorf("%s %s: want %q in\n%s", step.method, step.path, step.want, page)
+		switch step.method {
+		case "ADD":
+			s.add(step.path)
+			continue
+		case "FAIL":
+			s.records.failure = ledger.ErrUnusable
+			continue
+		case "POST":
+			step.path += map[bool]string{true: "&", false: " "}[strings.Contains(step.path, " ")] + "seen=" + seen
+		}
+		code, page := s.do(step.method, step.path, "Sec-Fetch-Site", "same-origin")
+		if code != step.code || !strings.Contains(page, step.want) {
+			t.Errorf("%s %s: %d, want %d %q in\n%s", step.method, step.path, code, step.code, step.want, page)
+		}
+		if m := hidden.FindStringSubmatch(page); m != nil {
+			seen = m[1]
 		}
 	}
+	s.records.failure = nil
 	for key, want := range map[string]ledger.State{
 		"dead/1": ledger.StatePending, "dead/2": ledger.StatePending, "failed/1": ledger.StatePending,
 		"settled/1": ledger.StatePending, "settled/2": ledger.StateSettled,
@@ -285,7 +327,8 @@ func TestDashboardRedrives(t *testing.T) {
 			t.Errorf("%s is %s, want %s", key, got, want)
 		}
 	}
-	if log := s.log.String(); strings.Count(log, "redrive from the dashboard") != 4 || !strings.Contains(log, `result="redrove 2 rows"`) {
+	if log := s.log.String(); strings.Count(log, "redrive from the dashboard") != 4 || !strings.Contains(log, `result="redrove 3 rows"`) ||
+		!strings.Contains(log, `"redrive failed"`) || strings.Contains(log, "cannot read") {
 		t.Errorf("the log is\n%s", log)
 	}
 }

@@ -178,6 +178,8 @@ func (d *redriver) String() string {
 	switch {
 	case d.drop:
 		done, others = "dropped "+english.Plural(d.count.Dropped, "row", ""), "settled, under a lease, or still matched"
+	case d.once:
+		others = "in other states, or changed meanwhile"
 	case d.reset:
 		others = "in other states, or under a lease"
 	}
@@ -194,6 +196,7 @@ func (d *redriver) String() string {
 type redriver struct {
 	ledger    *ledger.Ledger
 	selection *rowSelection
+	once      bool // skip rows that change meanwhile
 	count     redriven
 	redriveOptions
 }
@@ -264,6 +267,8 @@ func (d *redriver) redrive(ctx context.Context, rows []ledger.Row) error {
 				d.count.Dropped++
 			case o.Applied:
 				d.count.Redriven++
+			case d.once:
+				d.count.Skipped++
 			case o.Current != nil:
 				rows = append(rows, *o.Current)
 			}
