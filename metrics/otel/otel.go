@@ -51,8 +51,8 @@ type Tracer struct {
 
 var _ pawl.Tracer = (*Tracer)(nil)
 
-// New returns a tracer, or nil if the environment has no endpoint for traces or switches them off. It
-// sets OpenTelemetry's global error handler.
+// New returns a tracer, or nil if the environment has no endpoint for traces, switches them off, or asks
+// for an exporter other than OTLP over HTTP. It sets OpenTelemetry's global error handler.
 func New(ctx context.Context, c Config) (*Tracer, error) {
 	env := func(name string) string {
 		return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
@@ -61,8 +61,10 @@ func New(ctx context.Context, c Config) (*Tracer, error) {
 	if env("ENDPOINT") == "" || kind == "none" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil, nil
 	}
+	logger := cmp.Or(c.Logger, slog.Default())
 	if p := env("PROTOCOL"); kind != "otlp" || p != "" && !strings.HasPrefix(p, "http/") {
-		return nil, fmt.Errorf("traces: OTEL_TRACES_EXPORTER is %q and OTEL_EXPORTER_OTLP_PROTOCOL is %q: want otlp and http/protobuf", kind, p)
+		logger.Warn("no traces: want the exporter otlp and the protocol http/protobuf", "OTEL_TRACES_EXPORTER", kind, "OTEL_EXPORTER_OTLP_PROTOCOL", p)
+		return nil, nil
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
@@ -73,7 +75,7 @@ func New(ctx context.Context, c Config) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	warning := logthrottle.New(cmp.Or(c.Logger, slog.Default()))
+	warning := logthrottle.New(logger)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		warning.Log(context.Background(), "traces: some spans may be missing", "error", err)
 	}))
