@@ -76,6 +76,8 @@ const (
 	sendTimeout = 10 * time.Second // for one message
 	tickTimeout = 30 * time.Second // for all messages of a tick
 	maxBackOff  = 10 * time.Minute
+	maxAlerts   = 100 // that are stored, so that they fit into a register
+	unseenAfter = 24  // hours after which the alert of a subject without a process ends
 )
 
 // state is the register that has the alerts.
@@ -102,8 +104,8 @@ func (a *Alerts) save(ctx context.Context, s *state) error {
 }
 
 // check finds the conditions that last, and sends the messages that are due. It logs errors, because the
-// work does not depend on alerts.
-func (a *Alerts) check(ctx context.Context, find func(context.Context, *state) ([]alert, error)) {
+// work does not depend on alerts. Alerts that are not of this process wait for another one.
+func (a *Alerts) check(ctx context.Context, own func(*alert) bool, find func(context.Context, *state) ([]alert, error)) {
 	s, err := a.read(ctx)
 	var lasting []alert
 	if err == nil {
@@ -111,9 +113,12 @@ func (a *Alerts) check(ctx context.Context, find func(context.Context, *state) (
 	}
 	if err == nil {
 		now := time.Now().UTC().Truncate(time.Millisecond)
-		s.all = merge(s.all, lasting, now)
+		var left int
+		if s.all, left = merge(s.all, lasting, own, now); left > 0 {
+			a.Logger.Warn("too many alerts; some wait until others end", "waiting", left)
+		}
 		if err = a.save(ctx, &s); err == nil && !now.Before(a.retryAt) {
-			err = a.sendDue(ctx, &s, now)
+			err = a.sendDue(ctx, &s, own, now)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
@@ -121,12 +126,12 @@ func (a *Alerts) check(ctx context.Context, find func(context.Context, *state) (
 	}
 }
 
-func (a *Alerts) sendDue(ctx context.Context, s *state, now time.Time) error {
+func (a *Alerts) sendDue(ctx context.Context, s *state, own func(*alert) bool, now time.Time) error {
 	sending, stop := context.WithTimeout(ctx, tickTimeout)
 	defer stop()
 	for i := 0; i < len(s.all); {
 		kind := s.all[i].next(now)
-		if kind == "" {
+		if kind == "" || kind == "continues" && !own(&s.all[i]) {
 			i++
 			continue
 		}
@@ -148,11 +153,12 @@ func (a *Alerts) sendDue(ctx context.Context, s *state, now time.Time) error {
 }
 
 // merge applies the present conditions to the stored alerts. A condition that begins again waits until its
-// previous end was sent.
-func merge(stored, lasting []alert, now time.Time) []alert {
+// previous end was sent. left is the number of conditions for which there is no room.
+func merge(stored, lasting []alert, own func(*alert) bool, now time.Time) (_ []alert, left int) {
 	for i := range stored {
 		s := &stored[i]
-		if !slices.ContainsFunc(lasting, func(l alert) bool { return l.key() == s.key() }) && s.Ended.IsZero() {
+		if !slices.ContainsFunc(lasting, func(l alert) bool { return l.key() == s.key() }) && s.Ended.IsZero() &&
+			(own(s) || s.hour(now) >= s.Sent+unseenAfter) {
 			s.Ended = now
 		}
 	}
@@ -161,12 +167,14 @@ func merge(stored, lasting []alert, now time.Time) []alert {
 		switch {
 		case i >= 0 && stored[i].Ended.IsZero():
 			stored[i].Summary, stored[i].action = l.Summary, l.action
+		case i < 0 && !l.keep && len(stored) >= maxAlerts:
+			left++
 		case i < 0 && !l.keep:
 			l.Since = now
 			stored = append(stored, l)
 		}
 	}
-	return stored
+	return stored, left
 }
 
 func (a *alert) hour(now time.Time) int { return int(now.Sub(a.Since) / time.Hour) }
@@ -196,7 +204,10 @@ func (a *Alerts) send(ctx context.Context, about *alert, kind string, now time.T
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d", about.key(), about.Since.Format(time.RFC3339Nano), kind, hour))
 	data := map[string]any{
-		"condition": about.Condition, about.Kind: about.Subject, "since": about.Since, "summary": about.Summary, "action": about.action,
+		"condition": about.Condition, about.Kind: about.Subject, "since": about.Since, "summary": about.Summary,
+	}
+	if about.action != "" {
+		data["action"] = about.action
 	}
 	body, err := json.Marshal(map[string]any{"type": "pawl.alert." + kind, "timestamp": at, "data": data})
 	if err != nil {

@@ -121,13 +121,14 @@ func newAlerts(t *testing.T, r *receiver, records store.Store, name string) *Ale
 }
 
 func (a *Alerts) checkLasting(ctx context.Context, lasting ...alert) {
-	a.check(ctx, func(context.Context, *state) ([]alert, error) { return lasting, nil })
+	own := func(about *alert) bool { return about.Subject != "other" || len(lasting) > 0 }
+	a.check(ctx, own, func(context.Context, *state) ([]alert, error) { return lasting, nil })
 }
 
 func TestMessagesOfAnAlert(t *testing.T) {
 	dead := alert{Condition: "dead", Kind: "pipeline", Subject: "p", Summary: "x"}
-	kept := dead
-	kept.keep = true
+	kept, other := dead, dead
+	kept.keep, other.Subject = true, "other"
 	for name, steps := range map[string][]struct {
 		after   time.Duration
 		down    bool
@@ -165,6 +166,12 @@ func TestMessagesOfAnAlert(t *testing.T) {
 			{time.Minute, false, []alert{kept}, nil},
 			{time.Minute, false, nil, []string{"ended dead pipeline p"}},
 		},
+		"another process has found it": {
+			{0, false, []alert{other}, []string{"began dead pipeline other"}},
+			{time.Hour, false, nil, nil},
+			{time.Minute, false, []alert{other}, []string{"continues dead pipeline other"}}, // from its process
+			{25 * time.Hour, false, nil, []string{"ended dead pipeline other"}},             // that stopped
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,6 +199,29 @@ func (c *crashing) Swap(ctx context.Context, changes []store.Change) ([]store.Ou
 		return nil, errors.New("the process was killed")
 	}
 	return c.Store.Swap(ctx, changes)
+}
+
+func TestManyAlerts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{}
+		a := newAlerts(t, r, memory.New(), "x")
+		var lasting []alert
+		for i := range 2 * maxAlerts {
+			lasting = append(lasting, alert{Condition: "dead", Kind: "pipeline", Subject: fmt.Sprintf("%0200d", i), Summary: strings.Repeat("x", 200)})
+		}
+		for _, step := range []struct {
+			began, ended int
+			lasting      []alert
+		}{{maxAlerts, 0, lasting}, {0, 50, lasting[50:]}, {50, 0, lasting[50:]}, {0, maxAlerts, nil}} {
+			a.checkLasting(t.Context(), step.lasting...)
+			got := r.take(t)
+			ended := slices.DeleteFunc(slices.Clone(got), func(m string) bool { return strings.HasPrefix(m, "began") })
+			if len(ended) != step.ended || len(got)-len(ended) != step.began {
+				t.Errorf("%d messages of which %d are ends, want %d beginnings and %d ends", len(got), len(ended), step.began, step.ended)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
 }
 
 func TestCrashAfterSendingRepeatsTheID(t *testing.T) {

@@ -16,7 +16,12 @@ const maxDead = 1000 // rows that are counted, per pipeline
 // CheckPipelines sends the messages about pipelines and sources that are due. rows has the unsettled rows
 // of each pipeline. Only one process of a ledger may call it at a time.
 func (a *Alerts) CheckPipelines(ctx context.Context, rows map[string]ledger.Unsettled) {
-	a.check(ctx, func(ctx context.Context, _ *state) ([]alert, error) {
+	own := func(about *alert) bool {
+		_, pipeline := rows[about.Subject]
+		_, source := a.SilentAfter[about.Subject]
+		return about.Kind == "pipeline" && pipeline || about.Kind == "source" && source
+	}
+	a.check(ctx, own, func(ctx context.Context, _ *state) ([]alert, error) {
 		reports, err := audit.StoredReports(ctx, a.Ledger)
 		if err != nil {
 			return nil, err
@@ -102,7 +107,8 @@ const gapAlert = time.Hour
 // time.
 func (a *Alerts) RunArchives(ctx context.Context, archives []string) error {
 	return metrics.InOneProcess(ctx, a.Ledger, "alerts/lease/"+a.Name, a.Logger, func(ctx context.Context) error {
-		a.check(ctx, func(ctx context.Context, s *state) ([]alert, error) { return a.gaps(ctx, s, archives) })
+		own := func(about *alert) bool { return slices.Contains(archives, about.Subject) }
+		a.check(ctx, own, func(ctx context.Context, s *state) ([]alert, error) { return a.gaps(ctx, s, archives) })
 		return nil
 	}, func() {})
 }
