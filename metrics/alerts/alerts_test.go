@@ -314,6 +314,8 @@ func TestConditionsOfPipelines(t *testing.T) {
 		losses := `{"pipelines":[{"name":"p","lost_creations":1}]}`
 		step("losses", ledger.Unsettled{}, `[`+losses+`]`, "began losses pipeline p")
 		step("an audit of a prefix finds nothing", ledger.Unsettled{}, `[{"prefix":"a","pipelines":[{"name":"p"}]},`+losses+`]`)
+		a.CheckPipelines(t.Context(), map[string]ledger.Unsettled{"q": {}})
+		r.expect(t, "a process without the pipeline")
 		step("an audit of another pipeline", ledger.Unsettled{}, `[{"pipelines":[{"name":"q"}]},`+losses+`]`)
 		step("no losses", ledger.Unsettled{}, `[{"pipelines":[{"name":"p"}]},`+losses+`]`, "ended losses pipeline p")
 		step("withheld", ledger.Unsettled{}, `[{"pipelines":[{"name":"p","withheld":200}]}]`, "began brake pipeline p")
@@ -335,7 +337,7 @@ func TestSilenceOfASource(t *testing.T) {
 			work.Go(func() { a.Publish(ctx) })
 			return delivered, a, func() { cancel(); work.Wait() }
 		}
-		delivered, a, stop := start()
+		delivered, _, stop := start()
 		_, other, stopOther := start()
 		step := func(what string, a *Alerts, after time.Duration, want ...string) {
 			t.Helper()
@@ -350,7 +352,7 @@ func TestSilenceOfASource(t *testing.T) {
 		step("silence", other, 2*time.Minute, "began silence source sqs")
 		stopOther()
 		stop()
-		delivered, a, stop = start()
+		delivered, a, stop := start()
 		step("after a restart", a, time.Minute)
 		delivered.Store(new(time.Now()))
 		step("a message", a, time.Minute, "ended silence source sqs")

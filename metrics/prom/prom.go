@@ -79,6 +79,7 @@ func (m *Metrics) createSeries(pipeline string) {
 var results = map[engine.Kind]string{
 	engine.Committed: "committed", engine.NothingToDo: "nothing_to_do", engine.AttemptFailed: "failed",
 	engine.AttemptUncounted: "uncounted", engine.AttemptReleased: "released", engine.LostLease: "lost_lease",
+	engine.AttemptAbandoned: "abandoned",
 }
 
 var verdicts = map[engine.Kind]string{engine.Raised: "raised", engine.Duplicate: "duplicate", engine.Stale: "stale"}

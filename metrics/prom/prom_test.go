@@ -239,7 +239,13 @@ func TestSeriesAreBounded(t *testing.T) {
 		records.outcomes = []store.Outcome{o}
 		useStore(t, m.Store(records))
 	}
-	n := len(scrape(t, m))
+	all := scrape(t, m)
+	for _, result := range []string{"committed", "nothing_to_do", "uncounted", "released", "lost_lease", "abandoned"} {
+		if got := all[`pawl_attempts_total{pipeline="pipeline-0",result="`+result+`"}`]; got != "1" {
+			t.Errorf("%s attempts %s, want 1", got, result)
+		}
+	}
+	n := len(all)
 	t.Logf("%d series", n)
 	if n < 1500 || n > 3000 {
 		t.Errorf("%d series, want 1,500 to 3,000", n)

@@ -120,7 +120,7 @@ var table = []metric{
 
 	{name: events, kind: counter, labels: []string{"pipeline", "verdict"}, help: "Events by the ledger's decision: raised (new), duplicate, or stale (older than the wanted version)."},
 	{name: eventsUnmatched, kind: counter, help: "Events that match no pipeline."},
-	{name: attempts, kind: counter, labels: []string{"pipeline", "result"}, help: "Attempts by result: committed, nothing_to_do, failed, uncounted (failed because of an outage), released (at shutdown), or lost_lease. Failed includes the last attempt of a dead object."},
+	{name: attempts, kind: counter, labels: []string{"pipeline", "result"}, help: "Attempts by result: committed, nothing_to_do, failed, uncounted (failed because of an outage), released (at shutdown), lost_lease, or abandoned (the result could not be stored). Failed includes the last attempt of a dead object."},
 	{name: attemptDuration, kind: histogram, labels: []string{"pipeline"}, help: "Duration of attempts that committed or failed.", buckets: seconds},
 	{name: attemptWait, kind: histogram, labels: []string{"pipeline"}, help: "Time for which an object waited for its attempt in this process.", buckets: seconds},
 	{name: convergence, kind: histogram, labels: []string{"pipeline"}, help: "Time from the newest event of an object until its effect was committed. It is the service level that users notice.", buckets: seconds},

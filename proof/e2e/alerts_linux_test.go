@@ -226,7 +226,7 @@ func TestAlerts(t *testing.T) {
 	a.rules = parseRules(t, text)
 	var all []*faulty
 	var config strings.Builder
-	scrape := max(scaled(5*time.Second), 500*time.Millisecond) // also the timeout; after a failed scrape, alerts begin to wait anew
+	scrape := max(scaled(5*time.Second), 500*time.Millisecond) // also the timeout; after a failed scrape, alerts start to wait again
 	fmt.Fprintf(&config, "global: {scrape_interval: %s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}\nrule_files: [%s]\nscrape_configs:\n", prometheusDuration(scrape), a.write(t, "rules.yml", scaledRules(t, string(text))))
 	for i := range faults {
 		if *alertScale > faults[i].most {

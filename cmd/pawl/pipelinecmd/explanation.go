@@ -39,6 +39,9 @@ func (w explanation) reason() string {
 		return fmt.Sprintf("%s was processing it but stopped renewing its lease, which expired %s",
 			r.Lease.Owner, app.RelativeTime(r.Lease.Until, w.now))
 	case ledger.StateFailed:
+		if r.Attempts == 0 {
+			return "the attempt failed, but does not count: " + app.Printable(r.LastError)
+		}
 		return w.attempt() + " failed: " + app.Printable(r.LastError)
 	}
 	switch {

@@ -75,6 +75,8 @@ func (s *explainRecorder) step(t *testing.T, arg datadriven.CmdArg) {
 		s.row, ok = s.row.Fail(&s.attempt, ending, &ledger.Failure{Message: arg.Vals[0]}, 0.5, &s.policy, s.now)
 	case "permanent":
 		s.row, ok = s.row.Fail(&s.attempt, ending, &ledger.Failure{Message: arg.Vals[0], Permanent: true}, 0.5, &s.policy, s.now)
+	case "outage":
+		s.row, ok = s.row.Fail(&s.attempt, ending, &ledger.Failure{Message: arg.Vals[0], Uncounted: true}, 0.5, &s.policy, s.now)
 	case "force":
 		s.row = s.row.Redrive(true, s.now)
 	case "after":

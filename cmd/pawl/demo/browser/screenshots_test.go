@@ -14,9 +14,9 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestDashboardLook checks each page with axe, in both themes and at the width of a phone. With
+// TestDashboardScreenshots checks each page with axe, in both themes and at the width of a phone. With
 // PAWL_SCREENSHOTS, it writes a picture of each page to that folder.
-func TestDashboardLook(t *testing.T) {
+func TestDashboardScreenshots(t *testing.T) {
 	t.Parallel()
 	d := startRun(t, 110)
 	if err := os.WriteFile(d.fixed, nil, 0o600); err != nil {
