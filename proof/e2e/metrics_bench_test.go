@@ -4,7 +4,10 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -12,14 +15,19 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/cmd/pawl/dashboard"
+	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/metrics/otel"
 	"github.com/pawlhq/pawl/metrics/prom"
+	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// BenchmarkMetrics compares the CPU time of cycles with metrics or traces and without, in interleaved
-// pairs. It reports the median of the ratios and, with 20 pairs (-benchtime 20x), its 95 % confidence
+// BenchmarkMetrics compares the CPU time of cycles with metrics, traces or dashboards and without, in
+// interleaved pairs. It reports the median of the ratios and, with 20 pairs (-benchtime 20x), its 95 % confidence
 // interval.
 func BenchmarkMetrics(b *testing.B) {
 	b.Run("metrics", func(b *testing.B) {
@@ -42,6 +50,54 @@ func BenchmarkMetrics(b *testing.B) {
 		defer func() { _ = tracer.Close(context.Background()) }()
 		compareCPU(b, func(c *pawl.Config) { c.Tracer = tracer })
 	})
+	b.Run("ten dashboards", func(b *testing.B) {
+		compareCPU(b, func(c *pawl.Config) {
+			d := &dashboards{feed: c.Sources[0].(feed), rows: ledger.NewRows(c.Ledger), rates: &dashboard.Rates{}}
+			c.Sources, c.Observer = []pawl.Source{d}, d.rates
+		})
+	})
+}
+
+// dashboards is a feed of events during which ten clients show the overview of the ledger.
+type dashboards struct {
+	feed
+	dashboard.Ledger
+	rows  *ledger.Rows
+	rates *dashboard.Rates
+}
+
+func (d *dashboards) Overview(ctx context.Context, limit int) ([]dashboard.PipelineStatus, error) {
+	u, err := d.rows.Unsettled(ctx, "noop", time.Now(), limit)
+	return []dashboard.PipelineStatus{{
+		Pipeline: "noop", Pending: u.ByState[ledger.StatePending], Processing: u.ByState[ledger.StateProcessing],
+		Truncated: u.Truncated, Oldest: u.Oldest,
+	}}, err
+}
+
+func (d *dashboards) Run(ctx context.Context, sink source.Sink) (err error) {
+	server := httptest.NewServer(dashboard.Handler(dashboard.Config{Ledger: d, Rates: d.rates, Logger: slog.New(slog.DiscardHandler)}))
+	defer server.Close()
+	ctx, stop := context.WithCancel(ctx)
+	var readers errgroup.Group
+	defer func() { stop(); err = errors.Join(err, readers.Wait()) }()
+	for range 10 {
+		readers.Go(func() error {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/events", nil)
+			if err != nil {
+				return err
+			}
+			res, err := server.Client().Do(req)
+			if err != nil {
+				return err
+			}
+			defer res.Body.Close()
+			if n, _ := io.Copy(io.Discard, res.Body); n == 0 || res.StatusCode != http.StatusOK {
+				return fmt.Errorf("a dashboard has %s and %d bytes", res.Status, n)
+			}
+			return nil
+		})
+	}
+	return d.feed.Run(ctx, sink)
 }
 
 func compareCPU(b *testing.B, with func(*pawl.Config)) {
