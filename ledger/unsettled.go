@@ -29,7 +29,7 @@ func (s *Rows) Unsettled(ctx context.Context, pipeline string, now time.Time, li
 			u.Truncated = true
 			return u, nil
 		}
-		rows, dues, err := s.DueAfter(ctx, pipeline, after, due, page)
+		rows, dues, err := s.DueAfter(ctx, pipeline, false, after, due, page)
 		if err != nil {
 			return u, err
 		}
@@ -44,11 +44,14 @@ func (s *Rows) Unsettled(ctx context.Context, pipeline string, now time.Time, li
 	}
 }
 
-// DueAfter returns at most limit rows of a pipeline that are due now or later, and their due times, in the
-// order of these times. It begins after the row with the given key and time; the zero RowKey is the
-// beginning.
-func (s *Rows) DueAfter(ctx context.Context, pipeline string, after RowKey, due time.Time, limit int) (rows []Row, dues []time.Time, err error) {
+// DueAfter returns at most limit rows of a pipeline that are due now or later, or its dead rows, and their due
+// times, in the order of these times. It begins after the row with the given key and time; the zero RowKey is
+// the beginning. The index may be behind the rows.
+func (s *Rows) DueAfter(ctx context.Context, pipeline string, dead bool, after RowKey, due time.Time, limit int) (rows []Row, dues []time.Time, err error) {
 	r := store.DueRange{Space: rowSpace + pipeline, Before: time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), Limit: limit}
+	if dead {
+		r.After.Due, r.Before = dueNever.Add(-time.Millisecond), dueNever
+	}
 	if after != (RowKey{}) {
 		r.After = store.Place{Due: due, Name: recordKey(after).Name}
 	}
@@ -79,12 +82,6 @@ func (u *Unsettled) add(row *Row, now time.Time) {
 
 // Dead returns at most limit dead rows of a pipeline. It does not scan the other rows.
 func (s *Rows) Dead(ctx context.Context, pipeline string, limit int) ([]Row, error) {
-	records, err := s.records.Due(ctx, store.DueRange{
-		Space: rowSpace + pipeline, After: store.Place{Due: dueNever.Add(-time.Millisecond)}, Before: dueNever, Limit: limit,
-	})
-	if err != nil {
-		return nil, err
-	}
-	rows, err := rowsOf(records)
-	return slices.DeleteFunc(rows, func(r Row) bool { return !r.Dead }), err // the index may be behind
+	rows, _, err := s.DueAfter(ctx, pipeline, true, RowKey{}, time.Time{}, limit)
+	return slices.DeleteFunc(rows, func(r Row) bool { return !r.Dead }), err
 }

@@ -1,4 +1,4 @@
-// Package admin serves a process's probes, metrics and profiles on a separate address.
+// Package admin serves a process's dashboard, probes, metrics and profiles on a separate address.
 package admin
 
 import (
@@ -77,6 +77,19 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 // Addr returns the address.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
+// DashboardAccess tells whether and how the dashboard is served.
+func (s *Server) DashboardAccess() string {
+	switch {
+	case s.cfg.Dashboard == nil:
+		return "none"
+	case s.cfg.Token != "":
+		return "with the token"
+	case s.loopback:
+		return "read-only"
+	}
+	return "off on this address: set admin.token"
+}
+
 // Serve answers requests until ctx ends.
 func (s *Server) Serve(ctx context.Context) error {
 	var conns connections
@@ -119,6 +132,10 @@ func (s *Server) handler() http.Handler {
 		mux.Handle("/", s.logIn(d))
 	case s.loopback:
 		mux.Handle("/", d)
+	default:
+		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "the dashboard is "+s.DashboardAccess(), http.StatusNotFound)
+		})
 	}
 	checked := s.checkHost(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -102,10 +102,11 @@ func TestDashboardAccess(t *testing.T) {
 		loopback bool
 		password string
 		code     int
+		access   string
 	}{
-		{loopback: true, code: 200},
-		{loopback: false, code: 404},
-		{token: "hush", loopback: true, code: 401},
+		{loopback: true, code: 200, access: "read-only"},
+		{loopback: false, code: 404, access: "off on this address: set admin.token"},
+		{token: "hush", loopback: true, code: 401, access: "with the token"},
 		{token: "hush", loopback: true, password: "wrong", code: 401},
 		{token: "hush", loopback: true, password: "hush", code: 200},
 		{token: "hush", loopback: false, code: 401},
@@ -118,7 +119,8 @@ func TestDashboardAccess(t *testing.T) {
 				req.SetBasicAuth("operator", c.password)
 			}
 			w := httptest.NewRecorder()
-			if s.handler().ServeHTTP(w, req); w.Code != c.code || strings.Contains(w.Body.String(), "the rows") != (c.code == 200) {
+			if s.handler().ServeHTTP(w, req); w.Code != c.code || strings.Contains(w.Body.String(), "the rows") != (c.code == 200) ||
+				!strings.Contains(s.DashboardAccess(), c.access) || c.code == 404 && !strings.Contains(w.Body.String(), c.access) {
 				t.Errorf("%s %+v: %d %s", method, c, w.Code, w.Body)
 			}
 		}

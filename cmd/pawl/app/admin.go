@@ -38,7 +38,7 @@ func (a *App) StartAdmin(ctx context.Context, c *config.Config, log *slog.Logger
 			log.Error("the admin listener failed; processing continues", "error", err)
 		}
 	})
-	log.Info("admin listener", "address", server.Addr(), "paths", "/livez /readyz /metrics")
+	log.Info("admin listener", "address", server.Addr(), "paths", "/livez /readyz /metrics", "dashboard", server.DashboardAccess())
 	return stop, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlhq/pawl/cmd/pawl/app"
@@ -68,7 +68,7 @@ type Filter struct {
 // in the order of their keys.
 func (f *Filter) ByDue() bool {
 	switch ledger.State(f.State) {
-	case ledger.StatePending, ledger.StateProcessing, ledger.StateStuck, ledger.StateFailed:
+	case ledger.StatePending, ledger.StateProcessing, ledger.StateStuck, ledger.StateFailed, ledger.StateDead:
 		return f.Pipeline != ""
 	}
 	return false
@@ -121,17 +121,14 @@ type server struct {
 	Config
 	pages *template.Template
 
-	mu          sync.Mutex
-	live        []byte // the table body of the overview
-	liveErr     error
-	liveAt      time.Time
-	livePause   time.Duration
+	live        atomic.Pointer[liveTable]
+	reading     chan struct{} // full while a request reads the table
 	readerSlots chan struct{}
 }
 
 // Handler returns the pages' handler.
 func Handler(c Config) http.Handler {
-	s := &server{Config: c, readerSlots: make(chan struct{}, maxReaders)}
+	s := &server{Config: c, reading: make(chan struct{}, 1), readerSlots: make(chan struct{}, maxReaders)}
 	s.pages = template.Must(template.New("").Funcs(template.FuncMap{
 		"redrivable": redrivable, "digest": digest, "force": func(k ledger.RowKey) string { return "/object/force?" + keyValues(k).Encode() },
 		"text": app.Printable, "now": time.Now, "ago": app.RelativeTime, "time": app.FormatTime, "rfc": rfc3339,
@@ -184,6 +181,7 @@ func protect(next http.Handler) http.Handler {
 type view struct {
 	Title, Path string
 	Nav         []TablePage
+	Rows        bool // the process has rows
 	Actions     bool
 	Data        any
 }
@@ -219,7 +217,7 @@ func (s *server) page(title string, load func(r *http.Request) (name string, dat
 				s.Logger.Warn("the dashboard cannot read the ledger", "path", r.URL.Path, "error", err)
 			}
 		}
-		s.render(w, status, name, view{Title: title, Path: r.URL.Path, Nav: s.nav(), Actions: s.Operator != nil || s.Ledger == nil, Data: data})
+		s.render(w, status, name, view{Title: title, Path: r.URL.Path, Nav: s.nav(), Rows: s.Ledger != nil, Actions: s.Operator != nil, Data: data})
 	}
 }
 

@@ -3,8 +3,8 @@ package dashboard
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 )
@@ -16,30 +16,48 @@ const (
 	liveTimeout  = 10 * time.Second // of a write
 )
 
-// snapshot returns the table body of the overview. All readers share it, and the error of a ledger that does
-// not answer. Reading it takes at most 2 % of the time, unless
-// it takes more than 6 s.
+// liveTable is the table body of the overview, or the error of a ledger that does not answer.
+type liveTable struct {
+	body  []byte
+	err   error
+	until time.Time // it may not be read again before
+}
+
+// snapshot returns the table body, which all requests share. One of them reads it, even after its client has
+// disconnected. Reading takes at most 2 % of the time, unless it takes more than 6 s.
 func (s *server) snapshot(ctx context.Context) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.liveAt) < s.livePause {
-		return s.live, s.liveErr
+	old := s.live.Load()
+	switch {
+	case old == nil:
+		select {
+		case s.reading <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	case time.Now().Before(old.until):
+		return old.body, old.err
+	default:
+		select {
+		case s.reading <- struct{}{}:
+		default:
+			return old.body, old.err
+		}
 	}
+	defer func() { <-s.reading }()
+	if t := s.live.Load(); t != old {
+		return t.body, t.err
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), pageTimeout)
+	defer stop()
 	begun := time.Now()
 	all, err := s.Ledger.Overview(ctx, examineLimit)
-	if errors.Is(err, context.Canceled) {
-		return nil, err // this reader's own end
-	}
 	var out bytes.Buffer
 	if err == nil {
 		err = s.pages.ExecuteTemplate(&out, "live", all)
 	}
-	s.live, s.liveErr, s.liveAt = out.Bytes(), err, time.Now()
-	s.livePause = liveInterval
-	if err == nil {
-		s.livePause = min(max(liveInterval, 50*s.liveAt.Sub(begun)), maxLivePause)
-	}
-	return s.live, err
+	now := time.Now()
+	s.live.Store(&liveTable{out.Bytes(), err, now.Add(min(max(liveInterval, 50*now.Sub(begun)), maxLivePause))})
+	return out.Bytes(), err
 }
 
 // events sends the overview until the client disconnects. It drops a client that does not read.
@@ -48,7 +66,8 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	case s.readerSlots <- struct{}{}:
 		defer func() { <-s.readerSlots }()
 	default:
-		http.Error(w, "too many live pages are open: close one, or reload this page", http.StatusServiceUnavailable)
+		w.Header().Set("Content-Type", "text/event-stream") // a page cannot read other responses
+		_, _ = io.WriteString(w, "event: problem\ndata: Too many live pages are open: close one.\n\n")
 		return
 	}
 	conn := http.NewResponseController(w)
@@ -60,7 +79,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 		bounded, stop := context.WithTimeout(r.Context(), pageTimeout)
 		live, err := s.snapshot(bounded)
 		stop()
-		message := []byte("event: problem\ndata:\n\n")
+		message := []byte("event: problem\ndata: The ledger does not answer.\n\n")
 		if err == nil {
 			message = fmt.Appendf(nil, "data: %s\n\n", bytes.ReplaceAll(live, []byte("\n"), []byte("\ndata: ")))
 		}

@@ -94,12 +94,64 @@ func TestReadersOfEventsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		want := http.StatusOK
-		if i == maxReaders {
-			want = http.StatusServiceUnavailable
-		}
-		if resp.StatusCode != want || resp.Header.Get("Cache-Control") != "no-store" {
-			t.Fatalf("reader %d: %s", i, resp.Status)
+		line, err := bufio.NewReader(resp.Body).ReadString('>')
+		if tooMany := strings.HasPrefix(line, "event: problem\ndata: Too many"); resp.StatusCode != http.StatusOK || tooMany != (i == maxReaders) || tooMany != (err != nil) {
+			t.Fatalf("reader %d: %s %q %v", i, resp.Status, line, err)
 		}
 	}
+}
+
+type slowLedger struct {
+	Ledger
+	takes time.Duration
+	calls int
+}
+
+func (l *slowLedger) Overview(ctx context.Context, _ int) ([]PipelineStatus, error) {
+	l.calls++
+	select {
+	case <-time.After(l.takes):
+		return []PipelineStatus{{Pipeline: "p", Pending: l.calls}}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestSlowLedgerIsReadRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &slowLedger{takes: time.Second}
+		h := Handler(Config{Ledger: l, Rates: &Rates{}, Logger: slog.New(slog.DiscardHandler)})
+		get := func(patience time.Duration) (took time.Duration, code int, body string) {
+			ctx, stop := context.WithTimeout(t.Context(), patience)
+			defer stop()
+			begun, w := time.Now(), httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+			return time.Since(begun), w.Code, w.Body.String()
+		}
+		check := func(what string, patience, took time.Duration, code, calls int, text string) {
+			t.Helper()
+			if gotTook, gotCode, body := get(patience); gotTook != took || gotCode != code || l.calls != calls || !strings.Contains(body, text) {
+				t.Errorf("%s: %s, %d, %d reads, want %s, %d, %d reads, %q in\n%s", what, gotTook, gotCode, l.calls, took, code, calls, text, body)
+			}
+		}
+		background := func(patience time.Duration) {
+			go func() { _, _, _ = get(patience) }()
+			synctest.Wait()
+		}
+		background(time.Millisecond)
+		check("impatient", 500*time.Millisecond, 500*time.Millisecond, 503, 1, "deadline")
+		check("patient", time.Minute, 500*time.Millisecond, 200, 1, ">1</a>")
+		check("age", time.Minute, 0, 200, 1, "as of "+time.Now().UTC().Format("15:04:05 UTC"))
+		time.Sleep(51 * time.Second)
+		l.takes = time.Hour
+		background(time.Minute)
+		check("old table", time.Minute, 0, 200, 2, ">1</a>")
+		time.Sleep(pageTimeout + time.Second)
+		check("error", time.Minute, 0, 503, 2, "deadline")
+		time.Sleep(maxLivePause - 2*time.Second)
+		check("pause", time.Minute, 0, 503, 2, "deadline")
+		time.Sleep(2 * time.Second)
+		l.takes = 0
+		check("recovery", time.Minute, 0, 200, 3, ">3</a>")
+	})
 }

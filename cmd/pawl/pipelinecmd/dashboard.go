@@ -53,7 +53,7 @@ func (d *rowsForDashboard) Page(ctx context.Context, f *dashboard.Filter, after 
 		return !p.More
 	}
 	if f.ByDue() {
-		rows, dues, err := d.Store.(*ledger.Rows).DueAfter(ctx, f.Pipeline, after.RowKey, after.Due, examine)
+		rows, dues, err := d.Store.(*ledger.Rows).DueAfter(ctx, f.Pipeline, f.State == string(ledger.StateDead), after.RowKey, after.Due, examine)
 		for i := range rows {
 			if !examined(&rows[i], dues[i]) {
 				break

@@ -223,13 +223,15 @@ func TestDashboardPagesAreComplete(t *testing.T) {
 		state := "settled"
 		if i%3 == 0 {
 			state = "failed"
+		} else if i%3 == 1 {
+			state = "dead"
 		}
 		keys = append(keys, fmt.Sprintf("%s/%d", state, i))
 	}
 	s.add(keys...)
 	row, next := regexp.MustCompile(`<a href="(/object\?[^"]+)"`), regexp.MustCompile(`main" href="([^"]+)">Continue`)
 	for filter, want := range map[string]int{
-		"": 1300, "?state=failed": 434, "?state=failed&pipeline=p": 434, "?prefix=failed/1": 136, "?error=FULL": 434, "?state=dead": 0,
+		"": 1300, "?state=failed": 434, "?state=failed&pipeline=p": 434, "?prefix=failed/1": 136, "?error=FULL": 434, "?state=dead": 433, "?state=dead&pipeline=p": 433,
 	} {
 		seen := map[string]bool{}
 		for path := "/objects" + filter; path != ""; {

@@ -9,8 +9,8 @@ function connect() {
     status.textContent = "";
     if (!body.contains(document.activeElement)) body.innerHTML = e.data; // the server escaped it
   };
-  source.addEventListener("problem", () => { status.textContent = "The ledger does not answer."; });
-  source.onerror = () => { status.textContent = "No connection to the process."; };
+  source.addEventListener("problem", (e) => { status.textContent = e.data; });
+  source.onerror = () => { status.textContent ||= "No connection to the process."; };
 }
 pause.hidden = false;
 pause.addEventListener("click", () => {

@@ -343,6 +343,8 @@ func (d *dashboard) testObject(p *page) {
 		p.t.Fatal(err)
 	}
 	p.next("Force")
+	p.is(`document.querySelector("main").innerText.includes("Repeat the effect")`, "true")
+	p.next("Force")
 	p.await(`document.body.innerText.includes("redrove 1 row")`)
 	p.next("Back")
 	p.eventually(`text.includes("<strong>settled</strong>")`)
