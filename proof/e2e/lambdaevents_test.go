@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -117,8 +118,9 @@ func invokeEach(t *testing.T, w *testBuckets, f *servertest.Function) {
 			t.Error(err)
 		}
 	}
-	if n := strings.Count(f.LogTail(t), `"msg":"committed"`); n != 4 {
-		t.Errorf("%d attempts were committed, want 4\n%s", n, f.LogTail(t))
+	log, err := os.ReadFile(f.Log.Name())
+	if n := bytes.Count(log, []byte(`"msg":"committed"`)); n != 4 || err != nil {
+		t.Errorf("%d attempts were committed (%v), want 4\n%s", n, err, log)
 	}
 }
 
