@@ -52,12 +52,17 @@ func TestArchiveReportsMetrics(t *testing.T) {
 		}
 		a := newArchive(t, "clicks", stream)
 		m := prom.NewArchives("v0", []*archive.Archive{a})
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		began := time.Now()
-		if err := (&archive.Runner{Archives: []*archive.Archive{a}}).Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		ctx, stop := context.WithCancel(t.Context())
+		began, done := time.Now(), make(chan error, 1)
+		go func() { done <- (&archive.Runner{Archives: []*archive.Archive{a}}).Run(ctx) }()
+		defer func() {
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait() // a shutdown changes the number of held shards
 		for _, o := range []archive.Planned{{Expired: true}, {Malformed: []archive.Number{"7", "8"}}, {}} {
 			o.Format = archive.GapFormat
 			a.Observe("shardId-000000000000", o)
