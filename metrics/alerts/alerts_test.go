@@ -79,7 +79,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// RoundTrip makes the receiver a transport, because a bubble's time stands still during network I/O.
+// RoundTrip makes the receiver a transport, because network I/O stops the clock of a bubble.
 func (r *receiver) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	r.ServeHTTP(w, req)
