@@ -10,13 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/memory"
@@ -51,7 +51,7 @@ type site struct {
 // inTime runs a test in virtual time.
 func inTime(t *testing.T, f func(s *site)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		objects := membucket.New(time.Now, []string{"in", "out"}, membucket.WithVersioned("kept"))
 		f(&site{t: t, began: time.Now(), objects: objects})
 	})

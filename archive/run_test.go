@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/archive"
@@ -20,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/store/memory"
 )
@@ -39,7 +39,7 @@ type env struct {
 func (p *env) Context() context.Context { return p.ctx }
 
 func withEnv(t *testing.T, shards int, test func(p *env)) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		p := &env{T: t, stream: newStream(shards), store: membucket.New(time.Now, []string{"b"}), ledger: ledger.NewRows(memory.New())}
 		p.logger = slog.New(slog.NewTextHandler(&p.log, nil))
 		var stop context.CancelFunc

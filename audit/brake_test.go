@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/audit"
@@ -20,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -94,7 +94,7 @@ func TestBrakeWithholdsOutputs(t *testing.T) {
 }
 
 func TestBrakeInSchedule(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l, o := newLosses(t, seed(t), 2000), &notices{}
 		l.objects = membucket.New(time.Now, []string{photos})
 		created := event.Object{Bucket: photos, Key: "created"}
@@ -205,7 +205,7 @@ func TestBrakeInSimulations(t *testing.T) {
 	kinds := []string{"withheld by the first pass", "withheld by the second pass", "raised", "resumed in the first pass", "resumed in the second pass"}
 	missing := func(what string) bool { return seen[what] == 0 }
 	for n := 0; n < minHistories || n < most && slices.ContainsFunc(kinds, missing); n++ {
-		synctest.Test(t, func(t *testing.T) { simulateBrake(t, rng, seen) })
+		virtualtime.Test(t, func(t *testing.T) { simulateBrake(t, rng, seen) })
 	}
 	t.Log(seen)
 	for _, what := range kinds {

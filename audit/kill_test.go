@@ -14,13 +14,13 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/store/memory"
 	"github.com/pawlhq/pawl/worker"
@@ -234,7 +234,7 @@ func TestKilledAuditResumes(t *testing.T) {
 	const most = 1000
 	killed, resumed := 0, 0
 	for killed < minKills || killed < most && resumed == 0 {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			l := newLosses(t, rng, 8000)
 			options := audit.Options{SettleWindow: time.Hour, Ranges: 1 + rng.IntN(8)}
 			report, err := audit.Report{}, errKilled
@@ -277,7 +277,7 @@ func TestKilledAuditResumes(t *testing.T) {
 func TestTwoAuditors(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		t.Run(fmt.Sprintf("one at a time %v", alone), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				l := newLosses(t, seed(t), 5000)
 				var store ledger.Store = l.ledger
 				if !alone {

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -43,7 +43,7 @@ func (f *notices) count(what engine.Kind) (n int, last engine.Notice) {
 // Three workers share one schedule for three days.
 func TestSchedule(t *testing.T) {
 	for _, registered := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			l := newLosses(t, seed(t), 300)
 			var store ledger.Store = l.ledger
 			workers := 3
@@ -97,7 +97,7 @@ func TestSchedule(t *testing.T) {
 
 // The last attempt lists twice, the second time for removals.
 func TestScheduleRetriesAfterFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLosses(t, seed(t), 300)
 		var observed notices
 		a, err := audit.New(audit.Config{

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/store/memory"
 )
@@ -49,7 +49,7 @@ var shapes = map[string]func(i, n int) string{
 func TestSplits(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				const n, workers = 100_000, 8
 				l := newLister(shape, n)
 				began := time.Now()

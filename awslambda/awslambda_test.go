@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl"
@@ -17,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source/lambdasource"
 	"github.com/pawlhq/pawl/source/sourcetest"
@@ -65,7 +65,7 @@ func (f *function) invoke(payload string) error {
 }
 
 func TestMissingSweepsAreNoticed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		f := newFunction(t, func(context.Context, *pawl.Task) error { return errors.New("busy") })
 		acknowledged := func(key string) bool { return f.invoke(sourcetest.Payload(key)) == nil }
 		if acknowledged("a") || !strings.Contains(f.log.String(), "no sweep has run for five minutes") {
@@ -86,7 +86,7 @@ func TestMissingSweepsAreNoticed(t *testing.T) {
 }
 
 func TestLongSweepIsRecorded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		begun := make(chan struct{})
 		slow := true
 		f := newFunction(t, func(ctx context.Context, _ *pawl.Task) error {
@@ -126,7 +126,7 @@ func (noDue) Due(context.Context, store.DueRange) ([]store.Record, error) {
 }
 
 func TestSweepWithoutAnswerIsNotRecorded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		f := newFunction(t, func(context.Context, *pawl.Task) error { return errors.New("busy") })
 		f.Config.Ledger = noDue{f.Config.Ledger}
 		if err := f.invoke(`{"pawl":"sweep"}`); err == nil || !strings.Contains(err.Error(), "pipeline tell") {
@@ -192,7 +192,7 @@ func TestRefusals(t *testing.T) {
 
 // Each invocation creates a new Pawl, which must remember the outage.
 func TestOutageIsRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		attempts := 0
 		f := newFunction(t, func(context.Context, *pawl.Task) error {
 			attempts++

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/source/sourcetest"
 )
 
@@ -77,7 +77,7 @@ func parseMetrics(t *testing.T, text string) (all []metricLine) {
 
 // An invocation with two pipelines, of which one fails, and an idle sweep.
 func TestInvocationsWriteMetrics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		f := newFunction(t, func(context.Context, *pawl.Task) error { time.Sleep(time.Second); return nil })
 		failing := f.Config.Pipelines[0]
 		failing.Name, failing.Handler = "broken", pawl.HandlerFunc(func(context.Context, *pawl.Task) error { return pawl.Permanent(errors.New("broken")) })
@@ -125,7 +125,7 @@ func TestInvocationsWriteMetrics(t *testing.T) {
 
 // The line of an invocation with more than 100 durations has 100 of them, and the caller's Observer has all notices.
 func TestMetricsOfALargeInvocation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		f := newFunction(t, func(context.Context, *pawl.Task) error { return nil })
 		const objects = 150
 		records := make([]string, objects)

@@ -19,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 var names = []string{
@@ -193,7 +194,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"missing while overwritten", vanishing(), one("whole-reads", doctor.Failed), "found no object"},
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				r := examine(t, tc.store)
 				if diff := cmp.Diff(tc.want, verdicts(t, tc.store, r)); diff != "" {
 					t.Errorf("verdicts (-want +got):\n%s%+v", diff, r.Checks)
@@ -276,7 +277,7 @@ func vanishing() *altered {
 
 // Rounds with only conflicts are not a failure.
 func TestUndecidedRaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := &altered{Store: memory()}
 		s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 			if strings.HasSuffix(ref.Key, "create-once-race-1") || strings.HasSuffix(ref.Key, "create-once-race-5") {
@@ -313,7 +314,7 @@ func TestDeniedInARace(t *testing.T) {
 
 // An old content is no proof if a write may have landed late.
 func TestStaleAfterALostAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := &readingBefore("read-after-write", func(_, _ bucket.Info, found bool) bool { return found }).altered
 		f := buckettest.NewFaults(s)
 		f.Next(buckettest.Put, buckettest.Pass, buckettest.Lost)
@@ -325,7 +326,7 @@ func TestStaleAfterALostAnswer(t *testing.T) {
 }
 
 func TestBrokenReads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := &altered{Store: memory()}
 		var gets atomic.Int64 // readers run in parallel
 		s.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
@@ -383,7 +384,7 @@ func TestFeatures(t *testing.T) {
 			"archives":                    "not safe: read-after-write failed",
 		}},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			r := examine(t, tc.store)
 			got, safe := make(map[string]string), true
 			for _, f := range r.Features {
@@ -413,7 +414,7 @@ func TestFeatures(t *testing.T) {
 
 // A replacement with the older ETag is rejected.
 func TestNewerContentIsHarmless(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := &mixing(true).altered
 		r := examine(t, s)
 		if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
@@ -435,7 +436,7 @@ func TestLostAnswers(t *testing.T) {
 		{"requests", buckettest.Lost, 190}, {"conflicts", buckettest.Answer(bucket.ErrConflict), 190},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				s := buckettest.NewFaults(memory())
 				for range tc.times {
 					s.Next(buckettest.Put, buckettest.Pass, buckettest.Pass, tc.fault)
@@ -493,7 +494,7 @@ func TestInterrupted(t *testing.T) {
 	reason := errors.New("somebody pressed a key")
 	for _, check := range names {
 		t.Run(check, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				s := lateLanding(t)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				r, err := doctor.Examine(ctx, s, name, "", doctor.Options{Progress: func(now string, _, _ int) {
@@ -511,7 +512,7 @@ func TestInterrupted(t *testing.T) {
 			})
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := lateLanding(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		below := s.put

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 var allOps = []buckettest.Op{buckettest.Head, buckettest.Get, buckettest.Put, buckettest.Delete, buckettest.List}
@@ -67,7 +67,7 @@ func TestProveNames(t *testing.T) {
 		{"denied", refusing(bucket.ErrDenied), bucket.ErrDenied, "denied"},
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				err := doctor.Prove(t.Context(), tc.store, name, "", doctor.Locks)
 				if !errors.Is(err, tc.kind) || !strings.Contains(fmt.Sprint(err), tc.says) || !strings.Contains(fmt.Sprint(err), "s3://"+name) {
 					t.Errorf("%v, want %v and %q", err, tc.kind, tc.says)
@@ -90,7 +90,7 @@ func TestProveLosesAnswers(t *testing.T) {
 	}{{"answer", buckettest.Landed}, {"request", buckettest.Lost}, {"conflict", buckettest.Answer(bucket.ErrConflict)}, {"doubled", buckettest.Twice}} {
 		for nth := range 6 {
 			t.Run(fmt.Sprint(tc.name, " ", nth+1), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				virtualtime.Test(t, func(t *testing.T) {
 					s := buckettest.NewFaults(memory())
 					op, before := buckettest.Put, nth
 					if nth == 5 {
@@ -117,7 +117,7 @@ func unreachable(context.Context, func(context.Context) error) error {
 }
 
 func TestProveUnreachable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := buckettest.NewFaults(memory())
 		s.Next(buckettest.Put, unreachable, unreachable, unreachable)
 		err := doctor.Prove(t.Context(), s, name, "", doctor.Locks)
@@ -133,7 +133,7 @@ func TestProveUnreachable(t *testing.T) {
 }
 
 func TestProveUnreachableOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := buckettest.NewFaults(memory())
 		s.Next(buckettest.Put, unreachable, buckettest.Pass, unreachable, buckettest.Lost)
 		if err := doctor.Prove(t.Context(), s, name, "", doctor.Locks); err != nil {

@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -30,7 +30,7 @@ func TestTranscripts(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			// The ledger's retries take no time in a bubble.
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				s := &script{t: t, world: newWorld(t)}
 				datadriven.RunTest(t, file, s.run)
 			})

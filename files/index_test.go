@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/memory"
 )
@@ -191,7 +192,7 @@ func uploads(t *testing.T, s *slowStore, n int, contexts ...context.Context) (x 
 }
 
 func TestUploadsShareBatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := &slowStore{Store: memory.New()}
 		gone, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond) // ends during the second batch
 		defer cancel()
@@ -208,7 +209,7 @@ func TestUploadsShareBatches(t *testing.T) {
 }
 
 func TestCanceledClientFinishesItsBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		gone, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
 		x, errs := uploads(t, &slowStore{Store: memory.New()}, 9, gone)
@@ -222,7 +223,7 @@ func TestCanceledClientFinishesItsBatch(t *testing.T) {
 }
 
 func TestRejectedUploadFailsAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		throttled := 2
 		s := &slowStore{Store: memory.New(), answer: func(changes []store.Change) error {
 			if throttled--; throttled >= 0 {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/memory"
@@ -26,7 +26,7 @@ func message(outcomes chan<- source.Outcome, bucket string, keys ...string) sour
 func fileID(n int) string { return fmt.Sprintf("%08d-0000-7000-8000-000000000000", n) }
 
 func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, o := pending(t, 2)
 		o.fails = func(key string) bool { return key == fileID(1) }
 		sink := files.NewSink(s, "b", 2)
@@ -55,7 +55,7 @@ func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
 }
 
 func TestUnreachableObjectIsRescheduled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1)
 		sweeper := files.Sweeper{Service: s}
 		if n, err := sweeper.Round(t.Context()); n != 1 || err != nil {
@@ -97,7 +97,7 @@ func (downStore) Apply(context.Context, []store.Change) ([]store.Outcome, error)
 }
 
 func TestMessageIsKeptWhileIndexIsDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		records := memory.New()
 		s := &files.Service{Index: files.NewIndex(records), Objects: &unreliableObjects{stats: map[string]int{}}, Times: files.DefaultTimes(), NewID: func() string { return fileID(1) }}
 		if _, _, err := s.Upload(t.Context(), "e", "", files.Promise{}); err != nil {
@@ -146,7 +146,7 @@ func (hangingObjects) Stat(ctx context.Context, _ string) (files.ObjectInfo, err
 
 // A hanging bucket delays a message by less than the timeout of a source.
 func TestHangingBucketDoesNotHoldMessages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1)
 		s.Objects = hangingObjects{o}
 		sink := files.NewSink(s, "b", 1)
@@ -169,7 +169,7 @@ func TestHangingBucketDoesNotHoldMessages(t *testing.T) {
 
 // Audits use UpdatedAt as the time of the last reconciliation.
 func TestRepeatedUndeleteKeepsUpdatedAt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, _ := pending(t, 1)
 		f, err := s.Get(t.Context(), fileID(1))
 		if err != nil {

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/store/memory"
 )
 
@@ -62,7 +62,7 @@ func pending(t *testing.T, n int) (*files.Service, *unreliableObjects) {
 
 // The failing files fill more than one page of a sweep.
 func TestSweepContinuesAfterFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1101)
 		o.fails = func(key string) bool { return key <= "00001100~" }
 		w := &files.Sweeper{Service: s, Concurrency: 16}
@@ -91,7 +91,7 @@ func TestSweepContinuesAfterFailures(t *testing.T) {
 }
 
 func TestAuditContinuesAfterFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, o := pending(t, 3)
 		o.fails = func(key string) bool { return key < "00000002" }
 		r, err := s.Audit(t.Context(), func(yield func(files.Listed, error) bool) {
@@ -108,7 +108,7 @@ func TestAuditContinuesAfterFailures(t *testing.T) {
 }
 
 func TestConcurrentSweepsShareWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		const n = 960
 		s, o := pending(t, n)
 		began := time.Now()

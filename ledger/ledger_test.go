@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/memory"
@@ -85,7 +85,7 @@ func (m *mute) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 }
 
 func TestSwapRejectsMissingOutcomes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := ledger.New(&mute{Store: ledger.NewRows(memory.New())})
 		notices := 0
 		l.Unclear = func(error) { notices++ }
@@ -99,7 +99,7 @@ func TestSwapRejectsMissingOutcomes(t *testing.T) {
 
 // Waiting workers must not overload a store that is down.
 func TestSwapBacksOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		lossy := faultyRows(memory.New(), func(int) storetest.Fault { return storetest.Unsent })
 		l := ledger.New(lossy)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Minute, errors.New("shutting down"))
@@ -142,7 +142,7 @@ func (s *limited) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row,
 
 // A ledger that gives up keeps the answers that it has.
 func TestSwapSplitsLargeBatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		rows := &limited{Store: ledger.NewRows(memory.New())}
 		l := ledger.New(rows)
 		var changes []ledger.Change
@@ -174,7 +174,7 @@ func TestSwapSplitsLargeBatches(t *testing.T) {
 // The answer to a claim is lost, and another worker writes the row. The refusing row has the
 // caller's fence.
 func TestSwapReportsSupersededChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())
 		l := ledger.New(faultyRows(rows.Records(), func(call int) storetest.Fault {
 			return map[bool]storetest.Fault{true: storetest.Lost}[call == 0]
@@ -201,7 +201,7 @@ func TestSwapLoadsOnlyAmbiguousRows(t *testing.T) {
 		{storetest.Later, storetest.Unsent}, {storetest.Torn, storetest.Torn, storetest.Torn}, {storetest.Lost, storetest.Lost},
 	} {
 		for blind := range 2 {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				started := 0 // first call of the plan
 				lossy := faultyRows(memory.New(), func(call int) storetest.Fault {
 					if call-started < len(plan) {
@@ -233,7 +233,7 @@ func TestSwapResolvesBatches(t *testing.T) {
 	for _, plan := range [][]storetest.Fault{
 		{storetest.Unsent}, {storetest.Torn}, {storetest.Torn, storetest.Torn}, {storetest.Torn, storetest.Unsent}, {storetest.Lost},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			rows := ledger.NewRows(memory.New())
 			changes := make([]ledger.Change, 6)
 			for i := range changes {
@@ -265,7 +265,7 @@ func TestSwapResolvesBatches(t *testing.T) {
 }
 
 func TestSwapStopsWhenResolved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())
 		started := 0
 		lossy := faultyRows(rows.Records(), func(call int) storetest.Fault {
@@ -296,7 +296,7 @@ func TestSwapReportsRejectedChanges(t *testing.T) {
 }
 
 func TestSwapRetriesThrottledChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		lossy := faultyRows(memory.New(), func(call int) storetest.Fault {
 			return map[bool]storetest.Fault{true: storetest.Throttled}[call < 2]
 		})
@@ -327,7 +327,7 @@ func (s *shifting) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.
 }
 
 func TestSwapRetriesIfRowChangedTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())
 		swap(t, ledger.New(rows), ledger.Change{Key: aRow(1).RowKey, Row: aRow(1)})
 		l := ledger.New(&shifting{rows, aRow(1)})

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 // bubble runs a test with a store in memory, in virtual time.
@@ -26,7 +27,7 @@ type bubble struct {
 
 func inBubble(t *testing.T, do func(b *bubble)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		do(&bubble{t, membucket.New(time.Now, []string{"b"}), onObject})
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/store/memory"
@@ -15,7 +16,7 @@ import (
 
 // The delivery was admitted, but has not reached the loop yet.
 func TestDeliveryAdmittedBeforeShutdownIsAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		w := New(Config{
 			Ledger: ledger.NewRows(memory.New()), Policy: ledger.DefaultPolicy(), Concurrency: 1, MaxBacklogEvents: 10, MaxBytes: 1 << 20,
 			SweepInterval: time.Second, ShutdownTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -27,7 +27,7 @@ func (s slowHead) Head(ctx context.Context, ref event.Object) (bucket.Info, erro
 
 // After a pause of the process, a task may run before any timer fires.
 func TestLeaseEndsByTheClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLease(t.Context(), time.Now().Add(time.Second))
 		l.timer.Stop() // the timer does not fire
 		<-time.After(time.Second - 1)
@@ -46,7 +46,7 @@ func TestLeaseEndsByTheClock(t *testing.T) {
 }
 
 func TestLeaseIsExtended(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLease(t.Context(), time.Now().Add(time.Second))
 		l.extend(time.Now().Add(time.Minute))
 		<-time.After(time.Minute - 1)
@@ -63,7 +63,7 @@ func TestLeaseIsExtended(t *testing.T) {
 
 // A late answer may be newer than what the next holder has read.
 func TestLateReadIsNotProcessed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		store := membucket.New(time.Now, []string{"in"})
 		acted := false
 		x := &Attempt{

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/store/memory"
 	"github.com/pawlhq/pawl/worker"
@@ -31,7 +32,7 @@ type world struct {
 
 func inWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		f(&world{
 			t: t, began: time.Now(),
 			objects: membucket.New(time.Now, []string{"in", "out"}, membucket.WithVersioned("kept")),

@@ -24,6 +24,7 @@ import (
 	"github.com/pawlhq/pawl/action/internal/actiontest"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -264,7 +265,7 @@ func TestKillAllEndsEveryGroup(t *testing.T) {
 }
 
 func TestKilledCommandsReportNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var g processGroups
 		g.waitIfExiting(t.Context()) // returns at once
 		g.killAll()

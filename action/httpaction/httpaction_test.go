@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -345,7 +345,7 @@ func (pipeListener) Addr() net.Addr { return &net.IPAddr{} }
 
 // In real time, net/http discards a connection whose request it has not finished within 50 ms after the response.
 func TestConnectionIsReused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		connections := make(pipeListener)
 		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(500)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 type script func(operation, body string) (status int, answer string, err error)
@@ -65,7 +65,7 @@ func TestErrors(t *testing.T) {
 		{0, "", errors.New("dial tcp: connection refused"), archive.ErrUnavailable, retryTimeout},
 	} {
 		t.Run(fmt.Sprint(tc.status, tc.answer), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				calls, start := 0, time.Now()
 				s := scripted("orders", func(string, string) (int, string, error) { calls++; return tc.status, tc.answer, tc.err })
 				_, _, err := s.Identify(t.Context())
@@ -152,7 +152,7 @@ func page(records string) string {
 }
 
 func TestReadsArePaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, _ := reads(t, page(one), behind, page(two), atTip, atTip, behind)
 		r, err := s.Open(t.Context(), "a", archive.Position{})
 		if err != nil {
@@ -174,7 +174,7 @@ func TestReadsArePaced(t *testing.T) {
 }
 
 func TestThrottledForHalfAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		start := time.Now()
 		calls := 0
 		s := scripted("orders", func(operation, _ string) (int, string, error) {
@@ -199,7 +199,7 @@ func TestThrottledForHalfAMinute(t *testing.T) {
 
 // The record at the position must come first, even after empty pages.
 func TestAnchor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, asked := reads(t, behind, atTip, atTip, behind, page(one), "ExpiredIteratorException", behind, page(one+","+two), "ExpiredIteratorException", page(one))
 		r, err := s.Open(t.Context(), "a", archive.Position{At: "1"})
 		if err != nil {
@@ -232,7 +232,7 @@ func TestAnchor(t *testing.T) {
 }
 
 func TestAnchorAtTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		const end = `{"Records":[],"MillisBehindLatest":0}`
 		s, _ := reads(t, page(one), "ExpiredIteratorException", end, end)
 		r, err := s.Open(t.Context(), "a", archive.Position{})
@@ -251,7 +251,7 @@ func TestAnchorAtTheEnd(t *testing.T) {
 }
 
 func TestAnchorWithoutASuccessor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s, _ := reads(t, behind, atTip, atTip, behind, behind, atTip)
 		if _, err := s.Open(t.Context(), "a", archive.Position{At: "1"}); !errors.Is(err, archive.ErrGone) {
 			t.Errorf("%v, want ErrGone", err)

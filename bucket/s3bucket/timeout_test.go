@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 type doing func(*http.Request) (*http.Response, error)
@@ -29,7 +29,7 @@ func sentBy(t *testing.T, c doing) *s3bucket.Store {
 }
 
 func TestASilentRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := sentBy(t, func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
@@ -59,7 +59,7 @@ func (s *slow) Read(p []byte) (int, error) {
 }
 
 func TestASlowContent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		text := []byte("slowly")
 		s := sentBy(t, func(r *http.Request) (*http.Response, error) {
 			body := io.NopCloser(&slow{iotest.OneByteReader(bytes.NewReader(text)), r})

@@ -22,6 +22,7 @@ import (
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/store/memory"
 )
 
@@ -207,7 +208,7 @@ func TestSlowReaders(t *testing.T) {
 			fmt.Sprintf("%-98s", `{"query": "{ entity(id: \"e\") { files(first: 1000) { edges { node { fileId size } } } } }"}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				h, _ := fullPage(t, 100)
 				server, connections := &http.Server{Handler: h}, make(pipeListener)
 				go func() { _ = server.Serve(connections) }() // always ErrServerClosed

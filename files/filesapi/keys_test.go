@@ -27,6 +27,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
 	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 // issuer serves a key set in the test process, and uses the test's clock.
@@ -104,7 +105,7 @@ func verifies(tokens *filesapi.Tokens, token string) bool {
 
 func TestRemoteKeySet(t *testing.T) {
 	first, second := must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer func() {
 			cancel()
@@ -168,7 +169,7 @@ func TestRemoteKeySet(t *testing.T) {
 
 func TestSlowKeySetServer(t *testing.T) {
 	private := must(rsa.GenerateKey(rand.Reader, 2048))
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer func() {
 			cancel()
@@ -198,7 +199,7 @@ func TestSlowKeySetServer(t *testing.T) {
 }
 
 func TestKeySetAtStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer func() {
 			cancel()
@@ -283,7 +284,7 @@ func TestKeySetKeyTypes(t *testing.T) {
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		for name, keys := range map[string][]any{"a secret": {shared}, "no signatures": {public(private, "use", "enc")}, "nothing": {}} {
 			from := &issuer{}
 			from.has(keys...)

@@ -15,11 +15,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/memory"
 )
@@ -52,7 +52,7 @@ func testSlow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				answer := sendSlowly(t, dir, token(t, "write:e"), test.path, test.contentType, test.chunks, test.chunk, test.every)
 				if answer.StatusCode != test.want || answer.Close != (test.want == http.StatusRequestTimeout) {
 					t.Errorf("%d, close %v: want %d", answer.StatusCode, answer.Close, test.want)
@@ -127,7 +127,7 @@ func testReadOnly(t *testing.T) {
 		"/v1/files?entity=e": "hello",
 	} {
 		dir := t.TempDir()
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			logger := slog.New(slog.NewTextHandler(&log, nil))
 			service := &files.Service{Index: files.NewIndex(readOnly{memory.New()}), Objects: noObjects{}, Times: files.DefaultTimes(), Logger: logger}

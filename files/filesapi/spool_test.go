@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/store/memory"
 )
 
@@ -91,7 +92,7 @@ func TestSpoolSharesPerSubject(t *testing.T) {
 	for _, subjects := range []int{1, 4, 8, 40} {
 		t.Run(fmt.Sprint(subjects), func(t *testing.T) {
 			dir := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				post := spoolAPI(t, dir)
 				ctx, end := context.WithCancel(t.Context())
 				var sending sync.WaitGroup

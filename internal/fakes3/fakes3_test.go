@@ -7,10 +7,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/internal/fakes3"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 type slowBody struct{ io.Reader }
@@ -21,7 +21,7 @@ func (b slowBody) Read(p []byte) (int, error) {
 }
 
 func TestListingAndHeadReturnSameTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h := fakes3.New()
 		request := func(method, path string, body io.Reader, header ...string) *httptest.ResponseRecorder {
 			t.Helper()

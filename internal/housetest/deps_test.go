@@ -1,6 +1,8 @@
 package housetest
 
 import (
+	"fmt"
+	"go/ast"
 	"maps"
 	"path"
 	"slices"
@@ -485,6 +487,7 @@ var layers = map[string]map[string]string{
 		"store/memory":    "The records of the world are in memory.",
 	},
 	"internal/linearizable": {},
+	"internal/virtualtime":  {},
 	"proof/servertest": {
 		"archive":             "It puts records into a stream of a test server.",
 		"archive/archivetest": "It packs records as the Kinesis Producer Library does.",
@@ -660,6 +663,23 @@ func TestOnlyTestsImportTesting(t *testing.T) {
 			if path == "testing" || strings.HasPrefix(path, "testing/") || internal && testOnly(dir) {
 				t.Errorf("package %s imports %s, which is for tests only", p.dir, path)
 			}
+		}
+	}
+}
+
+func TestBubblesAreRaceSafe(t *testing.T) {
+	t.Chdir("../..")
+	for _, p := range modulePackages(t) {
+		if p.dir == "internal/virtualtime" {
+			continue
+		}
+		for _, f := range p.files {
+			ast.Inspect(f.File, func(n ast.Node) bool {
+				if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Test" && fmt.Sprint(sel.X) == "synctest" {
+					t.Errorf("%s: synctest.Test can crash the race detector: use virtualtime.Test", positionOf(sel))
+				}
+				return true
+			})
 		}
 	}
 }

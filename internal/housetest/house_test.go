@@ -45,7 +45,7 @@ func (p *sourcePackage) nonTestFiles() (files []*sourceFile) {
 }
 
 func testOnly(dir string) bool {
-	return strings.HasSuffix(dir, "test") || dir == "internal/linearizable"
+	return strings.HasSuffix(dir, "test") || dir == "internal/linearizable" || dir == "internal/virtualtime"
 }
 
 func importsOf(files []*sourceFile) []string {

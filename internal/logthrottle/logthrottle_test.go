@@ -5,8 +5,9 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 func TestAllowCountsSuppressed(t *testing.T) {
@@ -34,7 +35,7 @@ func TestAllowCountsSuppressed(t *testing.T) {
 }
 
 func TestLinesInTenMinutes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		w := New(slog.New(slog.NewTextHandler(&log, nil)))
 		for range 6000 {

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 func TestSleep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		cause := errors.New("enough")
 		ctx, stop := context.WithCancelCause(t.Context())
 		began := time.Now()

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/store"
@@ -174,7 +175,7 @@ func TestMessagesOfAnAlert(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				r := &receiver{}
 				a := newAlerts(t, r, memory.New(), "x")
 				for i, s := range steps {
@@ -202,7 +203,7 @@ func (c *crashing) Swap(ctx context.Context, changes []store.Change) ([]store.Ou
 }
 
 func TestManyAlerts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		r := &receiver{}
 		a := newAlerts(t, r, memory.New(), "x")
 		var lasting []alert
@@ -225,7 +226,7 @@ func TestManyAlerts(t *testing.T) {
 }
 
 func TestCrashAfterSendingRepeatsTheID(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		dead := alert{Condition: "dead", Kind: "pipeline", Subject: "p", Summary: "x"}
 		records := &crashing{Store: memory.New()}
 		r := &receiver{}
@@ -248,7 +249,7 @@ func TestCrashAfterSendingRepeatsTheID(t *testing.T) {
 }
 
 func TestOneProcessSends(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		r, records := &receiver{}, memory.New()
 		putRow(t, records, ledger.Row{Dead: true})
 		ctx, stop := context.WithCancel(t.Context())
@@ -297,7 +298,7 @@ func writeRegister(t *testing.T, l *ledger.Rows, name, value string) {
 }
 
 func TestConditionsOfPipelines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		r, records := &receiver{}, memory.New()
 		a := newAlerts(t, r, records, "pipelines")
 		step := func(what string, u ledger.Unsettled, reports string, want ...string) {
@@ -326,7 +327,7 @@ func TestConditionsOfPipelines(t *testing.T) {
 }
 
 func TestSilenceOfASource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		r, records := &receiver{}, memory.New()
 		start := func() (delivered *atomic.Pointer[time.Time], a *Alerts, stop func()) {
 			delivered, a = new(atomic.Pointer[time.Time]), newAlerts(t, r, records, "pipelines")
@@ -369,7 +370,7 @@ func TestSilenceOfASource(t *testing.T) {
 }
 
 func TestGapOfAnArchive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		r, records := &receiver{}, memory.New()
 		a := newAlerts(t, r, records, "archives")
 		a.NoteGap("clicks", "shard-1", true)

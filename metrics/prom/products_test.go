@@ -13,6 +13,7 @@ import (
 	"github.com/pawlhq/pawl/archive/encode"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/metrics/prom"
 	"github.com/pawlhq/pawl/store/memory"
@@ -42,7 +43,7 @@ func expect(t *testing.T, got, want map[string]string) {
 
 // A real archive stores three records of a stream with two shards, one of which is empty.
 func TestArchiveReportsMetrics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		stream := archivetest.NewFake(2)
 		stream.Delay = time.Second
 		for range 3 {

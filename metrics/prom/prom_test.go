@@ -27,6 +27,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/metrics/prom"
 	"github.com/pawlhq/pawl/source"
@@ -38,7 +39,7 @@ var update = flag.Bool("update", false, "write the table in docs/METRICS.md")
 
 // A real Pawl processes three objects: one succeeds, one dies, and one matches no pipeline.
 func TestPawlReportsMetrics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		objects := membucket.New(time.Now, []string{"in"})
 		deliveries := &deliveries{}
 		for _, key := range []string{"docs/good", "docs/bad", "other"} {
@@ -153,7 +154,7 @@ func (readySource) Ready() <-chan struct{} { return nil }
 
 // Two processes share a ledger with one unsettled row. One reports it. After it ends, the other does.
 func TestOneProcessReportsRows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		records := memory.New()
 		began := time.Now().UTC()
 		key := ledger.RowKey{Pipeline: "upper", Bucket: "in", Key: "a"}

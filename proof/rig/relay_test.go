@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
@@ -43,7 +43,7 @@ func notice(key string, order uint64) *rig.Notice {
 }
 
 func TestRelayHandlesNotificationsAsPlanned(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		in := &inbox{}
 		r := rig.NewRelay(1, addresses("up"), in.offer)
 		defer r.Close()
@@ -77,7 +77,7 @@ func TestRelayHandlesNotificationsAsPlanned(t *testing.T) {
 }
 
 func TestRelayRetries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		in := &inbox{reject: 3}
 		r := rig.NewRelay(1, addresses("down", "up"), in.offer)
 		defer r.Close()
@@ -92,7 +92,7 @@ func TestRelayRetries(t *testing.T) {
 }
 
 func TestClosedRelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		for name, workers := range map[string]func() []string{"no worker": addresses(), "a worker that is down": addresses("down")} {
 			in := &inbox{}
 			r := rig.NewRelay(1, workers, in.offer)

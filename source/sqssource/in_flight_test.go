@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/source/sourcetest"
 	"github.com/pawlhq/pawl/source/sqssource"
@@ -23,7 +24,7 @@ import (
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	credentials(t)
-	synctest.Test(t, f)
+	virtualtime.Test(t, f)
 }
 
 func wantRequests(t *testing.T, f *fake, requests ...string) {

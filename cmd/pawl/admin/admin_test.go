@@ -11,8 +11,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 func TestServer(t *testing.T) {
@@ -73,7 +74,7 @@ func TestServer(t *testing.T) {
 }
 
 func TestCheckLoop(t *testing.T) {
-	synctest.Test(t, testCheckLoop)
+	virtualtime.Test(t, testCheckLoop)
 }
 
 func testCheckLoop(t *testing.T) {

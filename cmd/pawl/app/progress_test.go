@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/source/replaysource"
 )
 
@@ -50,7 +50,7 @@ func TestCounter(t *testing.T) {
 		t.Errorf("terminal: %q, log: %q", shown, &log)
 	}
 	p.End()
-	synctest.Test(t, func(*testing.T) {
+	virtualtime.Test(t, func(*testing.T) {
 		c := NewCounter(logger, &Progress{})
 		c.Show(3, "rows", 2)
 		time.Sleep(LogInterval)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 // downLedger answers every second request.
@@ -42,7 +44,7 @@ func (pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // The reader lives longer than the timeouts of the admin listener, and is dropped when it stops reading.
 func TestSlowReaderOfEventsIsDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		client, conn := net.Pipe()
 		l := make(pipeListener, 1)
 		l <- conn
@@ -118,7 +120,7 @@ func (l *slowLedger) Overview(ctx context.Context, _ int) ([]PipelineStatus, err
 }
 
 func TestSlowLedgerIsReadRarely(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := &slowLedger{takes: time.Second}
 		h := Handler(Config{Ledger: l, Rates: &Rates{}, Logger: slog.New(slog.DiscardHandler)})
 		get := func(patience time.Duration) (took time.Duration, code int, body string) {

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/lock"
 )
 
@@ -28,7 +28,7 @@ func TestExpiryCause(t *testing.T) {
 		{"neither", 0, 400 * time.Millisecond, "the guard of the command received no renewal"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				store := buckettest.NewFaults(membucket.New(time.Now, []string{"b"}))
 				m, err := lock.Proved(store, "b").Mutex("lock", lock.Config{TTL: time.Second})
 				if err != nil {

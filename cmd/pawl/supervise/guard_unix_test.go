@@ -6,8 +6,9 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/virtualtime"
 )
 
 func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
@@ -41,7 +42,7 @@ func TestGraceBeginsWhenTheSupervisorIsGone(t *testing.T) {
 }
 
 func runGuard(t *testing.T, g *guard, deadline, after time.Duration) (over time.Duration) {
-	synctest.Test(t, func(*testing.T) {
+	virtualtime.Test(t, func(*testing.T) {
 		began := time.Now()
 		deadlines, ended := make(chan countdown), make(chan struct{})
 		go func() {

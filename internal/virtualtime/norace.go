@@ -1,0 +1,5 @@
+//go:build !race
+
+package virtualtime
+
+func singleThread() (end func()) { return func() {} }
