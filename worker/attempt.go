@@ -24,7 +24,7 @@ import (
 // publishes the output. If it pinned after the read, a worker that was paused in between would replace a
 // newer result with an older one.
 //
-// All fields except FailAfter and Tracer are required.
+// All fields except FailAfter, Tracer and Traceparent are required.
 type Attempt struct {
 	Ledger   *ledger.Ledger
 	Objects  bucket.Store
@@ -34,8 +34,9 @@ type Attempt struct {
 	Now      func() time.Time
 	// FailAfter is the running time after which an attempt that a shutdown cancels counts as
 	// failed. 0: never.
-	FailAfter time.Duration
-	Tracer    Tracer // may be nil
+	FailAfter   time.Duration
+	Tracer      Tracer // of steps; may be nil
+	Traceparent string // for the handler, if Tracer is nil
 
 	ending          ledger.Ending
 	began           bool
@@ -249,6 +250,7 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 func (x *Attempt) handle(ctx context.Context, t *Task) (err error) {
 	ctx, end := x.step(ctx, "act")
 	defer func() { end(err) }()
+	t.Traceparent = x.Traceparent
 	if x.Tracer != nil {
 		t.Traceparent = x.Tracer.Traceparent(ctx)
 	}

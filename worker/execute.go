@@ -57,7 +57,7 @@ func (w *Worker) start(a *engine.Start) {
 	held := newLease(w.base, a.Deadline)
 	w.tasks[a.Claim.Key] = &running{fence: a.Claim.Fence, lease: held}
 	claim, p := a.Claim, w.pipelines[a.Claim.Key.Pipeline]
-	ctx := w.traceAttempt(held, a)
+	ctx, tracer, traceparent := w.traceAttempt(held, a)
 	w.wg.Go(func() {
 		// The handler may end its goroutine, as a test's FailNow does.
 		fin := engine.Finished{
@@ -67,7 +67,7 @@ func (w *Worker) start(a *engine.Start) {
 		defer func() { w.send(fin) }()
 		x := &Attempt{
 			Ledger: w.ledger, Objects: w.cfg.Objects, Pipeline: p,
-			Claim: claim, Nonce: process.Nonce, Now: time.Now, FailAfter: w.cfg.FailAfter, Tracer: w.cfg.Tracer,
+			Claim: claim, Nonce: process.Nonce, Now: time.Now, FailAfter: w.cfg.FailAfter, Tracer: tracer, Traceparent: traceparent,
 		}
 		fin = x.Run(ctx)
 	})

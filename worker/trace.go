@@ -18,8 +18,9 @@ type Tracer interface {
 	StartDelivery(m *source.Message, items int) (traceparent string, end func(error))
 	// StartAttempt starts the span of an attempt whose claim was sent at asked and has landed now.
 	// deliveries are the trace contexts of the deliveries that caused it. The result is one word, and
-	// err is nil unless the attempt failed.
-	StartAttempt(ctx context.Context, c *ledger.Claim, asked time.Time, deliveries []string) (_ context.Context, end func(result string, err error))
+	// err is nil unless the attempt failed. A nil end means that the attempt is not sampled; then its
+	// handler gets traceparent, and no step is started.
+	StartAttempt(ctx context.Context, c *ledger.Claim, asked time.Time, deliveries []string) (_ context.Context, traceparent string, end func(result string, err error))
 	// StartStep starts the span of a step of the attempt in ctx: pin, read, act, publish or complete.
 	StartStep(ctx context.Context, name string) (_ context.Context, end func(error))
 	// Traceparent returns the W3C trace context of the span in ctx.
@@ -54,17 +55,21 @@ func (w *Worker) traceDelivery(d *source.Delivery, items []engine.Item) (end fun
 	return end
 }
 
-func (w *Worker) traceAttempt(ctx context.Context, a *engine.Start) context.Context {
+// traceAttempt returns a nil Tracer if nothing of the attempt is recorded.
+func (w *Worker) traceAttempt(ctx context.Context, a *engine.Start) (_ context.Context, steps Tracer, traceparent string) {
 	if w.cfg.Tracer == nil {
-		return ctx
+		return ctx, nil, ""
 	}
-	ctx, end := w.cfg.Tracer.StartAttempt(ctx, &a.Claim, a.Asked, a.Deliveries)
+	ctx, traceparent, end := w.cfg.Tracer.StartAttempt(ctx, &a.Claim, a.Asked, a.Deliveries)
+	if end == nil {
+		return ctx, nil, traceparent
+	}
 	t := &trace{ctx: ctx, fence: a.Claim.Fence, end: end}
-	if parent := w.cfg.Tracer.Traceparent(ctx); len(parent) > 35 {
-		t.id = parent[3:35]
+	if len(traceparent) > 35 {
+		t.id = traceparent[3:35]
 	}
 	w.traces[a.Claim.Key] = t
-	return ctx
+	return ctx, w.cfg.Tracer, traceparent
 }
 
 func (w *Worker) traceCompletion(f *engine.Finished) {

@@ -114,14 +114,13 @@ func (t *Tracer) StartDelivery(m *source.Message, items int) (traceparent string
 
 // StartAttempt implements [pawl.Tracer]. The attempt is in the trace of its first delivery, so that a
 // sampler decides about both at once.
-func (t *Tracer) StartAttempt(ctx context.Context, c *ledger.Claim, asked time.Time, deliveries []string) (_ context.Context, end func(result string, err error)) {
-	var parent trace.SpanContext
+func (t *Tracer) StartAttempt(ctx context.Context, c *ledger.Claim, asked time.Time, deliveries []string) (_ context.Context, traceparent string, end func(result string, err error)) {
 	if len(deliveries) > 0 {
-		parent = parse(deliveries[0])
-	}
-	ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
-	if parent.IsValid() && !parent.IsSampled() {
-		return ctx, func(string, error) {}
+		parent := parse(deliveries[0])
+		if parent.IsValid() && !parent.IsSampled() {
+			return ctx, deliveries[0], nil
+		}
+		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 	}
 	links := make([]trace.Link, len(deliveries))
 	for i, d := range deliveries {
@@ -129,7 +128,7 @@ func (t *Tracer) StartAttempt(ctx context.Context, c *ledger.Claim, asked time.T
 	}
 	ctx, span := t.tracer.Start(ctx, "attempt "+c.Key.Pipeline, consumer, trace.WithTimestamp(asked), trace.WithLinks(links...))
 	if !span.IsRecording() {
-		return ctx, func(string, error) {}
+		return ctx, t.Traceparent(ctx), nil
 	}
 	_, claim := t.tracer.Start(ctx, "claim", trace.WithTimestamp(asked))
 	claim.End()
@@ -139,7 +138,7 @@ func (t *Tracer) StartAttempt(ctx context.Context, c *ledger.Claim, asked time.T
 	setText(span, semconv.AWSS3BucketKey, c.Key.Bucket)
 	setText(span, semconv.AWSS3KeyKey, c.Key.Key)
 	setText(span, "pawl.version_id", c.Key.VersionID)
-	return ctx, func(result string, err error) {
+	return ctx, t.Traceparent(ctx), func(result string, err error) {
 		span.SetAttributes(attribute.String("pawl.result", result))
 		if err != nil {
 			span.SetAttributes(semconv.ErrorTypeKey.String(result))
@@ -150,9 +149,6 @@ func (t *Tracer) StartAttempt(ctx context.Context, c *ledger.Claim, asked time.T
 
 // StartStep implements [pawl.Tracer].
 func (t *Tracer) StartStep(ctx context.Context, name string) (context.Context, func(error)) {
-	if !trace.SpanFromContext(ctx).IsRecording() {
-		return ctx, func(error) {}
-	}
 	ctx, span := t.tracer.Start(ctx, name)
 	return ctx, endOf(span)
 }
