@@ -33,7 +33,7 @@ func BenchmarkMetrics(b *testing.B) {
 	b.Run("metrics", func(b *testing.B) {
 		compareCPU(b, func(c *pawl.Config) {
 			m := prom.New(prom.Config{Pipelines: []string{"noop"}})
-			c.Observer = m
+			c.Observer, c.Ledger = m, m.Store(c.Ledger)
 			c.Sources = []pawl.Source{m.Source("feed", c.Sources[0])}
 		})
 	})
