@@ -1,14 +1,15 @@
 # Each target is a go command or a few; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help test lint bench fuzz soak nightly mutation build demo fmt
+.PHONY: help test lint bench fuzz soak nightly mutation build demo fmt release release-check
 
 PKG  ?= ./event
 FUZZ ?= FuzzDetect
 TIME ?= 30s
 SCALE ?= 1
+export VERSION
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/'
 
 test: ## vet and test against real servers, built once
 	go run ./tools/test
@@ -45,3 +46,9 @@ demo: ## see it work, with nothing else installed
 
 fmt: ## format the source
 	go fmt ./...
+
+release: ## build the files of a release into dist/: make release VERSION=0.1.0, default the tag of this commit
+	release/release.sh
+
+release-check: ## build a release of this commit twice, install it, and check images, charts, workflows and the site
+	cd release/check && go test -count=1 -timeout 60m ./...

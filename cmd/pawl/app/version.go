@@ -10,10 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The linker sets version in released binaries:
-//
-//	go build -ldflags "-X github.com/pawlhq/pawl/cmd/pawl/app.version=v1.2.3" ./cmd/pawl
-var version string
+// The linker sets both in released binaries (release/release.sh).
+var version, commit string
 
 // Build is the output of "pawl version".
 type Build struct {
@@ -54,7 +52,7 @@ func runVersion(_ context.Context, a *App) error {
 
 // ThisBuild returns the build of this program.
 func ThisBuild() Build {
-	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Revision: commit}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		b.Version = cmp.Or(b.Version, "(unknown)")

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Builds the files of a release of this commit: dist/bin has the binaries, dist/release the files to publish.
+# Two builds of one commit with one version of Go have the same checksums. Needs Go, git, and GNU tar, gzip, zip.
+#
+#   release/release.sh                  the version is the tag of this commit
+#   VERSION=0.1.0 release/release.sh    a trial
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+umask 022
+export LC_ALL=C TZ=UTC CGO_ENABLED=0 GOWORK=off GOFLAGS='' GOEXPERIMENT='' GOAMD64=v1 GOARM64=v8.0 GOFIPS140=off
+
+[ -z "$(git status --porcelain)" ] || { echo "release: uncommitted changes: commit them first" >&2; exit 1; }
+VERSION=${VERSION:-$(git describe --tags --match 'v*')}
+export VERSION=${VERSION#v}
+app=github.com/pawlhq/pawl/cmd/pawl/app
+commit=$(git rev-parse HEAD)
+SOURCE_DATE_EPOCH=$(git show -s --format=%ct HEAD)
+export SOURCE_DATE_EPOCH
+
+out=dist/release
+rm -rf dist/bin dist/stage "$out"
+mkdir -p dist/stage "$out"
+
+# Copies the documents into dist/stage/NAME, and packs this folder: archive NAME tar.gz|zip
+archive() {
+  install -m 644 LICENSE README.md "dist/stage/$1/"
+  find "dist/stage/$1" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
+  case $2 in
+    tar.gz) tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner -C dist/stage -cf - "$1" | gzip -9n >"$out/$1.tar.gz" ;;
+    zip) (cd dist/stage && find "$1" -type f | sort | zip -qX9@ "../release/$1.zip") ;;
+  esac
+}
+
+for os in linux darwin windows; do
+  for arch in amd64 arm64; do
+    echo "release: pawl $VERSION for $os on $arch" >&2
+    GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=false \
+      -ldflags "-s -w -buildid= -X $app.version=v$VERSION -X $app.commit=$commit" -o "dist/bin/${os}_$arch/" ./cmd/pawl
+    name=pawl_${VERSION}_${os}_$arch
+    mkdir -p "dist/stage/$name"
+    cp "dist/bin/${os}_$arch/"* "dist/stage/$name/"
+    if [ "$os" = windows ]; then archive "$name" zip; else archive "$name" tar.gz; fi
+  done
+done
+
+(cd "$out" && sha256sum -- * >SHA256SUMS)
+rm -r dist/stage
