@@ -47,7 +47,7 @@ type Alerts struct {
 	signer  *standardwebhooks.Webhook
 	client  *http.Client
 	created time.Time
-	news    chan struct{}
+	wake    chan struct{}
 
 	failures int // of the receiver since its last success
 	retryAt  time.Time
@@ -59,15 +59,15 @@ type Alerts struct {
 // alert is a condition that lasts, or that has ended and whose end was not sent. The ledger stores it: do
 // not change the names of fields.
 type alert struct {
-	Condition string    `json:"condition"` // oldest, dead, silence, losses, brake or gap
-	Kind      string    `json:"kind"`      // pipeline, source or archive
-	Subject   string    `json:"subject"`   // its name
-	Since     time.Time `json:"since"`
-	Ended     time.Time `json:"ended,omitzero"`
-	Summary   string    `json:"summary"`
-	Sent      int       `json:"sent,omitzero"` // 0: nothing; otherwise 1 plus the hour of the last message
-	action    string
-	keep      bool // the condition does not begin, but lasts if it has begun
+	Condition   string    `json:"condition"` // oldest, dead, silence, losses, brake or gap
+	Kind        string    `json:"kind"`      // pipeline, source or archive
+	Subject     string    `json:"subject"`   // its name
+	Since       time.Time `json:"since"`
+	Ended       time.Time `json:"ended,omitzero"`
+	Summary     string    `json:"summary"`
+	Sent        int       `json:"sent,omitzero"` // 0: nothing; otherwise 1 plus the hour of the last message
+	action      string
+	onlyIfBegun bool // the condition does not begin, but lasts if it has begun
 }
 
 func (a *alert) key() string { return a.Condition + " " + a.Kind + " " + a.Subject }
@@ -167,9 +167,9 @@ func merge(stored, lasting []alert, own func(*alert) bool, now time.Time) (_ []a
 		switch {
 		case i >= 0 && stored[i].Ended.IsZero():
 			stored[i].Summary, stored[i].action = l.Summary, l.action
-		case i < 0 && !l.keep && len(stored) >= maxAlerts:
+		case i < 0 && !l.onlyIfBegun && len(stored) >= maxAlerts:
 			left++
-		case i < 0 && !l.keep:
+		case i < 0 && !l.onlyIfBegun:
 			l.Since = now
 			stored = append(stored, l)
 		}

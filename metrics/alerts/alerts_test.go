@@ -129,7 +129,7 @@ func (a *Alerts) checkLasting(ctx context.Context, lasting ...alert) {
 func TestMessagesOfAnAlert(t *testing.T) {
 	dead := alert{Condition: "dead", Kind: "pipeline", Subject: "p", Summary: "x"}
 	kept, other := dead, dead
-	kept.keep, other.Subject = true, "other"
+	kept.onlyIfBegun, other.Subject = true, "other"
 	for name, steps := range map[string][]struct {
 		after   time.Duration
 		down    bool

@@ -35,7 +35,7 @@ func (a *Alerts) CheckPipelines(ctx context.Context, rows map[string]ledger.Unse
 			if old || u.Truncated {
 				about("oldest", "An object has waited for its effect since "+u.Oldest.UTC().Format(time.RFC3339)+".",
 					"pawl ls --pipeline "+pipeline+" --state pending,processing,stuck,failed, then pawl explain for an object")
-				all[len(all)-1].keep = !old // the oldest row may be among those that were not read
+				all[len(all)-1].onlyIfBegun = !old // the oldest row may be among those that were not read
 			}
 			dead, err := a.Ledger.Dead(ctx, pipeline, maxDead)
 			if err != nil {
@@ -91,7 +91,7 @@ func (a *Alerts) appendSilent(ctx context.Context, all []alert) ([]alert, error)
 		}
 		if !last.At.IsZero() && time.Since(last.At) > after {
 			all = append(all, alert{
-				Condition: "silence", Kind: "source", Subject: source, keep: time.Since(a.created) <= after,
+				Condition: "silence", Kind: "source", Subject: source, onlyIfBegun: time.Since(a.created) <= after,
 				Summary: "The source has delivered nothing since " + last.At.UTC().Format(time.RFC3339) + ".",
 				action:  "check the notifications of the bucket and the queue, then pawl audit",
 			})

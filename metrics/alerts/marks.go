@@ -32,7 +32,7 @@ func (a *Alerts) NoteGap(archive, shard string, expired bool) {
 	a.marks[gapRegister(archive)] = mark{time.Now(), text}
 	a.mu.Unlock()
 	select {
-	case a.news <- struct{}{}:
+	case a.wake <- struct{}{}:
 	default:
 	}
 }
@@ -44,7 +44,7 @@ func (a *Alerts) Publish(ctx context.Context) {
 		a.publish(ctx, published)
 		select {
 		case <-ctx.Done():
-		case <-a.news:
+		case <-a.wake:
 		case <-time.After(publishInterval):
 		}
 	}

@@ -44,7 +44,7 @@ func New(c Config) (*Alerts, error) {
 		Timeout:       sendTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &Alerts{Config: c, signer: signer, client: client, created: time.Now(), news: make(chan struct{}, 1), marks: map[string]mark{}}, nil
+	return &Alerts{Config: c, signer: signer, client: client, created: time.Now(), wake: make(chan struct{}, 1), marks: map[string]mark{}}, nil
 }
 
 func (a *Alerts) post(ctx context.Context, id string, body []byte) error {

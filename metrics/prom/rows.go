@@ -20,8 +20,8 @@ const (
 var unsettledStates = []ledger.State{ledger.StatePending, ledger.StateProcessing, ledger.StateStuck, ledger.StateFailed}
 
 // ReportRows reads the unsettled rows of the pipelines once a minute until ctx ends. Only one process
-// of a ledger does so at a time. It then calls also with the rows of each pipeline.
-func (m *Metrics) ReportRows(ctx context.Context, records store.Store, log *slog.Logger, also ...func(context.Context, map[string]ledger.Unsettled)) error {
+// of a ledger does so at a time. It then calls onRows with the rows of each pipeline.
+func (m *Metrics) ReportRows(ctx context.Context, records store.Store, log *slog.Logger, onRows ...func(context.Context, map[string]ledger.Unsettled)) error {
 	if len(m.config.Pipelines) == 0 {
 		return errors.New("metrics: no pipelines are configured, so there are no rows to read")
 	}
@@ -37,7 +37,7 @@ func (m *Metrics) ReportRows(ctx context.Context, records store.Store, log *slog
 			all[p] = u
 		}
 		m.gauges[rowsRead].WithLabelValues().Set(unix(time.Now()))
-		for _, report := range also {
+		for _, report := range onRows {
 			report(ctx, all)
 		}
 		return nil
