@@ -1,17 +1,72 @@
 // Package pawl turns an object store's notifications into effects that happen once, in
 // order, and one at a time per object.
 //
-// Give [New] a ledger, an object store, sources of notifications, and pipelines.
-// [Pawl.Run] processes them:
+// # Run a pipeline
+//
+// Give [New] a ledger, an object store, sources of notifications, and pipelines. [Pawl.Run] processes them
+// until its context ends, or until the sources have ended and every object is settled. This pipeline keeps
+// a copy of each note in capital letters:
 //
 //	p, err := pawl.New(pawl.Config{
-//		Ledger:    records,
-//		Objects:   objects,
-//		Sources:   []pawl.Source{hook},
-//		Pipelines: []pawl.Pipeline{{Name: "load", Match: pawl.Match{Bucket: "exports"}, Handler: load}},
+//		Ledger:  records,             // for example from store/sqlite
+//		Objects: objects,             // for example from bucket/s3bucket
+//		Sources: []pawl.Source{hook}, // for example from source/webhooksource
+//		Pipelines: []pawl.Pipeline{{
+//			Name:    "shout",
+//			Match:   pawl.Match{Bucket: "notes", Suffix: []string{".txt"}},
+//			Handler: pawl.HandlerFunc(shout),
+//			To:      &pawl.Output{Bucket: "shouted"},
+//		}},
 //	})
+//	…
+//	err = p.Run(ctx)
 //
-// The guarantees depend on the kind of effect. The README lists them in a table.
+// # Write a handler
+//
+// A [Handler] performs the effect for one version of one object. Its [Task] reads the object and writes the
+// output:
+//
+//	func shout(ctx context.Context, t *pawl.Task) error {
+//		note, err := t.Open(ctx)
+//		if err != nil {
+//			return err
+//		}
+//		defer note.Close()
+//		text, err := io.ReadAll(note)
+//		if err != nil {
+//			return err
+//		}
+//		out, err := t.Output("text/plain")
+//		if err != nil {
+//			return err
+//		}
+//		_, err = out.Write(bytes.ToUpper(text))
+//		return err
+//	}
+//
+// Packages below action have handlers for common effects. When a note is removed, Pawl removes its output
+// without calling the handler. A pipeline without an output receives the removals.
+//
+// # Errors of a handler
+//
+// Pawl repeats a failed attempt with back-off, up to Retry.Attempts. [Permanent] marks an error that every
+// attempt would return, [RetryAfter] delays the next attempt, and [Outage] marks an error that does not
+// depend on the object.
+//
+// # Guarantees
+//
+// The guarantees depend on the kind of effect:
+//   - An output that the handler writes through Pawl converges to the result of the current input. An
+//     older result replaces a newer one only in rare cases, which Pawl repairs.
+//   - An effect in the ledger's own database happens exactly once if the pipeline is Transactional and the
+//     handler calls ledger.Complete.
+//   - Other effects happen in order, and again after an attempt of unknown result. The receiver can reject
+//     repeats by Task.IdempotencyKey, and expired lease holders by Task.Fence.
+//
+// # Lost notifications
+//
+// A lost notification has no effect until an audit. [Pawl.Audit] compares the bucket with the ledger once,
+// and Config.Audit schedules audits.
 package pawl
 
 import (

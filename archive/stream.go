@@ -1,4 +1,3 @@
-// Package archive stores every record of a stream in a bucket, exactly once.
 package archive
 
 import (

@@ -1,6 +1,31 @@
 // Package bucket defines the object store that Pawl needs. Its errors state whether a write
-// happened. [Output] implements the fenced write for all drivers. A driver must pass the suite in
-// bucket/buckettest.
+// happened. [Output] implements the fenced write for all drivers.
+//
+// # Read and write
+//
+// A [Store] writes on a [Condition], and returns [ErrPrecondition] if the condition does not hold:
+//
+//	report := event.Object{Bucket: "reports", Key: "march.txt"}
+//	_, err := store.Put(ctx, report, bucket.Object{Body: text, Size: size}, bucket.Condition{IfAbsent: true})
+//
+// # Errors
+//
+// Every error matches one kind. [ErrUnclear] means that the write may have landed, or may land later, so
+// the caller must read the object. After all other errors, nothing was written.
+//
+// # Replace an output only if it is unchanged
+//
+// An attempt pins its output before it reads its input, and publishes the result only if the output still
+// has the pinned state. An attempt that is too late gets [ErrOutputChanged]:
+//
+//	out, err := bucket.Pin(ctx, store, report)
+//	…
+//	_, err = out.Publish(ctx, stamp, body, size, "text/plain")
+//
+// # Drivers
+//
+// Use bucket/s3bucket for S3 and compatible stores, and bucket/membucket for tests. A driver must pass the
+// suite in bucket/buckettest.
 package bucket
 
 import (

@@ -25,6 +25,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/fakes3"
 	"github.com/pawlhq/pawl/proof/servertest"
@@ -355,5 +356,31 @@ func TestReceiver(t *testing.T) {
 	end()
 	if got, want := receiver.out.String(), "loading \"exports/march.csv\" created\nknown \"exports/march.csv\"\n"; got != want {
 		t.Errorf("the receiver printed %s, want %s", got, want)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	w := newTestEnv(t, "exports")
+	server := servertest.Postgres(t)
+	server.Exec("CREATE TABLE sales (day date, amount numeric, _source text); CREATE INDEX ON sales (_source)")
+	w.send(http.MethodPut, w.store+"/exports/march.csv", "day,amount\n2026-03-14,1.5\n2026-03-15,2\n")
+	w.copyOf("load/pawl.yaml")
+	p := w.program("pawl", "replay")
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := at.User.Password()
+	p.Env = append(p.Env, "DATABASE_HOST="+at.Host, "DATABASE_PASSWORD="+password)
+	p.Stdin = strings.NewReader(strings.NewReplacer("BUCKET", "exports", "KEY", "march.csv").Replace(upload))
+	w.run(p)
+	db, err := pgx.Connect(t.Context(), server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(t.Context()) }()
+	var total string
+	if err := db.QueryRow(t.Context(), "SELECT sum(amount)::text FROM sales WHERE _source = 's3://exports/march.csv'").Scan(&total); err != nil || total != "3.5" {
+		t.Errorf("loaded %s, %v", total, err)
 	}
 }

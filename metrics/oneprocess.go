@@ -1,4 +1,27 @@
 // Package metrics has what the packages of metrics and alerts share.
+//
+// # Metrics for Prometheus
+//
+// Package metrics/prom collects metrics from the observer of a Pawl:
+//
+//	m := prom.New(prom.Config{Pipelines: []string{"thumbnails"}})
+//	cfg.Observer = m
+//	p, err := pawl.New(cfg)
+//	…
+//	m.Watch(p)
+//	mux.Handle("/metrics", m.Handler())
+//
+// # Traces
+//
+// Package metrics/otel records deliveries and attempts as spans of OpenTelemetry.
+//
+// # Alerts
+//
+// Package metrics/alerts posts messages about conditions that need an operator.
+//
+// # Read the ledger in one process
+//
+// Metrics of the whole ledger need one reader among all its processes. [InOneProcess] elects it.
 package metrics
 
 import (

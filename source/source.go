@@ -1,6 +1,38 @@
 // Package source defines how notifications enter Pawl. A [Source] receives messages, parses them,
-// and delivers their events to a [Sink]. It acknowledges a message only after the sink has
-// reported its [Outcome].
+// and delivers their events to a [Sink].
+//
+// # Write a source
+//
+// Run receives messages until its context ends. This source has one message:
+//
+//	func (m *message) Run(ctx context.Context, sink source.Sink) error {
+//		batch, err := event.Parse(m.payload, event.AWS)
+//		if err != nil {
+//			return err
+//		}
+//		answer := make(chan source.Outcome, 1)
+//		err = sink.Deliver(ctx, source.Delivery{Events: batch.Events, Done: func(o source.Outcome) { answer <- o }})
+//		if err != nil {
+//			return err
+//		}
+//		m.outcome = <-answer
+//		return nil
+//	}
+//
+// # Acknowledge a message
+//
+// The sink reports the [Outcome] of each delivery by Done. A source acknowledges the message only if the
+// outcome has Ack. Otherwise the message must be delivered again, not before RetryAfter.
+//
+// # Authenticate the sender
+//
+// A source must reject messages of unknown senders. A pipeline in store order reads the object before it
+// acts. A pipeline in event order believes the notification.
+//
+// # Drivers
+//
+// The packages below source receive notifications over HTTP, from Amazon SQS, from an invocation of AWS
+// Lambda, and from files. A source is complete when it passes package source/sourcetest.
 package source
 
 import (

@@ -6,14 +6,31 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/metrics/prom"
+	"github.com/pawlhq/pawl/source/replaysource"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 func Example() {
-	var cfg pawl.Config // with a ledger, objects, sources and pipelines
+	upload := `{"account": "a", "action": "PutObject", "bucket": "photos", "object": {"key": "cat.png"}, "eventTime": "2026-01-02T03:04:05Z"}`
+	replay, err := replaysource.New(replaysource.Config{Paths: []string{"-"}, Stdin: strings.NewReader(upload)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	cfg := pawl.Config{
+		Ledger: memory.New(), Objects: membucket.New(time.Now, []string{"photos"}), Sources: []pawl.Source{replay},
+		Pipelines: []pawl.Pipeline{{
+			Name: "thumbnails", Match: pawl.Match{Bucket: "photos"},
+			Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error { return nil }),
+		}},
+	}
 
 	m := prom.New(prom.Config{Pipelines: []string{"thumbnails"}})
 	cfg.Observer = m
@@ -27,7 +44,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	m.Watch(p)
-	http.Handle("/metrics", m.Handler())
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", m.Handler())
 
 	ctx, stop := context.WithCancel(context.Background())
 	var rows sync.WaitGroup
@@ -42,4 +60,13 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.HasPrefix(line, "pawl_convergence_seconds_count") {
+			fmt.Print(line)
+		}
+	}
+	// Output: pawl_convergence_seconds_count{pipeline="thumbnails"} 1
 }
