@@ -1,6 +1,6 @@
 # Each target is a go command or a few; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help test lint bench fuzz soak nightly mutation build demo fmt release release-check
+.PHONY: help test lint bench fuzz soak nightly mutation build demo fmt site release release-check
 
 PKG  ?= ./event
 FUZZ ?= FuzzDetect
@@ -52,3 +52,6 @@ release: ## build the files of a release into dist/: make release VERSION=0.1.0,
 
 release-check: ## build a release of this commit twice, install it, and check images, charts, workflows and the site
 	cd release/check && go test -count=1 -timeout 60m ./...
+
+site: ## build the documentation site into dist/site
+	go run ./tools/site

@@ -509,6 +509,9 @@ var layers = map[string]map[string]string{
 	"tools/mutation": {
 		"internal/toolcache": "It finds the tool that mutates the sources.",
 	},
+	"tools/site": {
+		"internal/toolcache": "It finds Hugo.",
+	},
 	"tools/test": {
 		"proof/mutants":      "It lists the mutants, and runs those of the changed files first.",
 		"internal/toolcache": "It builds the tools and servers before the tests run.",

@@ -266,6 +266,20 @@ func TestGuidesLinksAndFiles(t *testing.T) {
 	}
 }
 
+func TestSiteHasEveryGuide(t *testing.T) {
+	t.Chdir("../..")
+	config, err := os.ReadFile("site/hugo.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, groups, _ := strings.Cut(string(config), "[[params.groups]]")
+	for _, g := range guides(t) {
+		if !strings.Contains(groups, `"`+g.name+`"`) {
+			t.Errorf("%s is in no group of site/hugo.toml: add it", g.name)
+		}
+	}
+}
+
 func TestActionsFacts(t *testing.T) {
 	t.Chdir("../..")
 	text, err := os.ReadFile("docs/ACTIONS.md")

