@@ -5,12 +5,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"image"
 	"image/png"
 	"io"
+	"log"
 	"maps"
+	"math/big"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,10 +27,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/goccy/go-yaml"
 
@@ -34,6 +41,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/proof/rig"
 	"github.com/pawlhq/pawl/proof/servertest"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 var (
@@ -54,7 +63,8 @@ const (
 const alertsConfig = `
 ledger: sqlite:%[1]s/pawl.db
 objects: {endpoint: "${ENDPOINT}", region: us-east-1, path_style: true}
-sources: [webhook: {listen: "${HOOK}"}]
+sources: [{webhook: {listen: "${HOOK}", token: "%[7]s"}, silent_after: %[8]s}]
+%[9]s
 retry: {base: %[4]s}
 audit: {every: %[5]s, settle_window: %[6]s}
 pipelines:
@@ -62,6 +72,14 @@ pipelines:
     match: {bucket: %[2]s}
     %[3]s
 `
+
+const blocking = `exec: {command: [sh, -c, 'while test -e "$DIR/block"; do sleep 1; done'], timeout: 3h}`
+
+// ownAlerts are the conditions about which Pawl also sends messages.
+var ownAlerts = map[string]string{
+	"PawlOldestUnsettled": "oldest thumbnails", "PawlDeadObjects": "dead thumbnails", "PawlSourceSilent": "silence webhook",
+	"PawlLossesFound": "losses thumbnails", "PawlRemovalsWithheld": "brake thumbnails", "PawlArchiveGap": "gap clicks",
+}
 
 // A fault is made in processes of its own, and must cause the alerts.
 type fault struct {
@@ -71,6 +89,7 @@ type fault struct {
 	most      int // largest -alertscale; Pawl's own intervals are too long for a larger one
 	alerts    map[string]time.Duration
 	ownDisk   bool
+	archive   bool // archive run instead of run
 	begin     func(t *testing.T, f *faulty)
 	end       func(t *testing.T, f *faulty)
 }
@@ -78,8 +97,7 @@ type fault struct {
 // The durations are those from the beginning of the fault until the condition of the alert holds.
 var faults = []fault{
 	{
-		name: "a killed worker", action: `exec: {command: [sh, -c, 'while test -e "$DIR/block"; do sleep 1; done'], timeout: 3h}
-    concurrency: 1`, processes: 2, most: 4,
+		name: "a killed worker", action: blocking + "\n    concurrency: 1", processes: 2, most: 4,
 		alerts: map[string]time.Duration{"PawlDown": 0, "PawlStuckLeases": 35 * time.Second, "PawlOldestUnsettled": 15 * time.Minute},
 		// The other worker has no free slot, so it cannot take over the object.
 		begin: func(t *testing.T, f *faulty) {
@@ -93,12 +111,7 @@ var faults = []fault{
 			}
 			f.running[0].Kill()
 		},
-		end: func(t *testing.T, f *faulty) {
-			f.start(t, 0)
-			if err := os.Remove(filepath.Join(f.dir, "block")); err != nil {
-				t.Fatal(err)
-			}
-		},
+		end: func(t *testing.T, f *faulty) { f.start(t, 0); unblock(t, f) },
 	},
 	{
 		name: "a poison picture", action: "image: {grayscale: true, to: s3://$TO/}", processes: 1, most: 1000,
@@ -146,19 +159,10 @@ var faults = []fault{
 		name: "a wrong clock", action: "copy: {to: s3://$TO/}", processes: 1, most: 1000,
 		alerts: map[string]time.Duration{"PawlClockSkew": 0},
 		begin: func(t *testing.T, f *faulty) {
-			store, err := url.Parse(f.server.Endpoint)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ahead := httptest.NewServer(&httputil.ReverseProxy{
-				Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = store.Scheme, store.Host },
-				ModifyResponse: func(r *http.Response) error {
-					r.Header.Set("Date", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat))
-					return nil
-				},
-			})
-			t.Cleanup(ahead.Close)
-			f.move(t, ahead.URL)
+			f.move(t, storeProxy(t, f.server.Endpoint, func(r *http.Response) error {
+				r.Header.Set("Date", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat))
+				return nil
+			}))
 		},
 		end: func(t *testing.T, f *faulty) { f.move(t, f.server.Endpoint) },
 	},
@@ -186,11 +190,11 @@ var faults = []fault{
 			}
 		},
 		end: func(t *testing.T, f *faulty) {
-			err := syscall.Listen(int(f.receiver.Fd()), 16)
+			err := syscall.Listen(int(f.refusing.Fd()), 16)
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := net.FileListener(f.receiver)
+			l, err := net.FileListener(f.refusing)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,6 +203,117 @@ var faults = []fault{
 			t.Cleanup(srv.Close)
 		},
 	},
+	{
+		name: "an unauthorized source", action: "copy: {to: s3://$TO/}", processes: 1, most: 12,
+		alerts: map[string]time.Duration{"PawlMessagesRejected": 0},
+		begin: func(t *testing.T, f *faulty) {
+			if _, err := rig.Post(t.Context(), http.DefaultClient, "http://"+f.hooks[0]+"/events", "Bearer wrong", nil); err == nil {
+				t.Fatal("the webhook accepts a wrong token")
+			}
+		},
+		end: func(*testing.T, *faulty) {},
+	},
+	{
+		name: "a row of a newer version", action: "copy: {to: s3://$TO/}", processes: 1, most: 12,
+		alerts: map[string]time.Duration{"PawlUnreadableRows": 0},
+		begin: func(t *testing.T, f *faulty) {
+			key := store.Key{Space: "row/thumbnails", Name: store.Join(f.in, "x")}
+			f.change(t, store.Change{Key: key, Next: &store.Record{Key: key, Nonce: store.Nonce{1}, Body: `{"v":"9.0"}`}})
+			f.put(t, "x", "x")
+		},
+		end: func(t *testing.T, f *faulty) {
+			f.change(t, store.Change{Key: store.Key{Space: "row/thumbnails", Name: store.Join(f.in, "x")}, Expect: store.Nonce{1}})
+		},
+	},
+	{
+		name: "a full backlog", action: blocking + "\nmax_backlog_events: 10", processes: 1, most: 12,
+		alerts: map[string]time.Duration{"PawlBacklogFull": 0},
+		begin:  func(t *testing.T, f *faulty) { f.putBlocked(t, 10) },
+		end:    unblock,
+	},
+	{
+		name: "late effects", action: blocking, processes: 1, most: 12,
+		alerts: map[string]time.Duration{"PawlConvergenceBurnFast": 0, "PawlConvergenceBurnSlow": 0},
+		begin: func(t *testing.T, f *faulty) {
+			f.put(t, "in time", "x")
+			f.until(t, `pawl_convergence_seconds_count{job="JOB"} == 1`)
+			f.putBlocked(t, 110)
+			f.until(t, `min_over_time(pawl_backlog_events{job="JOB"}[61s]) >= 110`)
+			unblock(t, f)
+		},
+		end: func(*testing.T, *faulty) {},
+	},
+	{
+		name: "a shard that ended unseen", archive: true, processes: 1, most: 1,
+		alerts: map[string]time.Duration{"PawlArchiveGap": 0},
+		begin: func(t *testing.T, f *faulty) {
+			f.archived.putUntil(200)
+			f.archived.waitUntilStored()
+			f.running[0].Terminate()
+			<-f.running[0].Done()
+			first := types.Shard{ShardId: aws.String("shardId-000000000000"), HashKeyRange: &types.HashKeyRange{
+				StartingHashKey: aws.String("0"), EndingHashKey: aws.String(new(big.Int).Lsh(big.NewInt(1), 126).String()),
+			}}
+			unseen := f.archived.split(first)[0]
+			f.archived.putUntil(400)
+			f.archived.split(unseen)
+			f.stream.hidden.Store(&map[string]bool{*first.ShardId: true, *unseen.ShardId: true})
+			f.start(t, 0)
+		},
+		end: func(*testing.T, *faulty) {},
+	},
+	{
+		name: "a bucket that does not answer", archive: true, processes: 1, most: 12,
+		alerts: map[string]time.Duration{"PawlArchiveShardsStopped": 0},
+		begin:  func(_ *testing.T, f *faulty) { f.silent.Store(true); f.archived.putUntil(200) },
+		end:    func(_ *testing.T, f *faulty) { f.silent.Store(false) },
+	},
+}
+
+func storeProxy(t *testing.T, endpoint string, change func(*http.Response) error) (address string) {
+	t.Helper()
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
+		ModifyResponse: change,
+		ErrorLog:       log.New(io.Discard, "", 0),
+	})
+	t.Cleanup(proxy.Close)
+	return proxy.URL
+}
+
+// change changes the ledger beside the worker.
+func (f *faulty) change(t *testing.T, c store.Change) {
+	t.Helper()
+	records, err := sqlite.Open(t.Context(), filepath.Join(f.dir, "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := records.Swap(t.Context(), []store.Change{c})
+	if err = errors.Join(err, records.Close()); err != nil || !out[0].Applied {
+		t.Fatal(out, err)
+	}
+}
+
+// putBlocked puts objects whose handlers wait until the file "block" is removed.
+func (f *faulty) putBlocked(t *testing.T, n int) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(f.dir, "block"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		f.put(t, fmt.Sprint(i), "x")
+	}
+	f.until(t, fmt.Sprintf(`pawl_backlog_events{job="JOB"} >= %d`, n))
+}
+
+func unblock(t *testing.T, f *faulty) {
+	if err := os.Remove(filepath.Join(f.dir, "block")); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func loseNotifications(t *testing.T, f *faulty) {
@@ -215,9 +330,11 @@ func deliverNotifications(t *testing.T, f *faulty) {
 func TestAlerts(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
-	a := &alertTest{to: map[string]string{}}
-	relay := httptest.NewServer(http.HandlerFunc(a.carry))
+	a := &alertTest{to: map[string]string{}, receiver: &servertest.AlertReceiver{}}
+	relay, receiver := httptest.NewServer(http.HandlerFunc(a.carry)), httptest.NewServer(a.receiver)
 	t.Cleanup(relay.Close)
+	t.Cleanup(receiver.Close)
+	a.alertsURL = receiver.URL
 	a.server = servertest.MinIO(t, servertest.Options{Webhook: relay.URL})
 	text, err := os.ReadFile(rulesFile)
 	if err != nil {
@@ -253,6 +370,8 @@ func TestAlerts(t *testing.T) {
 type alertTest struct {
 	server     *servertest.Server
 	prometheus string // URL
+	receiver   *servertest.AlertReceiver
+	alertsURL  string
 	rules      map[string]*alertRule
 
 	mu sync.Mutex
@@ -266,8 +385,12 @@ type faulty struct {
 	admins, hooks     []string
 	running           []*rig.Process
 	config, endpoint  string
-	receiver          *os.File // a socket that refuses connections until it listens
+	refusing          *os.File // a socket that refuses connections until it listens
 	release           func() error
+	command           []string
+	archived          *archiveTest
+	stream            *shardHidingProxy
+	silent            atomic.Bool // the store of the archive does not answer
 	times             *faultTimes // after the alerts have ended
 }
 
@@ -311,7 +434,7 @@ func scaledRules(t *testing.T, text string) string {
 	return changed
 }
 
-type alertRule struct{ Alert, Expr, For string }
+type alertRule struct{ Alert, Record, Expr, For string }
 
 func parseRules(t *testing.T, text []byte) map[string]*alertRule {
 	t.Helper()
@@ -324,7 +447,7 @@ func parseRules(t *testing.T, text []byte) map[string]*alertRule {
 	all := map[string]*alertRule{}
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
-			all[r.Alert] = r
+			all[r.Alert+r.Record] = r
 		}
 	}
 	return all
@@ -362,10 +485,28 @@ func (a *alertTest) prepare(t *testing.T, spec *fault) *faulty {
 	f.running = make([]*rig.Process, spec.processes)
 	receiver := f.bindReceiver(t)
 	action := strings.NewReplacer("$TO", f.out, "$DIR", f.dir, "$RECEIVER", receiver).Replace(spec.action)
-	f.config = a.write(t, "pawl.yaml", fmt.Sprintf(alertsConfig, f.dir, f.in, action, scaled(time.Second), max(time.Second, scaled(auditEvery)), settleWindow))
+	alerts := fmt.Sprintf("alerts: {url: %s/%s, secret: %s, oldest_after: %s}", a.alertsURL, f.in, servertest.AlertsSecret, scaled(15*time.Minute))
+	f.config = a.write(t, "pawl.yaml", fmt.Sprintf(alertsConfig, f.dir, f.in, action, scaled(time.Second), max(time.Second, scaled(auditEvery)), settleWindow,
+		serveAuth, max(time.Minute, scaled(silentAfter)), alerts))
+	if f.command = []string{"run"}; f.archive {
+		f.prepareArchive(t, alerts)
+	}
 	f.redirect(f.hooks[0])
 	a.server.Notify(t, f.in)
 	return f
+}
+
+func (f *faulty) prepareArchive(t *testing.T, alerts string) {
+	t.Helper()
+	f.archived = newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 28)))
+	f.stream, f.command = newShardHidingProxy(t, f.archived.streams.Endpoint), f.archived.fleet.command
+	f.endpoint = storeProxy(t, f.archived.server.Endpoint, func(*http.Response) error {
+		if f.silent.Load() {
+			return errors.New("no answer")
+		}
+		return nil
+	})
+	f.config = f.archived.writeVariant("alerts", f.archived.streams.Endpoint, f.stream.url, f.archived.server.Endpoint, f.endpoint, "lease:", alerts+"\nlease:")
 }
 
 func (f *faulty) bindReceiver(t *testing.T) (address string) {
@@ -374,8 +515,8 @@ func (f *faulty) bindReceiver(t *testing.T) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.receiver = os.NewFile(uintptr(fd), "receiver")
-	t.Cleanup(func() { _ = f.receiver.Close() })
+	f.refusing = os.NewFile(uintptr(fd), "receiver")
+	t.Cleanup(func() { _ = f.refusing.Close() })
 	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +539,7 @@ func (a *alertTest) carry(w http.ResponseWriter, r *http.Request) {
 	hook := a.to[name]
 	a.mu.Unlock()
 	if err == nil && hook != "" {
-		_, err = rig.Post(r.Context(), http.DefaultClient, "http://"+hook+"/events", "", body)
+		_, err = rig.Post(r.Context(), http.DefaultClient, "http://"+hook+"/events", serveAuth, body)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -436,13 +577,16 @@ func (f *faulty) move(t *testing.T, endpoint string) {
 
 func (f *faulty) start(t *testing.T, i int) {
 	t.Helper()
-	args := []string{build(t), "run", "-c", f.config, "--admin", f.admins[i]}
+	args := slices.Concat([]string{build(t)}, f.command, []string{"-c", f.config, "--admin", f.admins[i]})
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	if f.ownDisk {
 		cmd = servertest.OnDisk(t.Context(), t, f.dir, "4m", args...)
 	}
 	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+f.server.AccessKey, "AWS_SECRET_ACCESS_KEY="+f.server.SecretKey,
 		"ENDPOINT="+f.endpoint, "HOOK="+f.hooks[i])
+	if f.archive {
+		cmd.Env = append(cmd.Env, f.archived.fleet.env...)
+	}
 	rig.OwnProcessGroup(cmd)
 	p, err := rig.Start(cmd, filepath.Join(filepath.Dir(f.config), fmt.Sprintf("log-%d", i)))
 	if err != nil {
@@ -479,6 +623,9 @@ func get(ctx context.Context, url string) ([]byte, error) {
 }
 
 func (f *faulty) play(t *testing.T) {
+	if f.archive {
+		f.archived.T = t
+	}
 	for i := range f.processes {
 		f.start(t, i)
 	}
@@ -498,6 +645,7 @@ func (f *faulty) play(t *testing.T) {
 		eventually(t, time.Until(broken.Add(limit)), func(ctx context.Context) ([]string, error) { return nil, f.hasFired(ctx, alert) })
 		t.Logf("%s fired after %s, limit %s", alert, time.Since(broken).Round(time.Second), limit)
 	}
+	f.awaitMessages(t, "began", broken)
 	f.pass(t, 2*time.Minute)
 	repairing := time.Now()
 	f.end(t, f)
@@ -509,8 +657,28 @@ func (f *faulty) play(t *testing.T) {
 		})
 		t.Logf("%s ended after %s, limit %s", alert, time.Since(repaired).Round(time.Second), limit)
 	}
+	f.awaitMessages(t, "ended", repaired)
 	f.pass(t, 3*time.Minute)
 	f.times = &faultTimes{began, breaking, repairing, time.Now()}
+}
+
+// awaitMessages waits for Pawl's own alerts. Their conditions are read once a minute at any scale, so a larger scale has
+// no time for them.
+func (f *faulty) awaitMessages(t *testing.T, kind string, since time.Time) {
+	t.Helper()
+	for _, alert := range f.byDelay() {
+		if ownAlerts[alert] == "" || *alertScale > 4 {
+			continue
+		}
+		message := fmt.Sprintf("/%s %s %s", f.in, kind, ownAlerts[alert])
+		eventually(t, alertSlack, func(context.Context) ([]string, error) {
+			if f.receiver.Count(message) == 0 {
+				return nil, fmt.Errorf("no message %q", message)
+			}
+			return nil, nil
+		})
+		t.Logf("the message %q came within %s", message, time.Since(since).Round(time.Second))
+	}
 }
 
 func (f *faulty) byDelay() []string {

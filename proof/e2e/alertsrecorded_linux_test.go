@@ -39,7 +39,11 @@ func writeRecorded(t *testing.T, all []*faulty) {
 func (f *faulty) format(t *testing.T, b *strings.Builder) {
 	t.Helper()
 	minute := func(at time.Time) int { return int(at.Sub(f.times.began) / scaled(time.Minute)) }
-	found, err := f.query(t.Context(), "query_range", fmt.Sprintf(`{__name__=~%q, job=~"JOB|"}`, f.usedSeries()), url.Values{
+	names := []string{"up"}
+	for alert := range f.alerts {
+		names = append(names, f.usedSeries(f.rules[alert].Expr)...)
+	}
+	found, err := f.query(t.Context(), "query_range", fmt.Sprintf(`{__name__=~%q, job=~"JOB|", le=~"|60|60.0"}`, strings.Join(names, "|")), url.Values{
 		"start": {fmt.Sprint(unix(f.times.began))}, "end": {fmt.Sprint(unix(f.times.ended))}, "step": {fmt.Sprint(scaled(time.Minute).Seconds())},
 	})
 	if err != nil {
@@ -61,14 +65,18 @@ func (f *faulty) format(t *testing.T, b *strings.Builder) {
 	}
 }
 
-var seriesName = regexp.MustCompile(`pawl_\w+`) // also inside the name of a recording rule
+var seriesName = regexp.MustCompile(`(\w+:)?pawl_[\w:]+`)
 
-func (f *faulty) usedSeries() string {
-	var names []string
-	for alert := range f.alerts {
-		names = append(names, seriesName.FindAllString(f.rules[alert].Expr, -1)...)
+// usedSeries follows recording rules.
+func (f *faulty) usedSeries(expr string) (names []string) {
+	for _, name := range seriesName.FindAllString(expr, -1) {
+		if r := f.rules[name]; r != nil {
+			names = append(names, f.usedSeries(r.Expr)...)
+		} else {
+			names = append(names, name)
+		}
 	}
-	return fmt.Sprintf("up|(source:)?(%s)(_timestamp_seconds|:seconds)?", strings.Join(names, "|"))
+	return names
 }
 
 func unix(at time.Time) float64 { return float64(at.UnixMilli()) / 1000 }
