@@ -155,6 +155,12 @@ func (p *Pawl) Stats() Stats {
 	}
 }
 
+// WithDefaults returns the configuration with the defaults of fields that are not set.
+func (c Config) WithDefaults() Config {
+	c.setDefaults()
+	return c
+}
+
 func (c *Config) setDefaults() invocation {
 	d := ledger.DefaultPolicy()
 	c.Lease.TTL = cmp.Or(c.Lease.TTL, d.TTL)

@@ -11,7 +11,6 @@ import (
 	"image"
 	"image/png"
 	"io"
-	"log"
 	"maps"
 	"math/big"
 	"math/rand/v2"
@@ -27,7 +26,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -159,10 +157,19 @@ var faults = []fault{
 		name: "a wrong clock", action: "copy: {to: s3://$TO/}", processes: 1, most: 1000,
 		alerts: map[string]time.Duration{"PawlClockSkew": 0},
 		begin: func(t *testing.T, f *faulty) {
-			f.move(t, storeProxy(t, f.server.Endpoint, func(r *http.Response) error {
-				r.Header.Set("Date", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat))
-				return nil
-			}))
+			store, err := url.Parse(f.server.Endpoint)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ahead := httptest.NewServer(&httputil.ReverseProxy{
+				Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = store.Scheme, store.Host },
+				ModifyResponse: func(r *http.Response) error {
+					r.Header.Set("Date", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat))
+					return nil
+				},
+			})
+			t.Cleanup(ahead.Close)
+			f.move(t, ahead.URL)
 		},
 		end: func(t *testing.T, f *faulty) { f.move(t, f.server.Endpoint) },
 	},
@@ -244,7 +251,7 @@ var faults = []fault{
 		end: func(*testing.T, *faulty) {},
 	},
 	{
-		name: "a shard that ended unseen", archive: true, processes: 1, most: 1,
+		name: "a shard that ended unseen", archive: true, processes: 1, most: 12,
 		alerts: map[string]time.Duration{"PawlArchiveGap": 0},
 		begin: func(t *testing.T, f *faulty) {
 			f.archived.putUntil(200)
@@ -263,26 +270,16 @@ var faults = []fault{
 		end: func(*testing.T, *faulty) {},
 	},
 	{
-		name: "a bucket that does not answer", archive: true, processes: 1, most: 12,
+		name: "a bucket that denies writes", archive: true, processes: 1, most: 12,
 		alerts: map[string]time.Duration{"PawlArchiveShardsStopped": 0},
-		begin:  func(_ *testing.T, f *faulty) { f.silent.Store(true); f.archived.putUntil(200) },
-		end:    func(_ *testing.T, f *faulty) { f.silent.Store(false) },
+		begin: func(_ *testing.T, f *faulty) {
+			f.objects.reject(deny, func(r *http.Request) bool {
+				return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/clicks/20")
+			})
+			f.archived.putUntil(200)
+		},
+		end: func(_ *testing.T, f *faulty) { f.objects.reject(nil, nil) },
 	},
-}
-
-func storeProxy(t *testing.T, endpoint string, change func(*http.Response) error) (address string) {
-	t.Helper()
-	target, err := url.Parse(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
-		ModifyResponse: change,
-		ErrorLog:       log.New(io.Discard, "", 0),
-	})
-	t.Cleanup(proxy.Close)
-	return proxy.URL
 }
 
 // change changes the ledger beside the worker.
@@ -390,7 +387,7 @@ type faulty struct {
 	command           []string
 	archived          *archiveTest
 	stream            *shardHidingProxy
-	silent            atomic.Bool // the store of the archive does not answer
+	objects           *rejectingProxy
 	times             *faultTimes // after the alerts have ended
 }
 
@@ -500,13 +497,8 @@ func (f *faulty) prepareArchive(t *testing.T, alerts string) {
 	t.Helper()
 	f.archived = newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 28)))
 	f.stream, f.command = newShardHidingProxy(t, f.archived.streams.Endpoint), f.archived.fleet.command
-	f.endpoint = storeProxy(t, f.archived.server.Endpoint, func(*http.Response) error {
-		if f.silent.Load() {
-			return errors.New("no answer")
-		}
-		return nil
-	})
-	f.config = f.archived.writeVariant("alerts", f.archived.streams.Endpoint, f.stream.url, f.archived.server.Endpoint, f.endpoint, "lease:", alerts+"\nlease:")
+	f.objects = newRejectingProxy(t, f.archived.server.Endpoint)
+	f.config = f.archived.writeVariant("alerts", f.archived.streams.Endpoint, f.stream.url, f.archived.server.Endpoint, f.objects.url, "lease:", alerts+"\nlease:")
 }
 
 func (f *faulty) bindReceiver(t *testing.T) (address string) {
@@ -662,12 +654,12 @@ func (f *faulty) play(t *testing.T) {
 	f.times = &faultTimes{began, breaking, repairing, time.Now()}
 }
 
-// awaitMessages waits for Pawl's own alerts. Their conditions are read once a minute at any scale, so a larger scale has
-// no time for them.
+// awaitMessages waits for Pawl's own alerts. Pawl reads their conditions once a minute and reports a gap for an hour, at
+// any scale.
 func (f *faulty) awaitMessages(t *testing.T, kind string, since time.Time) {
 	t.Helper()
 	for _, alert := range f.byDelay() {
-		if ownAlerts[alert] == "" || *alertScale > 4 {
+		if ownAlerts[alert] == "" || *alertScale > 1 {
 			continue
 		}
 		message := fmt.Sprintf("/%s %s %s", f.in, kind, ownAlerts[alert])

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"reflect"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +15,6 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
-	"github.com/pawlhq/pawl/cmd/pawl/config"
 	"github.com/pawlhq/pawl/cmd/pawl/dashboard"
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
 	"github.com/pawlhq/pawl/ledger"
@@ -193,14 +192,22 @@ func findings(c *audit.Counts) string {
 }
 
 func (mon *monitor) configurationTable(context.Context) (t dashboard.Table, err error) {
-	c := mon.m.Config
+	c, effective := mon.m.Config, mon.m.Parts.WithDefaults()
 	t.Head = []string{"Field", "Value"}
-	add := func(field string, value any) { t.Rows = append(t.Rows, []string{field, fmt.Sprint(value)}) }
+	add := func(field string, value any) {
+		switch value {
+		case "":
+			value = "none"
+		case time.Duration(0):
+			value = "never"
+		}
+		t.Rows = append(t.Rows, []string{field, fmt.Sprint(value)})
+	}
 	add("file", c.Name())
 	add("ledger", c.Ledger.Config.(parts.Ledger).Describe())
 	add("objects", storeAddress(mon.m))
-	for i := range mon.m.Parts.Pipelines {
-		p := &mon.m.Parts.Pipelines[i]
+	for i := range effective.Pipelines {
+		p := &effective.Pipelines[i]
 		field := fmt.Sprintf("pipelines[%d].", i)
 		add(field+"name", p.Name)
 		add(field+"match", app.FormatPrefix(p.Match.Bucket, p.Match.Prefix)+strings.Join(append([]string{""}, p.Match.Suffix...), " *"))
@@ -211,24 +218,31 @@ func (mon *monitor) configurationTable(context.Context) (t dashboard.Table, err 
 	}
 	for i, s := range c.Sources {
 		add(fmt.Sprintf("sources[%d].%s", i, s.Kind), s.Config.(parts.Source).Describe())
+		add(fmt.Sprintf("sources[%d].silent_after", i), time.Duration(s.SilentAfter))
+	}
+	for i := range c.Archives {
+		a := &c.Archives[i]
+		add(fmt.Sprintf("archives[%d]", i), a.Name+": "+a.Kinesis.Stream+" to "+app.FormatPrefix(a.To.Bucket, a.To.Prefix))
+	}
+	if mon.alerts == nil {
+		add("alerts", "")
+	} else {
+		u, _ := url.Parse(mon.alerts.URL) // valid; its path and query may be secret
+		add("alerts.url", u.Host)
+		add("alerts.oldest_after", mon.alerts.OldestAfter)
 	}
 	for _, f := range []struct {
 		name  string
 		value any
 	}{
-		{"concurrency", c.Concurrency}, {"max_backlog_events", c.MaxBacklogEvents}, {"max_bytes", c.MaxBytes},
-		{"lease.ttl", c.Lease.TTL}, {"lease.skew", c.Lease.Skew}, {"lease.late_write_window", c.Lease.LateWriteWindow},
-		{"retry.attempts", c.Retry.Attempts}, {"retry.base", c.Retry.Base}, {"retry.max", c.Retry.Max}, {"retry.outage", c.Retry.Outage},
-		{"audit.every", c.Audit.Every}, {"audit.settle_window", c.Audit.SettleWindow}, {"audit.row_retention", c.Audit.RowRetention},
-		{"audit.max_delay", c.Audit.MaxDelay}, {"audit.purge", c.Audit.Purge},
-		{"sweep_interval", c.SweepInterval}, {"shutdown_timeout", c.ShutdownTimeout},
+		{"admin.listen", mon.admin}, {"admin.token", map[bool]string{true: "set"}[c.Admin.Token.Reveal() != ""]},
+		{"concurrency", effective.Concurrency}, {"max_backlog_events", effective.MaxBacklogEvents}, {"max_bytes", humanize.IBytes(uint64(effective.MaxBytes))},
+		{"lease.ttl", effective.Lease.TTL}, {"lease.skew", effective.Lease.Skew}, {"lease.late_write_window", effective.Lease.LateWriteWindow},
+		{"retry.attempts", effective.Retry.Attempts}, {"retry.base", effective.Retry.Base}, {"retry.max", effective.Retry.Max}, {"retry.outage", effective.Retry.Outage},
+		{"audit.every", effective.Audit.Every}, {"audit.settle_window", effective.Audit.SettleWindow}, {"audit.row_retention", effective.Audit.RowRetention},
+		{"audit.max_delay", effective.Audit.MaxDelay}, {"audit.purge", cmp.Or(c.Audit.Purge, "removed")},
+		{"sweep_interval", effective.SweepInterval}, {"shutdown_timeout", effective.ShutdownTimeout},
 	} {
-		if d, ok := f.value.(config.Duration); ok {
-			f.value = time.Duration(d)
-		}
-		if reflect.ValueOf(f.value).IsZero() {
-			f.value = "default"
-		}
 		add(f.name, f.value)
 	}
 	return t, nil

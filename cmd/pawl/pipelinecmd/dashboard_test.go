@@ -23,7 +23,9 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/metrics/alerts"
 	"github.com/pawlhq/pawl/metrics/prom"
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/memory"
 )
@@ -75,6 +77,7 @@ ledger: memory
 retry: {attempts: 3}
 pipelines: [{name: p, match: {bucket: b}, order: event, http: {url: "http://user:geheim1@receiver.test/?key=geheim2", secret: geheim3}}]
 sources: [{webhook: {listen: "127.0.0.1:0", token: geheim4}}]
+archives: [{name: a, kinesis: {stream: s}, to: "s3://b/a/"}]
 %s`, admin), func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
@@ -85,8 +88,12 @@ sources: [{webhook: {listen: "127.0.0.1:0", token: geheim4}}]
 	if m.Objects, err = app.Objects(t.Context(), &config.Config{File: config.File{Objects: config.Objects{Endpoint: "http://127.0.0.1:9", Region: "x"}}}); err != nil {
 		t.Fatal(err)
 	}
+	m.Parts.Retry.Attempts = 3
 	m.Parts.Pipelines = []pawl.Pipeline{{Name: "p", Match: pawl.Match{Bucket: "b"}, To: &pawl.Output{Bucket: "out", Prefix: "o/"}}}
 	s.mon = &monitor{m: m, Metrics: prom.New(prom.Config{Pipelines: []string{"p"}})}
+	if s.mon.alerts, err = alerts.New(alerts.Config{URL: "http://receiver.test/geheim5?geheim6", Secret: servertest.AlertsSecret}); err != nil {
+		t.Fatal(err)
+	}
 	s.Server = httptest.NewServer(s.mon.dashboard())
 	t.Cleanup(s.Close)
 	return s
@@ -160,6 +167,8 @@ func TestDashboardShowsHostileTextAsText(t *testing.T) {
 	forbidden := regexp.MustCompile("<script>|<b>No|<i>|geheim|[\x00-\x09\x0b-\x1f\x7f\u202e]| style=| on[a-z]+=|https?://[^1]")
 	for path, want := range map[string]string{
 		"/": `state=stuck">1<`, "/sources": "webhook", "/audits": "none", "/configuration": "<td>retry.attempts</td><td>3</td>",
+		"/configuration?": "<td>sources[0].silent_after</td><td>never</td>", "/configuration?1": "<td>retry.max</td><td>5m0s</td>",
+		"/configuration?2": "<td>alerts.url</td><td>receiver.test</td>", "/configuration?3": "<td>archives[0]</td><td>a: s to s3://b/a/</td>",
 		"/objects":                             `"bad">dead</td>`,
 		"/objects?state=dead&error=NO+%26":     "1 rows shown, 5 examined",
 		"/objects?state=failed&pipeline=p":     "1 rows shown, 3 examined", // the due rows

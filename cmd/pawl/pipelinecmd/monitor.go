@@ -21,6 +21,7 @@ type monitor struct {
 	m      *app.Runtime
 	rates  dashboard.Rates
 	alerts *alerts.Alerts // or nil
+	admin  string         // address
 }
 
 // Observe implements [pawl.Observer].
@@ -32,9 +33,9 @@ func (mon *monitor) Observe(n pawl.Notice) {
 // newMonitor makes the runtime report to the metrics. Without an address for them and without alerts it
 // returns nil.
 func newMonitor(a *app.App, m *app.Runtime) (mon *monitor, err error) {
-	mon = &monitor{m: m}
+	mon = &monitor{m: m, admin: a.AdminAddress(m.Config)}
 	mon.alerts, err = app.NewAlerts(m.Config, "pipelines", ledger.NewRows(m.Ledger), m.Log, func(source string) time.Time { return mon.LastDelivery(source) })
-	if err != nil || mon.alerts == nil && a.AdminAddress(m.Config) == "" {
+	if err != nil || mon.alerts == nil && mon.admin == "" {
 		return nil, err
 	}
 	names := make([]string, len(m.Parts.Pipelines))
