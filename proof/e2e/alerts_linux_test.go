@@ -225,8 +225,7 @@ var faults = []fault{
 		alerts: map[string]time.Duration{"PawlUnreadableRows": 0},
 		begin: func(t *testing.T, f *faulty) {
 			key := store.Key{Space: "row/thumbnails", Name: store.Join(f.in, "x")}
-			f.change(t, store.Change{Key: key, Next: &store.Record{Key: key, Nonce: store.Nonce{1}, Body: `{"v":"9.0"}`}})
-			f.put(t, "x", "x")
+			f.change(t, store.Change{Key: key, Next: &store.Record{Key: key, Nonce: store.Nonce{1}, Due: time.Now(), Body: `{"v":"9.0"}`}})
 		},
 		end: func(t *testing.T, f *faulty) {
 			f.change(t, store.Change{Key: store.Key{Space: "row/thumbnails", Name: store.Join(f.in, "x")}, Expect: store.Nonce{1}})
