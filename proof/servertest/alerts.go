@@ -26,6 +26,7 @@ type AlertReceiver struct {
 	got []string          // "/path began dead gray"
 }
 
+// ServeHTTP receives a message.
 func (r *AlertReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, _ := io.ReadAll(req.Body)
 	id, mac := req.Header.Get("Webhook-Id"), hmac.New(sha256.New, []byte(alertsKey))

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,14 @@ func startRun(t testing.TB, rows int) *dashboard {
 			t.Fatalf("pawl audit: %v\n%s", err, out)
 		}
 	}
-	run := command("run")
+	d.await(t, command("run"))
+	d.hook = "http://" + d.awaitLog(t, "listening for notifications")["address"].(string) + "/events"
+	return d
+}
+
+// await starts the process of the dashboard, and waits for its listener.
+func (d *dashboard) await(t testing.TB, run *exec.Cmd) {
+	t.Helper()
 	stderr, err := run.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -101,11 +109,31 @@ func startRun(t testing.TB, rows int) *dashboard {
 		for range d.log { // until the process has ended
 		}
 		if err := run.Wait(); err != nil {
-			t.Errorf("pawl run: %v", err)
+			t.Errorf("%s: %v", run, err)
 		}
 	})
 	d.url = "http://" + d.awaitLog(t, "admin listener")["address"].(string)
-	d.hook = "http://" + d.awaitLog(t, "listening for notifications")["address"].(string) + "/events"
+}
+
+const archiveConfig = `
+ledger: sqlite:archive.db
+objects: {endpoint: %q, region: us-east-1, path_style: true}
+archives: [{name: clicks, kinesis: {stream: %s, endpoint: %q, region: us-east-1}, to: "s3://%s/clicks/"}]
+admin: {listen: "127.0.0.1:0", token: %s}
+`
+
+// startArchive starts a worker that archives a stream.
+func startArchive(t testing.TB) *dashboard {
+	t.Helper()
+	s, streams, file := servertest.S3(t), servertest.Kinesalite(t), filepath.Join(t.TempDir(), "pawl.yaml")
+	config := fmt.Sprintf(archiveConfig, s.Endpoint, streams.NewStream(t, 2), streams.Endpoint, s.NewBucket(t), adminToken)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary, "archive", "run", "--json", "-c", file)
+	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+s.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.SecretKey, "AWS_EC2_METADATA_DISABLED=true")
+	d := &dashboard{}
+	d.await(t, cmd)
 	return d
 }
 
@@ -148,7 +176,7 @@ func putObjects(t testing.TB, s *servertest.Server, keys ...string) {
 
 func TestDashboard(t *testing.T) {
 	t.Parallel()
-	d := startRun(t, 2500)
+	d, a := startRun(t, 2500), startArchive(t)
 	p := open(t)
 	t.Run("overview", func(t *testing.T) { p.t = t; d.testOverview(p) })
 	t.Run("paging", func(t *testing.T) { p.t = t; d.testPaging(p) })
@@ -156,12 +184,13 @@ func TestDashboard(t *testing.T) {
 	t.Run("object", func(t *testing.T) { p.t = t; d.testObject(p) })
 	t.Run("redrive", func(t *testing.T) { p.t = t; d.testRedrive(p) })
 	t.Run("tables", func(t *testing.T) { p.t = t; d.testTables(p) })
+	t.Run("archives", func(t *testing.T) { p.t = t; a.testArchives(p) })
 	p.t = t
 	p.is(`typeof window.hacked`, "undefined")
 	if said := p.complaints(); len(said) > 0 {
 		t.Errorf("the console has %q", said)
 	}
-	p.checkRequests(d.url)
+	p.checkRequests(d.url, a.url)
 }
 
 // visit opens a page. No script of a key or an error may run there.
@@ -172,14 +201,14 @@ func (d *dashboard) visit(p *page, path string) {
 	p.is(`typeof window.hacked`, "undefined")
 }
 
-func (d *dashboard) logIn(p *page) {
+func (d *dashboard) logIn(p *page, path string) {
 	p.t.Helper()
-	p.do(chromedp.Navigate(strings.Replace(d.url, "//", "//operator:"+adminToken+"@", 1) + "/configuration"))
-	p.await(`document.title.startsWith("Configuration")`)
+	p.do(chromedp.Navigate(strings.Replace(d.url, "//", "//operator:"+adminToken+"@", 1) + path))
+	p.await(`document.querySelector("nav")`)
 }
 
 func (d *dashboard) testOverview(p *page) {
-	d.logIn(p)
+	d.logIn(p, "/configuration")
 	d.visit(p, "/")
 	const row = `[...document.querySelectorAll("#live tr")].find((r) => r.innerText.startsWith("thumbnails"))`
 	p.await(row)
@@ -389,6 +418,14 @@ func (d *dashboard) testTables(p *page) {
 	}
 }
 
+func (d *dashboard) testArchives(p *page) {
+	d.logIn(p, "/archives")
+	p.eventually(`text.includes("<td>clicks</td>") && text.includes("<td>24h0m0s</td>")`) // the worker has read the stream
+	p.is(`document.querySelector("nav [aria-current]").innerText`, "Archives")
+	d.visit(p, "/") // leads to the archives
+	p.is(`location.pathname`, "/archives")
+}
+
 func TestDashboardRefuses(t *testing.T) {
 	t.Parallel()
 	d := startRun(t, 100)
@@ -422,13 +459,12 @@ func TestDashboardRefuses(t *testing.T) {
 }
 
 // checkRequests checks that the page has sent requests to one origin only.
-func (p *page) checkRequests(origin string) {
+func (p *page) checkRequests(origins ...string) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	host := strings.TrimPrefix(origin, "http://")
 	for _, sent := range p.requests {
-		if u, err := url.Parse(sent); err != nil || u.Host != host {
+		if u, err := url.Parse(sent); err != nil || !slices.Contains(origins, "http://"+u.Host) {
 			p.t.Errorf("the page sent a request to %s", sent)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // PAWL_SCREENSHOTS, it writes a picture of each page to that folder.
 func TestDashboardScreenshots(t *testing.T) {
 	t.Parallel()
-	d := startRun(t, 110)
+	d, a := startRun(t, 110), startArchive(t)
 	if err := os.WriteFile(d.fixed, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,9 @@ func TestDashboardScreenshots(t *testing.T) {
 		d.notify(t, fmt.Sprintf("in/2026/broken-%03d.jpg", i))
 	}
 	p, axe := open(t), servertest.Axe(t)
-	d.logIn(p)
+	a.logIn(p, "/archives")
+	p.eventually(`text.includes("<td>24h0m0s</td>")`)
+	d.logIn(p, "/configuration")
 	for _, theme := range []string{"light", "dark"} {
 		_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
@@ -40,11 +42,11 @@ func TestDashboardScreenshots(t *testing.T) {
 				"overview": "/", "objects": "/objects", "dead": "/objects?state=dead&prefix=s3://photos/in/2026/broken-01", "redrive": "/objects/redrive?state=dead",
 				"hostile": objectPath(thumbnails, hostileKeys[0]), "settled": objectPath(thumbnails, "in/2026/01/0000096.jpg"),
 				"failed": objectPath(thumbnails, "in/2026/late-003.jpg"), "stuck": objectPath(scan, "up/held-001.zip"),
-				"sources": "/sources", "audits": "/audits", "configuration": "/configuration", "problem": "/objects?after=forged",
+				"sources": "/sources", "audits": "/audits", "configuration": "/configuration", "archives": "/archives", "problem": "/objects?after=forged",
 			} {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, theme, size), func(t *testing.T) {
 					p.t = t
-					d.visit(p, path)
+					map[bool]*dashboard{true: a, false: d}[name == "archives"].visit(p, path)
 					p.is(`matchMedia("(prefers-color-scheme: dark)").matches`, fmt.Sprint(theme == "dark"))
 					p.is(`document.documentElement.scrollWidth <= innerWidth`, "true")
 					p.screenshot(name + "-" + theme + "-" + size)
@@ -58,7 +60,7 @@ func TestDashboardScreenshots(t *testing.T) {
 	if said := slices.DeleteFunc(p.complaints(), refused); len(said) > 0 {
 		t.Errorf("the console has %q", said)
 	}
-	p.checkRequests(d.url)
+	p.checkRequests(d.url, a.url)
 }
 
 func (p *page) screenshot(name string) {
