@@ -8,6 +8,8 @@ import (
 	"context"
 	"os"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // certificates for systems without any, such as an image
+
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 	"github.com/pawlhq/pawl/cmd/pawl/pipelinecmd"
 	"github.com/pawlhq/pawl/cmd/pawl/root"

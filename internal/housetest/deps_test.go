@@ -568,6 +568,7 @@ var modules = map[string][]string{
 	"github.com/prometheus/client_golang/prometheus/promhttp":         {"metrics/prom"},
 	"github.com/schollz/progressbar/v3":                               {"cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/demo", "cmd/pawl/doctorcmd", "cmd/pawl/pipelinecmd", "cmd/pawl/simulatecmd"},
 	"golang.org/x/term":                                               {"cmd/pawl/app"},
+	"golang.org/x/crypto/x509roots/fallback":                          {"cmd/pawl"}, // certificates for the image
 
 	"github.com/bluekeyes/go-gitdiff":   {"proof/mutants", "tools/mutants", "tools/test"}, // patches
 	"github.com/johannesboyne/gofakes3": {"cmd/pawl/demo", "internal/fakes3"},             // the demo's object store
