@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/cell"
+	"github.com/pawlhq/pawl/internal/format"
 )
 
 // Claim is the content of the claim file. It assigns a prefix to one archive, stream and ledger.
@@ -29,6 +30,8 @@ type Claim struct {
 	// stream.
 	Origin time.Time `json:"origin,omitzero"`
 	Since  time.Time `json:"since"`
+
+	Unknown jsontext.Value `json:",embed"`
 }
 
 type marker struct {
@@ -42,10 +45,13 @@ type marker struct {
 	Origin time.Time `json:"origin,omitzero"`
 	// Highest is the highest shard ID that any worker has listed, or empty.
 	Highest string `json:"highest_shard,omitempty"`
+
+	Unknown jsontext.Value `json:",embed"`
 }
 
 const (
-	claimFormat  = "pawl-archive/1"
+	// ClaimFormat is the version of the claim file that this version of Pawl writes.
+	ClaimFormat  = "pawl-archive/1"
 	markerFormat = "pawl-archive-table/1"
 	maxClaim     = 16 << 10
 )
@@ -147,7 +153,7 @@ func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 		return Claim{}, "", err
 	}
 	var c Claim
-	if err := json.Unmarshal(v.Body, &c); err != nil || c.Format != claimFormat || c.ID == "" {
+	if err := json.Unmarshal(v.Body, &c); err != nil || format.Check(c.Format, ClaimFormat) != nil || c.ID == "" {
 		return Claim{}, "", fmt.Errorf("%w: %s is not a claim file of this version of Pawl: choose another prefix", ErrClaimed, cl)
 	}
 	return c, v.Version, nil
@@ -181,7 +187,7 @@ func (a *Archive) createClaim(ctx context.Context, id StreamID) (Claim, error) {
 
 func (a *Archive) newClaim(id StreamID) Claim {
 	return Claim{
-		Format: claimFormat, Nonce: a.Nonce(), ID: a.identity(id), Stream: id.ARN, StreamCreated: id.Created,
+		Format: ClaimFormat, Nonce: a.Nonce(), ID: a.identity(id), Stream: id.ARN, StreamCreated: id.Created,
 		Origin: a.Origin, Since: a.Now().UTC(),
 	}
 }
@@ -200,7 +206,7 @@ func (a *Archive) readMarker(ctx context.Context) (marker, string, error) {
 		return marker{}, "", err
 	}
 	var m marker
-	if err := json.Unmarshal(v.Body, &m); err != nil || m.Format != markerFormat {
+	if err := json.Unmarshal(v.Body, &m); err != nil || format.Check(m.Format, markerFormat) != nil {
 		return marker{}, "", fmt.Errorf("%w: %s is not a marker of this version of Pawl", ErrBroken, a.markerCell())
 	}
 	return m, v.Version, nil
@@ -281,7 +287,7 @@ func (a *Archive) raiseGeneration(ctx context.Context, c Claim, version string, 
 	}
 	m = marker{
 		Format: markerFormat, Nonce: a.Nonce(), ID: c.ID, Table: c.Table, Generation: c.Generation,
-		Claim: c.Nonce, Origin: c.Origin, Highest: m.Highest,
+		Claim: c.Nonce, Origin: c.Origin, Highest: m.Highest, Unknown: m.Unknown,
 	}
 	_, err = a.replace(ctx, a.markerCell(), was, encodeJSON(m), m.Nonce)
 	return c, err

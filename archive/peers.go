@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
+	"github.com/pawlhq/pawl/internal/format"
 	"github.com/pawlhq/pawl/lock"
 )
 
 type heartbeat struct {
+	format.Header
 	Owner  string   `json:"owner"`
 	Mode   mode     `json:"mode"`
 	Shards []string `json:"shards"`
@@ -57,7 +57,7 @@ func (w *worker) poll(ctx context.Context) (pollResult, error) {
 		s, known := w.seen[r.Name]
 		if s.version != r.Version {
 			var h heartbeat
-			_ = json.Unmarshal(r.Value, &h) // an invalid heartbeat has no mode, so it does not count
+			_ = format.Decode(r.Value, &h) // an invalid heartbeat has no mode, so it does not count
 			if s.version, s.mode, s.since = r.Version, h.Mode, w.Now(); known {
 				s.changed = s.since
 			}
@@ -123,7 +123,7 @@ func (w *worker) writeHeartbeat(ctx context.Context, version string, own mode) e
 	if own == resting && w.heartbeatMode == resting {
 		return nil
 	}
-	h := heartbeat{w.Owner, own, w.heldShards(), w.Nonce()}
+	h := heartbeat{format.Header{V: format.Register}, w.Owner, own, w.heldShards(), w.Nonce()}
 	_, err := w.register("worker", w.id).Write(ctx, version, encodeJSON(h))
 	if err == nil {
 		w.heartbeatMode = own

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/internal/format"
 )
 
 // State is the state of a shard.
@@ -44,6 +47,8 @@ type Progress struct {
 	Malformed int `json:"malformed,omitempty"`
 	// Intent lists the objects that are being stored. The next owner must store exactly these.
 	Intent *Intent `json:"intent,omitempty"`
+
+	Unknown jsontext.Value `json:",embed"`
 }
 
 // Intent lists the next objects.
@@ -68,6 +73,8 @@ type Planned struct {
 	// The malformed records are stored below _pawl/malformed/.
 	Malformed []Number `json:"malformed,omitempty"`
 	Expired   bool     `json:"expired,omitempty"`
+
+	Unknown jsontext.Value `json:",embed"`
 }
 
 func (o *Planned) isGap() bool { return o.Format == GapFormat }
@@ -88,7 +95,7 @@ var (
 
 func decodeProgress(b []byte) (Progress, error) {
 	var p Progress
-	if err := json.Unmarshal(b, &p); err != nil || p.Format != progressFormat {
+	if err := json.Unmarshal(b, &p); err != nil || format.Check(p.Format, progressFormat) != nil {
 		return Progress{}, fmt.Errorf("%w: a register has format %.40q, want %q: a newer version of Pawl may have written it", ErrBroken, p.Format, progressFormat)
 	}
 	return p, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/format"
 	"github.com/pawlhq/pawl/internal/process"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/lock"
@@ -194,6 +195,7 @@ type run struct {
 	spans       *spanQueue
 	brake       *Brake        // nil in a first pass
 	checkpoints *jsonRegister // nil if the audit stores no checkpoints
+	resumed     format.Header // of the checkpoint that the audit continues
 }
 
 func (r *run) initReport() {

@@ -5,15 +5,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/format"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -33,11 +36,24 @@ const (
 
 // checkpoint is stored in the ledger: do not change its field names.
 type checkpoint struct {
+	format.Header
 	Options   string         `json:"options"` // digest of the options
 	Report    registerReport `json:"report"`
 	Unit      int            `json:"unit"`
 	Remaining []bounds       `json:"left"`
 	Done      bool           `json:"done,omitzero"`
+}
+
+// reports is the value of reportsRegister. Each is a storedReport, newest first.
+type reports struct {
+	format.Header
+	Reports []jsontext.Value `json:"reports"`
+}
+
+// watermark is the value of watermarkRegister.
+type watermark struct {
+	format.Header
+	At time.Time `json:"at"`
 }
 
 // jsonRegister is a register with a JSON value and only one writer at a time.
@@ -49,16 +65,13 @@ type jsonRegister struct {
 	lastWrite time.Time
 }
 
-func (k *jsonRegister) read(ctx context.Context, into any) error {
+func (k *jsonRegister) read(ctx context.Context, into format.Record) error {
 	now, err := k.Read(ctx)
 	if err != nil {
 		return err
 	}
 	k.version = now.Version
-	if len(now.Body) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(now.Body, into); err != nil {
+	if err := format.Decode(now.Body, into); err != nil {
 		return fmt.Errorf("decode %s, which a newer version of Pawl may have written: %w", k, err)
 	}
 	return nil
@@ -66,8 +79,8 @@ func (k *jsonRegister) read(ctx context.Context, into any) error {
 
 // write replaces the value that read returned. It fails if another process wrote the register
 // meanwhile.
-func (k *jsonRegister) write(ctx context.Context, from any) error {
-	value, err := json.Marshal(from)
+func (k *jsonRegister) write(ctx context.Context, from format.Record) error {
+	value, err := format.Encode(from)
 	if err != nil {
 		return err
 	}
@@ -149,6 +162,7 @@ func (r *run) resume(p *checkpoint) {
 		spans = append(spans, s)
 	}
 	r.spans = newSpanQueue(r.units[r.unitIndex].prefix, spans...)
+	r.resumed = p.Header
 	r.cfg.Logger.Info("resuming an interrupted audit", "started", r.report.Started, "resumed", r.report.Resumed)
 }
 
@@ -169,7 +183,7 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 	r.checkpoints.mu.Lock()
 	defer r.checkpoints.mu.Unlock()
 	r.mu.Lock()
-	p := checkpoint{Options: r.digest(), Report: registerReport(r.snapshot()), Unit: r.unitIndex, Done: done}
+	p := checkpoint{Header: r.resumed, Options: r.digest(), Report: registerReport(r.snapshot()), Unit: r.unitIndex, Done: done}
 	if r.spans != nil {
 		p.Remaining = r.spans.remaining()
 	}
@@ -185,13 +199,18 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 
 func (r *run) saveReport(ctx context.Context, report *Report) error {
 	k := &jsonRegister{Cell: ledger.Cell(r.registers, reportsRegister)}
-	var all []registerReport
-	if err := k.read(ctx, &all); err != nil {
+	var stored reports
+	if err := k.read(ctx, &stored); err != nil {
 		return err
 	}
-	all = slices.Insert(all, 0, registerReport(*report))
+	text, err := json.Marshal(registerReport(*report))
+	if err != nil {
+		return err
+	}
+	all := slices.Insert(stored.Reports, 0, jsontext.Value(text))
 	for n := min(len(all), maxReports); ; n /= 2 {
-		err := k.write(ctx, all[:n])
+		stored.Reports = all[:n]
+		err := k.write(ctx, &stored)
 		if !errors.Is(err, ledger.ErrInvalidRegister) || n <= 1 {
 			return err
 		}
@@ -210,10 +229,14 @@ func (a *Auditor) Reports(ctx context.Context) ([]Report, error) {
 // StoredReports returns the stored reports of the last audits, newest first.
 func StoredReports(ctx context.Context, r ledger.Registers) (all []Report, err error) {
 	k := &jsonRegister{Cell: ledger.Cell(r, reportsRegister)}
-	var stored []registerReport
+	var stored reports
 	err = k.read(ctx, &stored)
-	for i := range stored {
-		all = append(all, Report(stored[i]))
+	for _, text := range stored.Reports {
+		var one registerReport
+		if err := json.Unmarshal(text, &one); err != nil {
+			return all, fmt.Errorf("decode %s: %w", k, err)
+		}
+		all = append(all, Report(one))
 	}
 	return all, err
 }

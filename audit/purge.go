@@ -101,8 +101,9 @@ const watermarkRegister = "audit/horizon/"
 // must load rows first, because a purge raises the watermark before it drops rows.
 func readPurgeWatermark(ctx context.Context, r ledger.Registers, pipeline string) (at time.Time, err error) {
 	k := &jsonRegister{Cell: ledger.Cell(r, watermarkRegister+pipeline)}
-	err = k.read(ctx, &at)
-	return at, err
+	var w watermark
+	err = k.read(ctx, &w)
+	return w.At, err
 }
 
 func raisePurgeWatermark(ctx context.Context, s ledger.Store, pipeline string, to time.Time) error {
@@ -112,11 +113,12 @@ func raisePurgeWatermark(ctx context.Context, s ledger.Store, pipeline string, t
 	}
 	for {
 		k := &jsonRegister{Cell: ledger.Cell(r, watermarkRegister+pipeline)}
-		var at time.Time
-		if err := k.read(ctx, &at); err != nil || !at.Before(to) {
+		var w watermark
+		if err := k.read(ctx, &w); err != nil || !w.At.Before(to) {
 			return err
 		}
-		if err := k.write(ctx, to); !errors.Is(err, cell.ErrPrecondition) {
+		w.At = to
+		if err := k.write(ctx, &w); !errors.Is(err, cell.ErrPrecondition) {
 			return err
 		}
 	}

@@ -1,8 +1,9 @@
 package audit
 
 import (
-	"encoding/json"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // storedReport is the format of reports in the ledger. Other versions of Pawl read it: do not

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/format"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -84,10 +85,13 @@ func (r *recorder) pipelines(recorded bool) (names []string) {
 // If the register cannot be written for five minutes, invocations acknowledge messages only when their
 // objects are settled.
 func (r *recorder) record(ctx context.Context, pipeline string) {
-	name, now := sweepRegister+pipeline, time.Now().UTC().Format(time.RFC3339)
-	was, err := r.rows.ReadRegister(ctx, name)
+	s, was, err := r.readSweep(ctx, pipeline)
 	if err == nil {
-		_, err = r.rows.WriteRegister(ctx, name, was.Version, []byte(now))
+		s.At = time.Now().UTC().Truncate(time.Second)
+		was.Value, err = format.Encode(&s)
+	}
+	if err == nil {
+		_, err = r.rows.WriteRegister(ctx, was.Name, was.Version, was.Value)
 	}
 	if err != nil && !errors.Is(err, ledger.ErrRegisterChanged) { // another sweep was faster
 		r.Config.Logger.Warn("the time of this sweep was not recorded", "pipeline", pipeline, "error", err)
@@ -113,24 +117,27 @@ func (h *Handler) sweepsRun(ctx context.Context) bool {
 	h.swept, h.checked = true, time.Now()
 	for i := range h.Config.Pipelines {
 		name := h.Config.Pipelines[i].Name
-		switch at, err := h.lastSweep(ctx, name); {
+		switch s, _, err := h.readSweep(ctx, name); {
 		case err != nil:
 			h.swept = false
 			h.Config.Logger.Warn("the time of the last sweep cannot be read: messages are acknowledged only when their objects are settled", "pipeline", name, "error", err)
-		case time.Since(at) > sweepAge:
+		case time.Since(s.At) > sweepAge:
 			h.swept = false
 			h.Config.Logger.Error(`no sweep has run for five minutes: messages are acknowledged only when their objects are settled; invoke the function every minute with {"pawl":"sweep"}`,
-				"pipeline", name, "last_sweep", at)
+				"pipeline", name, "last_sweep", s.At)
 		}
 	}
 	return h.swept
 }
 
-// If there was no sweep, lastSweep returns zero.
-func (h *Handler) lastSweep(ctx context.Context, pipeline string) (at time.Time, err error) {
-	r, err := h.rows.ReadRegister(ctx, sweepRegister+pipeline)
-	if err != nil || r.Version == "" {
-		return at, err
+type sweep struct {
+	format.Header
+	At time.Time `json:"at"` // zero: never
+}
+
+func (h *Handler) readSweep(ctx context.Context, pipeline string) (s sweep, r ledger.Register, err error) {
+	if r, err = h.rows.ReadRegister(ctx, sweepRegister+pipeline); err == nil {
+		err = format.Decode(r.Value, &s)
 	}
-	return time.Parse(time.RFC3339, string(r.Value))
+	return s, r, err
 }

@@ -54,7 +54,7 @@ func (s *sender) usageChange(batch []*item) (c store.Change, err error) {
 	}
 	next := &store.Record{Key: quotaKey(s.entity)}
 	if _, err = rand.Read(next.Nonce[:]); err == nil {
-		next.Body, err = encode(quotaBody{bodyVersion, used.Bytes, used.Open}, "the usage of", s.entity)
+		next.Body, err = encode(quotaBody{Format, used.Bytes, used.Open, s.unknown}, "the usage of", s.entity)
 	}
 	return store.Change{Key: next.Key, Expect: s.nonce, Next: next}, err
 }

@@ -103,7 +103,7 @@ func (x *Index) prepare(ctx context.Context, c *Change) (*item, error) {
 	switch {
 	case c.Next.Idempotency == "":
 	case it.creates:
-		body, err := encode(keyBody{bodyVersion, it.id}, "the idempotency key of", it.id)
+		body, err := encode(keyBody{Format, it.id}, "the idempotency key of", it.id)
 		if err != nil {
 			return nil, err
 		}

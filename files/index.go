@@ -79,7 +79,8 @@ func (x *Index) Used(ctx context.Context, entity string) (Usage, error) {
 	if err != nil || r == nil {
 		return Usage{}, err
 	}
-	return decodeQuota(r)
+	used, _, err := decodeQuota(r)
+	return used, err
 }
 
 // List returns up to limit Indexed files of an entity with IDs after the given one, in order of ID.

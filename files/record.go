@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/internal/format"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -37,8 +38,8 @@ func quotaKey(entity string) store.Key { return store.Key{Space: quotaSpace, Nam
 // ErrUnreadable is returned for a record that is damaged or from a newer version of Pawl.
 var ErrUnreadable = errors.New("files: the index has an unreadable record")
 
-// Bodies with the same major version are readable. Their unknown members are preserved.
-const bodyVersion = "1.0"
+// Format is the version of the index's records that this version of Pawl writes.
+const Format = "1.0"
 
 // fileBody is the body of a file record or list entry. Times are Unix milliseconds.
 type fileBody struct {
@@ -93,7 +94,7 @@ func fromMillis(n int64) time.Time {
 
 func encodeFile(f *File) (string, error) {
 	b := fileBody{
-		V: bodyVersion, Entity: f.Entity, Key: f.Key, State: f.State.String(), Size: f.Size, Type: f.ContentType, SHA256: digest(f.SHA256), PartSize: f.PartSize,
+		V: Format, Entity: f.Entity, Key: f.Key, State: f.State.String(), Size: f.Size, Type: f.ContentType, SHA256: digest(f.SHA256), PartSize: f.PartSize,
 		Idempotency: f.Idempotency, UploadID: f.UploadID, WasPending: f.WasPending, Created: millis(f.CreatedAt), Updated: millis(f.UpdatedAt),
 		PutBy: millis(f.PutBy), LandBy: millis(f.LandBy), Deleted: millis(f.DeletedAt), DropAt: millis(f.DropAt), Unknown: jsontext.Value(f.unknown),
 	}
@@ -121,8 +122,8 @@ func encode(body any, what, name string) (string, error) {
 
 func decode(r *store.Record, body any, v *string) error {
 	err := json.Unmarshal([]byte(r.Body), body)
-	if err == nil && !strings.HasPrefix(*v, "1.") {
-		err = fmt.Errorf("unsupported format %q: this version of Pawl reads 1.x", *v)
+	if err == nil {
+		err = format.Check(*v, Format)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s %q: %w", ErrUnreadable, r.Space, r.Name, err)
@@ -160,6 +161,8 @@ type quotaBody struct {
 	V     string `json:"v"`
 	Bytes int64  `json:"bytes"`
 	Open  int64  `json:"open"`
+
+	Unknown jsontext.Value `json:",embed"`
 }
 
 func decodeKey(r *store.Record) (id string, err error) {
@@ -168,8 +171,8 @@ func decodeKey(r *store.Record) (id string, err error) {
 	return b.File, err
 }
 
-func decodeQuota(r *store.Record) (Usage, error) {
+func decodeQuota(r *store.Record) (used Usage, unknown jsontext.Value, err error) {
 	var b quotaBody
-	err := decode(r, &b, &b.V)
-	return Usage{Bytes: b.Bytes, Open: b.Open}, err
+	err = decode(r, &b, &b.V)
+	return Usage{Bytes: b.Bytes, Open: b.Open}, b.Unknown, err
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -28,6 +30,7 @@ type sender struct {
 
 	// Only the sending caller uses these fields.
 	used     Usage
+	unknown  jsontext.Value // unknown members of its record
 	nonce    store.Nonce
 	known    bool // used and nonce are current as far as this process knows
 	unsent   bool // no batch was sent since the usage was loaded
@@ -163,10 +166,10 @@ func (x *Index) loadUsage(ctx context.Context, s *sender) error {
 }
 
 func (s *sender) setUsage(r *store.Record) (err error) {
-	s.used, s.nonce = Usage{}, store.Nonce{}
+	s.used, s.unknown, s.nonce = Usage{}, nil, store.Nonce{}
 	if r != nil {
 		s.nonce = r.Nonce
-		s.used, err = decodeQuota(r)
+		s.used, s.unknown, err = decodeQuota(r)
 	}
 	s.known = err == nil
 	s.unsent = s.known

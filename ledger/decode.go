@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/format"
 )
 
 // Decode decodes a body that Encode returned. If the body is damaged or has another major version,
@@ -123,8 +124,8 @@ func decode(body string) (r Row, err error) {
 	if err := json.Unmarshal([]byte(body), &w); err != nil {
 		return r, err
 	}
-	if major, _, _ := strings.Cut(w.V, "."); major != "1" {
-		return r, fmt.Errorf("unsupported row version %q, want 1.x", w.V)
+	if err := format.Check(w.V, RowFormat); err != nil {
+		return r, err
 	}
 	if w.At.relative {
 		return r, errors.New(`"at" is not a full time`)

@@ -13,8 +13,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-const bodyVersion = "1.0"
-
 // Encode returns the row as compact JSON, without key and nonce. Reflection would take most of the
 // time of a swap.
 //
@@ -31,7 +29,7 @@ const bodyVersion = "1.0"
 func Encode(r *Row) (string, error) {
 	e := encoder{b: make([]byte, 0, 512), at: r.UpdatedAt.UnixMilli()}
 	e.short = abbreviations(r)
-	e.b = append(e.b, `{"v":"`+bodyVersion+`"`...)
+	e.b = append(e.b, `{"v":"`+RowFormat+`"`...)
 	e.member("at")
 	e.full(r.UpdatedAt)
 	e.version(&r.Want, &Version{Kind: event.Created})
@@ -66,6 +64,9 @@ func Encode(r *Row) (string, error) {
 	e.history(r.History)
 	if n := len(r.Unknown); n > 2 {
 		e.b = append(append(e.b, ','), r.Unknown[1:n-1]...)
+	}
+	if newMember != "" && !strings.Contains(r.Unknown, newMember) {
+		e.b = append(append(e.b, ','), newMember...)
 	}
 	if e.failed != nil {
 		return "", fmt.Errorf("ledger: row %s cannot be encoded: %w", r.RowKey, e.failed)

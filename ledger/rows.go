@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/format"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -150,7 +151,7 @@ func (s *Rows) ensurePipeline(ctx context.Context, c *Change) error {
 		return nil
 	}
 	key := store.Key{Space: pipelineSpace, Name: c.Key.Pipeline}
-	out, err := s.records.Swap(ctx, []store.Change{{Key: key, Next: &store.Record{Key: key, Nonce: store.NewNonce(), Body: "{}"}}})
+	out, err := s.records.Swap(ctx, []store.Change{{Key: key, Next: &store.Record{Key: key, Nonce: store.NewNonce(), Body: `{"v":"` + format.Register + `"}`}}})
 	if err == nil {
 		err = out[0].Err
 	}

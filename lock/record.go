@@ -1,16 +1,17 @@
 package lock
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/format"
 )
 
 // State is the state of a lock.
@@ -29,31 +30,35 @@ type Record struct {
 	Token int64 `json:"token"`
 	// Nonce is 128 random bits. It makes the ETag of every write unique.
 	Nonce string `json:"nonce"`
-	ID    string `json:"id,omitempty"`
+	ID    string `json:"id,omitzero"`
 	// Owner, Host, PID and Reason describe the current or last holder.
-	Owner  string `json:"owner,omitempty"`
-	Host   string `json:"host,omitempty"`
-	PID    int    `json:"pid,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	Owner  string `json:"owner,omitzero"`
+	Host   string `json:"host,omitzero"`
+	PID    int    `json:"pid,omitzero"`
+	Reason string `json:"reason,omitzero"`
 	// TTL is in milliseconds.
 	TTL int64 `json:"ttl_ms"`
 	// Since is the time of the acquisition or release by the writer's clock, for people only.
 	Since time.Time `json:"since"`
 	// Limit is the limit of the slot's semaphore, or 0.
-	Limit int `json:"limit,omitempty"`
+	Limit int `json:"limit,omitzero"`
 	// Before holds the nonces of the previous writes, newest first.
 	Before []string `json:"prev_nonces,omitempty"`
+
+	unknown jsontext.Value // members of a higher minor version
 }
 
-// format is raised if earlier versions of Pawl must not change the object.
+// Format is the version of the lease that this version of Pawl writes. Versions of Pawl with another
+// number before the dot must not change the object.
 const (
-	format       = "pawl-lock/1"
+	Format       = "pawl-lock/1"
 	formatFamily = "pawl-lock/"
 )
 
 type wire struct {
 	Format string `json:"format"`
 	Record
+	Unknown jsontext.Value `json:",embed"`
 }
 
 const (
@@ -72,7 +77,7 @@ var (
 )
 
 func (r *Record) encode() []byte {
-	b, err := json.Marshal(wire{Format: format, Record: *r})
+	b, err := json.Marshal(wire{Format, *r, r.unknown}, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		panic(err)
 	}
@@ -84,19 +89,20 @@ func decode(b []byte) (Record, error) {
 	var head struct {
 		Format string `json:"format"`
 	}
-	if err := jsonv2.Unmarshal(b, &head); err != nil {
+	if err := json.Unmarshal(b, &head); err != nil {
 		return Record{}, fmt.Errorf("%w: its content is not the JSON of a lease", ErrForeign)
 	}
 	switch {
 	case !strings.HasPrefix(head.Format, formatFamily):
-		return Record{}, fmt.Errorf("%w: its format is not %q", ErrForeign, format)
-	case head.Format != format:
+		return Record{}, fmt.Errorf("%w: its format is not %q", ErrForeign, Format)
+	case format.Check(head.Format, Format) != nil:
 		return Record{}, fmt.Errorf("%w: its format is %s", ErrNewer, event.Quote(head.Format))
 	}
 	var w wire
-	if err := jsonv2.Unmarshal(b, &w); err != nil {
+	if err := json.Unmarshal(b, &w); err != nil {
 		return Record{}, fmt.Errorf("%w: its fields do not match a lease", ErrForeign)
 	}
+	w.unknown = w.Unknown
 	if err := w.check(); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrForeign, err)
 	}
@@ -145,6 +151,7 @@ func first(holder *Record, nonce string, now time.Time) Record {
 func (r *Record) acquired(holder *Record, nonce string, now time.Time) Record {
 	was := r.next(nonce)
 	n := *holder
+	n.unknown = r.unknown
 	n.State, n.Nonce, n.Before, n.Since = Held, nonce, was.Before, now.UTC()
 	n.Token = r.Token + 1
 	return n

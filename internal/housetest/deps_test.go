@@ -20,6 +20,7 @@ var layers = map[string]map[string]string{
 	"internal/logthrottle": {},
 	"internal/extsort":     {},
 	"internal/process":     {},
+	"internal/format":      {},
 
 	// Conditional writes, events, rows, buckets and sources.
 	"cell":  {},
@@ -28,6 +29,7 @@ var layers = map[string]map[string]string{
 	"ledger": {
 		"cell":             "A register serves as a cell, which can hold a lease.",
 		"event":            "A row is about an object, and an event with its sequencer raises the row's Want.",
+		"internal/format":  "It checks the version of rows and registers.",
 		"internal/process": "The ledger waits before it retries a swap.",
 		"store":            "Rows and registers are records of the store.",
 	},
@@ -49,6 +51,7 @@ var layers = map[string]map[string]string{
 		"cell":             "The claim, the checkpoints, and the archive's objects are written as cells.",
 		"doctor":           "It proves that the store honours conditions before the archive writes the first record.",
 		"event":            "Bucket and key name an object of the archive.",
+		"internal/format":  "It checks the version of the claim file and of registers.",
 		"internal/process": "A worker uses it to wait, to make nonces and to name itself.",
 		"ledger":           "Checkpoints of shards are registers of a ledger.",
 		"lock":             "A worker holds the lease of a shard while it archives the shard.",
@@ -60,14 +63,16 @@ var layers = map[string]map[string]string{
 		"internal/process": "The checks wait between two requests.",
 	},
 	"files": {
-		"source": "A notification makes the sink of the file service reconcile its file.",
-		"store":  "Files, entities, keys and quotas are records of the store.",
+		"internal/format": "It checks the version of the index's records.",
+		"source":          "A notification makes the sink of the file service reconcile its file.",
+		"store":           "Files, entities, keys and quotas are records of the store.",
 	},
 	"lock": {
 		"bucket":           "The record of a lock is an object in a bucket.",
 		"cell":             "A lease is kept in a cell by conditional writes.",
 		"doctor":           "It proves that the store honours conditions before a lock writes the first lease.",
 		"event":            "A bucket and a key name the object of a lock.",
+		"internal/format":  "It checks the version of a lease.",
 		"internal/process": "A lock waits between two requests and makes nonces by it.",
 		"ledger":           "A lock can be a register of a ledger instead of an object.",
 	},
@@ -85,6 +90,7 @@ var layers = map[string]map[string]string{
 		"cell":             "An audit replaces its checkpoint as a cell.",
 		"engine":           "Findings and results are reported like the reports of the engine.",
 		"event":            "An audit decides for each object whether an event about it was lost.",
+		"internal/format":  "It encodes and decodes checkpoints, reports and purge watermarks.",
 		"internal/process": "A report names the process, and the schedule waits for the next audit.",
 		"ledger":           "An audit compares rows with the listing and raises those that lag behind.",
 		"lock":             "Only one process at a time audits a pipeline.",
@@ -145,6 +151,7 @@ var layers = map[string]map[string]string{
 		".":                   "Each invocation runs a Pawl.",
 		"engine":              "The notices of an invocation feed its metrics.",
 		"event":               "The handler names the dialect, and quotes an unknown request in an error.",
+		"internal/format":     "It encodes and decodes the time of the last sweep.",
 		"ledger":              "The time of the last sweep is a register of the ledger.",
 		"source/lambdasource": "It reads the payload, and returns the response.",
 	},
@@ -257,6 +264,10 @@ var layers = map[string]map[string]string{
 	},
 	"cmd/pawl/app": {
 		".":                   "The command run starts a Pawl, and the command audit starts an audit.",
+		"archive":             "The command version prints the format of archives.",
+		"files":               "The command version prints the format of the file index.",
+		"internal/format":     "The command version prints the format of registers.",
+		"lock":                "The command version prints the format of locks.",
 		"action/execaction":   "A second signal kills the programs that handlers started.",
 		"bucket":              "A failing command explains the errors of a bucket.",
 		"bucket/s3bucket":     "Commands open buckets on S3.",
@@ -276,9 +287,10 @@ var layers = map[string]map[string]string{
 		"lock":             "A single process of a ledger reports its state.",
 	},
 	"metrics/alerts": {
-		"audit":   "Losses and withheld removals are in the reports of audits.",
-		"ledger":  "Alerts are about rows, and are stored in registers.",
-		"metrics": "A single process of a ledger sends the alerts of archives.",
+		"audit":           "Losses and withheld removals are in the reports of audits.",
+		"internal/format": "It encodes and decodes the stored alerts.",
+		"ledger":          "Alerts are about rows, and are stored in registers.",
+		"metrics":         "A single process of a ledger sends the alerts of archives.",
 	},
 	"metrics/prom": {
 		".":       "The metrics receive the notices of a Pawl and sample its counts.",
@@ -521,7 +533,7 @@ var layers = map[string]map[string]string{
 // modules lists the packages that use each external module outside of tests. All of them are in the go.sum
 // of the library's users.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json":            {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files", "files/filesapi", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/go-json-experiment/json":            {"action/loadaction", "archive", "archive/encode", "audit", "audit/inventory", "event", "files", "files/filesapi", "internal/format", "ledger", "lock", "metrics/alerts", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "files/filesapi", "ledger", "source/sqssource", "store/sqlite"},
 	"github.com/tidwall/btree":                      {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":            {"engine", "files/filesapi"},

@@ -18,8 +18,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/pawlhq/pawl/internal/format"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -59,13 +61,16 @@ type Alerts struct {
 // alert is a condition that lasts, or that has ended and whose end was not sent. The ledger stores it: do
 // not change the names of fields.
 type alert struct {
-	Condition   string    `json:"condition"` // oldest, dead, silence, losses, brake or gap
-	Kind        string    `json:"kind"`      // pipeline, source or archive
-	Subject     string    `json:"subject"`   // its name
-	Since       time.Time `json:"since"`
-	Ended       time.Time `json:"ended,omitzero"`
-	Summary     string    `json:"summary"`
-	Sent        int       `json:"sent,omitzero"` // 0: nothing; otherwise 1 plus the hour of the last message
+	Condition string    `json:"condition"` // oldest, dead, silence, losses, brake or gap
+	Kind      string    `json:"kind"`      // pipeline, source or archive
+	Subject   string    `json:"subject"`   // its name
+	Since     time.Time `json:"since"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Summary   string    `json:"summary"`
+	Sent      int       `json:"sent,omitzero"` // 0: nothing; otherwise 1 plus the hour of the last message
+
+	Unknown jsontext.Value `json:",embed"` // of a newer version of Pawl
+
 	action      string
 	onlyIfBegun bool // the condition does not begin, but lasts if it has begun
 }
@@ -83,19 +88,24 @@ const (
 // state is the register that has the alerts.
 type state struct {
 	ledger.Register
-	all []alert
+	stored
+}
+
+type stored struct {
+	format.Header
+	All []alert `json:"alerts"`
 }
 
 func (a *Alerts) read(ctx context.Context) (s state, err error) {
 	if s.Register, err = a.Ledger.ReadRegister(ctx, "alerts/state/"+a.Name); err == nil && len(s.Value) > 0 {
-		err = json.Unmarshal(s.Value, &s.all)
+		err = format.Decode(s.Value, &s.stored)
 	}
 	return s, err
 }
 
 func (a *Alerts) save(ctx context.Context, s *state) error {
-	value, err := json.Marshal(s.all)
-	if err != nil || bytes.Equal(value, s.Value) || len(s.all) == 0 && len(s.Value) == 0 {
+	value, err := format.Encode(&s.stored)
+	if err != nil || bytes.Equal(value, s.Value) || len(s.All) == 0 && len(s.Value) == 0 {
 		return err
 	}
 	s.Version, err = a.Ledger.WriteRegister(ctx, s.Name, s.Version, value)
@@ -114,7 +124,7 @@ func (a *Alerts) check(ctx context.Context, own func(*alert) bool, find func(con
 	if err == nil {
 		now := time.Now().UTC().Truncate(time.Millisecond)
 		var left int
-		if s.all, left = merge(s.all, lasting, own, now); left > 0 {
+		if s.All, left = merge(s.All, lasting, own, now); left > 0 {
 			a.Logger.Warn("too many alerts; some wait until others end", "waiting", left)
 		}
 		if err = a.save(ctx, &s); err == nil && !now.Before(a.retryAt) {
@@ -129,21 +139,21 @@ func (a *Alerts) check(ctx context.Context, own func(*alert) bool, find func(con
 func (a *Alerts) sendDue(ctx context.Context, s *state, own func(*alert) bool, now time.Time) error {
 	sending, stop := context.WithTimeout(ctx, tickTimeout)
 	defer stop()
-	for i := 0; i < len(s.all); {
-		kind := s.all[i].next(now)
-		if kind == "" || kind == "continues" && !own(&s.all[i]) {
+	for i := 0; i < len(s.All); {
+		kind := s.All[i].next(now)
+		if kind == "" || kind == "continues" && !own(&s.All[i]) {
 			i++
 			continue
 		}
-		if err := a.send(sending, &s.all[i], kind, now); err != nil {
+		if err := a.send(sending, &s.All[i], kind, now); err != nil {
 			a.failures++
 			a.retryAt = now.Add(min(time.Minute<<min(a.failures-1, 4), maxBackOff))
-			return fmt.Errorf("the alert %s: %w", s.all[i].key(), err)
+			return fmt.Errorf("the alert %s: %w", s.All[i].key(), err)
 		}
 		a.failures = 0
-		s.all[i].Sent = s.all[i].hour(now) + 1
+		s.All[i].Sent = s.All[i].hour(now) + 1
 		if kind == "ended" {
-			s.all = slices.Delete(s.all, i, i+1)
+			s.All = slices.Delete(s.All, i, i+1)
 		}
 		if err := a.save(ctx, s); err != nil {
 			return err

@@ -303,7 +303,7 @@ func TestConditionsOfPipelines(t *testing.T) {
 		a := newAlerts(t, r, records, "pipelines")
 		step := func(what string, u ledger.Unsettled, reports string, want ...string) {
 			t.Helper()
-			writeRegister(t, a.Ledger, "audit/reports", reports)
+			writeRegister(t, a.Ledger, "audit/reports", `{"v":"1.0","reports":`+reports+`}`)
 			a.CheckPipelines(t.Context(), map[string]ledger.Unsettled{"p": u})
 			r.expect(t, what, want...)
 		}

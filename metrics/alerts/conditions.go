@@ -127,7 +127,7 @@ func (a *Alerts) gaps(ctx context.Context, s *state, archives []string) (all []a
 			Condition: "gap", Kind: "archive", Subject: name, Summary: last.Text,
 			action: "pawl archive verify " + name,
 		}
-		begun := slices.ContainsFunc(s.all, func(a alert) bool { return a.key() == gap.key() && a.Ended.IsZero() })
+		begun := slices.ContainsFunc(s.All, func(a alert) bool { return a.key() == gap.key() && a.Ended.IsZero() })
 		if begun && time.Since(last.At) >= gapAlert {
 			if err := a.Ledger.RemoveRegister(ctx, register.Name, register.Version); err != nil {
 				return nil, err

@@ -2,17 +2,18 @@ package alerts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/format"
 	"github.com/pawlhq/pawl/ledger"
 )
 
 // mark is the last occurrence of something, in a register that all processes write.
 type mark struct {
+	format.Header
 	At   time.Time `json:"at"`
 	Text string    `json:"text,omitempty"`
 }
@@ -29,7 +30,7 @@ func (a *Alerts) NoteGap(archive, shard string, expired bool) {
 		text = "Records of shard " + shard + " expired before they were stored."
 	}
 	a.mu.Lock()
-	a.marks[gapRegister(archive)] = mark{time.Now(), text}
+	a.marks[gapRegister(archive)] = mark{At: time.Now(), Text: text}
 	a.mu.Unlock()
 	select {
 	case a.wake <- struct{}{}:
@@ -81,7 +82,8 @@ func (a *Alerts) writeMark(ctx context.Context, name string, m mark) error {
 	if m.At.IsZero() {
 		m.At = a.created
 	}
-	value, err := json.Marshal(m)
+	m.Header = stored.Header
+	value, err := format.Encode(&m)
 	if err == nil {
 		_, err = a.Ledger.WriteRegister(ctx, name, r.Version, value)
 	}
@@ -89,8 +91,8 @@ func (a *Alerts) writeMark(ctx context.Context, name string, m mark) error {
 }
 
 func (a *Alerts) readMark(ctx context.Context, name string) (m mark, r ledger.Register, err error) {
-	if r, err = a.Ledger.ReadRegister(ctx, name); err == nil && len(r.Value) > 0 {
-		err = json.Unmarshal(r.Value, &m)
+	if r, err = a.Ledger.ReadRegister(ctx, name); err == nil {
+		err = format.Decode(r.Value, &m)
 	}
 	if err != nil {
 		err = fmt.Errorf("read register %s: %w", name, err)
