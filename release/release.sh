@@ -20,10 +20,11 @@ export SOURCE_DATE_EPOCH
 out=dist/release
 rm -rf dist/bin dist/stage "$out"
 mkdir -p dist/stage "$out"
+go -C release/check run ./licenses >dist/stage/THIRD_PARTY_LICENSES
 
 # Copies the documents into dist/stage/NAME, and packs this folder: archive NAME tar.gz|zip
 archive() {
-  install -m 644 LICENSE README.md "dist/stage/$1/"
+  install -m 644 LICENSE README.md dist/stage/THIRD_PARTY_LICENSES "dist/stage/$1/"
   find "dist/stage/$1" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
   case $2 in
     tar.gz) tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner -C dist/stage -cf - "$1" | gzip -9n >"$out/$1.tar.gz" ;;

@@ -101,7 +101,7 @@ func collect(root string) (string, error) {
 
 // add reads the licences in the folder of a package and above, up to the folder of its module.
 func (l licenses) add(module, top, dir string) error {
-	l.ids[module] = l.ids[module] // also without a licence
+	l.ids[module] = union(l.ids[module]) // an entry also without a licence
 	for ; len(dir) >= len(top) && !l.done[dir]; dir = filepath.Dir(dir) {
 		l.done[dir] = true
 		files, err := os.ReadDir(dir)
