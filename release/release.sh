@@ -17,18 +17,21 @@ commit=$(git rev-parse HEAD)
 SOURCE_DATE_EPOCH=$(git show -s --format=%ct HEAD)
 export SOURCE_DATE_EPOCH
 
+sbom=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 out=dist/release
 rm -rf dist/bin dist/stage "$out"
 mkdir -p dist/stage "$out"
 go -C release/check run ./licenses >dist/stage/THIRD_PARTY_LICENSES
 
-# Copies the documents into dist/stage/NAME, and packs this folder: archive NAME tar.gz|zip
+# Adds the documents to dist/stage/NAME and packs it: archive NAME tar.gz|zip|lambda
 archive() {
   install -m 644 LICENSE README.md dist/stage/THIRD_PARTY_LICENSES "dist/stage/$1/"
   find "dist/stage/$1" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
   case $2 in
-    tar.gz) tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner -C dist/stage -cf - "$1" | gzip -9n >"$out/$1.tar.gz" ;;
+    tar.gz) tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner -C dist/stage -c "$1" | gzip -9n >"$out/$1.tar.gz" ;;
     zip) (cd dist/stage && find "$1" -type f | sort | zip -qX9@ "../release/$1.zip") ;;
+    lambda) (cd "dist/stage/$1" && zip -qX9 "../../release/$1.zip" bootstrap LICENSE) ;;
   esac
 }
 
@@ -38,11 +41,30 @@ for os in linux darwin windows; do
     GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=false \
       -ldflags "-s -w -buildid= -X $app.version=v$VERSION -X $app.commit=$commit" -o "dist/bin/${os}_$arch/" ./cmd/pawl
     name=pawl_${VERSION}_${os}_$arch
-    mkdir -p "dist/stage/$name"
-    cp "dist/bin/${os}_$arch/"* "dist/stage/$name/"
-    if [ "$os" = windows ]; then archive "$name" zip; else archive "$name" tar.gz; fi
+    go run -trimpath $sbom bin -json -std -noserial -notimestamp -version "v$VERSION" -output "$out/$name.sbom.json" "dist/bin/${os}_$arch"/pawl*
+    mkdir "dist/stage/$name"
+    cp "dist/bin/${os}_$arch"/* "dist/stage/$name/"
+    if [ $os = windows ]; then archive "$name" zip; else archive "$name" tar.gz; fi
   done
 done
 
-(cd "$out" && sha256sum -- * >SHA256SUMS)
-rm -r dist/stage
+for arch in amd64 arm64; do
+  name=pawl_${VERSION}_lambda_$arch
+  mkdir "dist/stage/$name"
+  cp "dist/bin/linux_$arch/pawl" "dist/stage/$name/bootstrap"
+  archive "$name" lambda
+  for packager in deb rpm; do
+    ARCH=$arch go run $nfpm package --config release/nfpm.yaml --packager $packager --target "$out" >&2
+  done
+done
+
+cd "$out"
+sed "s/@VERSION@/$VERSION/" ../../release/install.sh >install.sh
+formula=$(sed "s/@VERSION@/$VERSION/" ../../release/pawl.rb)
+for platform in darwin_amd64 darwin_arm64 linux_amd64 linux_arm64; do
+  sum=$(sha256sum "pawl_${VERSION}_$platform.tar.gz")
+  formula=${formula//@$platform@/${sum%% *}}
+done
+echo "$formula" >pawl.rb
+sha256sum -- * >SHA256SUMS
+rm -r ../stage
