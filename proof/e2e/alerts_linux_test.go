@@ -34,6 +34,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/goccy/go-yaml"
+	zombiezen "zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
@@ -177,16 +179,9 @@ var faults = []fault{
 		name: "a full disk", action: "copy: {to: s3://$TO/}", processes: 1, most: 4, ownDisk: true,
 		alerts: map[string]time.Duration{"PawlRowsNotRead": 0},
 		begin: func(t *testing.T, f *faulty) {
-			ctx, stop := context.WithCancel(t.Context())
-			filled := make(chan error, 1)
-			go func() { filled <- fillDisk(ctx, f.running[0].Pid, f.dir) }()
-			f.release = func() error { stop(); return <-filled }
+			f.hold(t, func(ctx context.Context) error { return fillDisk(ctx, f.running[0].Pid, f.dir) })
 		},
-		end: func(t *testing.T, f *faulty) {
-			if err := f.release(); err != nil {
-				t.Fatal(err)
-			}
-		},
+		end: func(t *testing.T, f *faulty) { f.release(t) },
 	},
 	{
 		name: "a dead receiver", action: "http: {url: 'http://$RECEIVER/'}", processes: 1, most: 1000,
@@ -238,6 +233,15 @@ var faults = []fault{
 		end:    unblock,
 	},
 	{
+		name: "a slow ledger", action: blocking, processes: 1, most: 4,
+		alerts: map[string]time.Duration{"PawlLedgerSlow": 0},
+		begin: func(t *testing.T, f *faulty) {
+			f.putBlocked(t, 8) // the worker renews their leases
+			f.hold(t, f.lockLedger)
+		},
+		end: func(t *testing.T, f *faulty) { f.release(t); unblock(t, f) },
+	},
+	{
 		name: "late effects", action: blocking, processes: 1, most: 12,
 		alerts: map[string]time.Duration{"PawlConvergenceBurnFast": 0, "PawlConvergenceBurnSlow": 0},
 		begin: func(t *testing.T, f *faulty) {
@@ -279,6 +283,38 @@ var faults = []fault{
 		},
 		end: func(_ *testing.T, f *faulty) { f.objects.reject(nil, nil) },
 	},
+}
+
+// hold lets a fault last until release is called.
+func (f *faulty) hold(t *testing.T, last func(context.Context) error) {
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- last(ctx) }()
+	f.release = func(t *testing.T) {
+		stop()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// lockLedger lets other writers wait for up to 3 seconds.
+func (f *faulty) lockLedger(ctx context.Context) error {
+	conn, err := zombiezen.OpenConn(filepath.Join(f.dir, "pawl.db"), zombiezen.OpenReadWrite)
+	if err != nil {
+		return err
+	}
+	conn.SetBusyTimeout(time.Minute)
+	for tick := time.NewTicker(time.Second); err == nil && ctx.Err() == nil; <-tick.C {
+		var end func(*error)
+		if end, err = sqlitex.ImmediateTransaction(conn); err == nil {
+			for range 3 {
+				<-tick.C
+			}
+			end(&err)
+		}
+	}
+	return errors.Join(err, conn.Close())
 }
 
 // change changes the ledger beside the worker.
@@ -382,7 +418,7 @@ type faulty struct {
 	running           []*rig.Process
 	config, endpoint  string
 	refusing          *os.File // a socket that refuses connections until it listens
-	release           func() error
+	release           func(*testing.T)
 	command           []string
 	archived          *archiveTest
 	stream            *shardHidingProxy
@@ -452,9 +488,14 @@ func parseRules(t *testing.T, text []byte) map[string]*alertRule {
 func (r *alertRule) pending() time.Duration { return parseDuration(r.For) }
 
 // window is the time for which a counter's increase is visible.
-func (r *alertRule) window() (longest time.Duration) {
-	for _, m := range ruleDuration.FindAllStringSubmatch(r.Expr, -1) {
+func (a *alertTest) window(expr string) (longest time.Duration) {
+	for _, m := range ruleDuration.FindAllStringSubmatch(expr, -1) {
 		longest = max(longest, parseDuration(m[2]))
+	}
+	for _, name := range seriesName.FindAllString(expr, -1) {
+		if r := a.rules[name]; r != nil {
+			longest = max(longest, a.window(r.Expr))
+		}
 	}
 	return longest
 }
@@ -642,7 +683,7 @@ func (f *faulty) play(t *testing.T) {
 	f.end(t, f)
 	repaired := time.Now()
 	for _, alert := range f.byDelay() {
-		limit := scaled(f.rules[alert].window()) + alertSlack
+		limit := scaled(f.window(f.rules[alert].Expr)) + alertSlack
 		eventually(t, max(time.Second, time.Until(repaired.Add(limit))), func(ctx context.Context) ([]string, error) {
 			return nil, f.holds(ctx, fmt.Sprintf(`absent(%s)`, firing(alert)))
 		})

@@ -43,7 +43,7 @@ func (f *faulty) format(t *testing.T, b *strings.Builder) {
 	for alert := range f.alerts {
 		names = append(names, f.usedSeries(f.rules[alert].Expr)...)
 	}
-	found, err := f.query(t.Context(), "query_range", fmt.Sprintf(`{__name__=~%q, job=~"JOB|", le=~"|60|60.0"}`, strings.Join(names, "|")), url.Values{
+	found, err := f.query(t.Context(), "query_range", fmt.Sprintf(`{__name__=~%q, job=~"JOB|", le=~"|1|1.0|2.5|10|10.0|60|60.0|[+]Inf"}`, strings.Join(names, "|")), url.Values{
 		"start": {fmt.Sprint(unix(f.times.began))}, "end": {fmt.Sprint(unix(f.times.ended))}, "step": {fmt.Sprint(scaled(time.Minute).Seconds())},
 	})
 	if err != nil {

@@ -83,6 +83,42 @@ func TestSlowReaderOfEventsIsDropped(t *testing.T) {
 	})
 }
 
+type manyPipelines struct{ Ledger }
+
+func (manyPipelines) Overview(context.Context, int) ([]PipelineStatus, error) {
+	return make([]PipelineStatus, 1000), nil
+}
+
+func TestSlowReaderOverTCPIsDropped(t *testing.T) {
+	t.Parallel()
+	dropped := make(chan struct{})
+	srv := httptest.NewUnstartedServer(Handler(Config{Ledger: manyPipelines{}, Rates: &Rates{}, Logger: slog.New(slog.DiscardHandler)}))
+	srv.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			_ = c.(*net.TCPConn).SetWriteBuffer(4 << 10)
+		case http.StateClosed:
+			close(dropped)
+		}
+	}
+	srv.Start()
+	defer srv.Close()
+	client, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_ = client.(*net.TCPConn).SetReadBuffer(4 << 10)
+	if _, err := io.WriteString(client, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-dropped:
+	case <-time.After(time.Minute):
+		t.Error("the server still waits for the reader")
+	}
+}
+
 func TestReadersOfEventsAreBounded(t *testing.T) {
 	srv := httptest.NewServer(Handler(Config{Ledger: &downLedger{}, Rates: &Rates{}, Logger: slog.New(slog.DiscardHandler)}))
 	defer srv.Close()

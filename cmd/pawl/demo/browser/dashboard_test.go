@@ -3,12 +3,10 @@ package browser
 import (
 	"bufio"
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -426,39 +424,7 @@ func (d *dashboard) testArchives(p *page) {
 	p.is(`location.pathname`, "/archives")
 }
 
-func TestDashboardRefuses(t *testing.T) {
-	t.Parallel()
-	d := startRun(t, 100)
-	auth := map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+adminToken))}
-	for _, c := range []struct {
-		name, method, path string
-		header             map[string]string
-		code               int
-		body               string
-	}{
-		{"no token", "GET", "/objects", map[string]string{"Authorization": ""}, 401, "admin.token"},
-		{"wrong token", "GET", "/objects", map[string]string{"Authorization": "Basic eDp5"}, 401, "admin.token"},
-		{"foreign host", "GET", "/", map[string]string{"Host": "attacker.example"}, 421, "loopback"},
-		{"forged cursor", "GET", "/objects?after=AAAAAAAAcGlwZWxpbmU9eA", nil, 400, "damaged"},
-		{"unknown state", "GET", "/objects?state=%3Cscript%3E", nil, 400, "want one of"},
-		{"long filter", "GET", "/objects?error=" + strings.Repeat("x", 5000), nil, 400, "shorten"},
-		{"absurd filter", "GET", "/objects?prefix=%00%ff%22%3E&pipeline=..%2F..&after=", nil, 400, "not the name"},
-		{"unknown object", "GET", objectPath("thumbnails", "nothing"), nil, 404, "no row"},
-		{"cross-site action", "POST", objectPath("thumbnails", "in/2026/broken-000.jpg"), map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, ""},
-		{"action with a foreign origin", "POST", "/objects/redrive?state=dead", map[string]string{"Origin": "http://attacker.example"}, 403, ""},
-		{"unknown action", "POST", objectPath("thumbnails", "in/2026/broken-000.jpg"), map[string]string{"Sec-Fetch-Site": "same-origin"}, 400, "action"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			header := maps.Clone(auth)
-			maps.Copy(header, c.header)
-			if got := d.do(t, c.method, d.url+c.path, header, "", c.code); !strings.Contains(got, c.body) || strings.Contains(got, "<script>") && !strings.Contains(got, `<script src="`) {
-				t.Errorf("answered %s", got)
-			}
-		})
-	}
-}
-
-// checkRequests checks that the page has sent requests to one origin only.
+// checkRequests checks that the page has sent requests to these origins only.
 func (p *page) checkRequests(origins ...string) {
 	p.t.Helper()
 	p.mu.Lock()
