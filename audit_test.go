@@ -96,7 +96,7 @@ func TestAuditBesideTraffic(t *testing.T) {
 		})
 		rng := rand.New(rand.NewPCG(7, 7))
 		lost := map[string]int{}
-		for i := range 1200 {
+		for i := range auditedWrites {
 			time.Sleep(time.Duration(rng.IntN(7)) * time.Second)
 			key := fmt.Sprintf("docs/%03d", rng.IntN(200))
 			e := s.put(key, fmt.Sprint("content ", i))
@@ -111,7 +111,7 @@ func TestAuditBesideTraffic(t *testing.T) {
 			}
 			m.mu.Unlock()
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(auditedPause)
 		stop()
 		wg.Wait()
 		found := 0
@@ -126,7 +126,7 @@ func TestAuditBesideTraffic(t *testing.T) {
 				t.Errorf("%s had its effect %d times", version, n)
 			}
 		}
-		t.Logf("%d audits during 1200 changes raised %d objects; %d objects had lost notifications", m.audits, found, len(lost))
+		t.Logf("%d audits during %d changes raised %d objects; %d objects had lost notifications", m.audits, auditedWrites, found, len(lost))
 		if found == 0 || m.audits < 100 {
 			t.Errorf("%d found by %d audits", found, m.audits)
 		}

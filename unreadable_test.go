@@ -22,7 +22,7 @@ import (
 
 // Rows of a newer Pawl with unknown values are due before 10,000 other rows.
 func TestRowsOfNewerPawlVersion(t *testing.T) {
-	const rows, every = 10_000, 250
+	const rows, every = rowsAmongNewer, 250
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	records, err := pawlsqlite.Open(t.Context(), path)
 	if err != nil {

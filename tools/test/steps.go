@@ -54,9 +54,9 @@ const (
 
 // reducedPackages run fewer repetitions of reducedTests under the race detector. See their
 // played_race_test.go.
-var reducedPackages = []string{lockPackage, archivePackage, auditPackage}
+var reducedPackages = []string{lockPackage, archivePackage, auditPackage, "github.com/pawlhq/pawl"}
 
-const reducedTests = "^Test(Worlds|BrakeInSimulations|KilledAuditResumes|SoleUserWaitsLittle|SickWorker|AllSick)$"
+const reducedTests = "^Test(Worlds|BrakeInSimulations|KilledAuditResumes|SoleUserWaitsLittle|SickWorker|AllSick|AuditBesideTraffic|RowsOfNewerPawlVersion)$"
 
 // Simulated worlds run without the race detector: they have a single thread, and would be ten times as
 // slow.
