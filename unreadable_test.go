@@ -17,6 +17,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
 	pawlsqlite "github.com/pawlhq/pawl/store/sqlite"
 )
 
@@ -61,6 +62,16 @@ func TestRowsOfNewerPawlVersion(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "--state unreadable"); n < 1 || n > 10+int(time.Since(began)/(10*time.Second)) {
 		t.Errorf("%d lines in the log about %d rows that cannot be read: want a few", n, rows/every)
+	}
+	unchanged := 0
+	for r, err := range records.Scan(t.Context(), store.Range{Space: "row/p"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		unchanged += strings.Count(r.Body, `"v":"2.0"`)
+	}
+	if unchanged != rows/every/4 {
+		t.Errorf("%d rows have the version 2.0, want all %d", unchanged, rows/every/4)
 	}
 }
 

@@ -39,6 +39,7 @@ type fleet struct {
 
 type slot struct {
 	*fleet
+	binary  string
 	log     string
 	logged  int64  // size of the log when the process started
 	address string // guarded by the fleet's mu; empty if no process runs
@@ -46,11 +47,12 @@ type slot struct {
 	process *rig.Process
 }
 
-// A plannedFault kills or freezes a slot's process.
+// A plannedFault kills or freezes a slot's process, or replaces it.
 type plannedFault struct {
-	anyTime bool          // at any time, including its start and ledger transactions
-	after   time.Duration // since the process started, listened or continued
-	freeze  time.Duration // time from SIGSTOP to SIGCONT; 0 means SIGKILL
+	replaceBy string        // program to run after a graceful shutdown; empty: the same
+	anyTime   bool          // at any time, including its start and ledger transactions
+	after     time.Duration // since the process started, listened or continued
+	freeze    time.Duration // time from SIGSTOP to SIGCONT; 0 means SIGKILL
 }
 
 type injectedFault struct {
@@ -97,7 +99,7 @@ func (f *fleet) start(t testing.TB, places int) {
 		}
 	})
 	for n := range places {
-		p := &slot{fleet: f, log: filepath.Join(f.dir, fmt.Sprintf("worker-%d.log", n))}
+		p := &slot{fleet: f, binary: f.binary, log: filepath.Join(f.dir, fmt.Sprintf("worker-%d.log", n))}
 		if err := p.start(); err != nil {
 			t.Fatal(err)
 		}
@@ -170,12 +172,16 @@ func (p *slot) inject(ctx context.Context, s plannedFault) error {
 	if err := p.runFor(ctx, s.after); err != nil {
 		return err
 	}
-	if s.freeze == 0 {
+	if s.freeze == 0 && s.replaceBy == "" {
 		p.recordInjected(s)
 		return p.killAndRestart()
 	}
 	p.oneFrozen.Lock()
 	defer p.oneFrozen.Unlock()
+	if s.replaceBy != "" {
+		p.binary = s.replaceBy
+		return p.shutDownAndRestart()
+	}
 	if err := p.freeze(ctx, s.anyTime); err != nil {
 		return err
 	}
@@ -262,6 +268,17 @@ func (p *slot) killAndRestart() error {
 		return p.restartAfterExit(p.process.Err())
 	}
 	p.clearAddresses()
+	return p.start()
+}
+
+func (p *slot) shutDownAndRestart() error {
+	p.clearAddresses()
+	if err := p.process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	if err := p.process.Err(); err != nil {
+		return p.restartAfterExit(err)
+	}
 	return p.start()
 }
 

@@ -24,6 +24,7 @@ type journal struct {
 	ended     bool
 	histories map[ledger.RowKey]*rowHistory
 	rows      int
+	downgrade int // rows that the newer build wrote and then the older one
 	unsettled atomic.Int64
 
 	stop context.CancelFunc
@@ -180,6 +181,9 @@ func (j *journal) apply(r *journalRecord) error {
 	err := row.Unreadable
 	if err != nil {
 		return err
+	}
+	if l.row.Unknown != "" && strings.HasPrefix(r.body, `{"v":"`+ledger.RowFormat+`"`) {
+		j.downgrade++
 	}
 	was := l.unsettled()
 	l.observe(row)

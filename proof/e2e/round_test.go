@@ -28,6 +28,7 @@ type round struct {
 	receiver *receiver
 	fleet    *fleet
 	workers  int
+	upgrades []string // programs that replace the workers' program, one after the other
 	ledger   ledger.Store
 	journal  *journal
 
@@ -101,6 +102,7 @@ func (r *round) run(t *testing.T) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(r.seed, 0))
 	faults := planFaults(rng, *kills, *stops, r.workers)
+	planUpgrades(faults, r.upgrades)
 	for n := range 20 { // enough that some are not dropped
 		r.buckets.changeRandom(t, rng, n)
 	}

@@ -76,6 +76,9 @@ func (l *rowHistory) observeDeletion() { l.violatef("the row was deleted") }
 
 func (l *rowHistory) observe(next ledger.Row) {
 	prev := l.row
+	if prev.Unknown != "" && next.Unknown != prev.Unknown {
+		l.violatef("the unknown members %s became %s", prev.Unknown, next.Unknown)
+	}
 	switch {
 	case next.Want.Compare(prev.Want) < 0:
 		l.violatef("want went back from %s to %s", prev.Want.Order(), next.Want.Order())
