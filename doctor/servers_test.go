@@ -79,6 +79,9 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 		t.Errorf("features (-want +got):\n%s", diff)
 	}
 	wantEmpty(t, store, b)
+	if srv.CopyConditions&bucket.CopyWhole == 0 { // not behind a proxy
+		wantDocumented(t, srv.Name, r)
+	}
 
 	if err := doctor.Prove(t.Context(), store, b, "p/", doctor.Locks); err != nil {
 		t.Error(err)
