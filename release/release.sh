@@ -31,7 +31,7 @@ archive() {
   case $2 in
     tar.gz) tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner -C dist/stage -c "$1" | gzip -9n >"$out/$1.tar.gz" ;;
     zip) (cd dist/stage && find "$1" -type f | sort | zip -qX9@ "../release/$1.zip") ;;
-    lambda) (cd "dist/stage/$1" && zip -qX9 "../../release/$1.zip" bootstrap LICENSE) ;;
+    lambda) (cd "dist/stage/$1" && zip -qX9 "../../release/$1.zip" bootstrap LICENSE THIRD_PARTY_LICENSES) ;;
   esac
 }
 

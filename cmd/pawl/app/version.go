@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -20,6 +23,8 @@ type Build struct {
 	Platform string `json:"platform"`
 	Revision string `json:"revision,omitempty"` // commit, if known
 	Modified bool   `json:"modified,omitempty"` // with uncommitted changes
+
+	Formats map[string]string `json:"formats"` // see the variable
 }
 
 // NewVersionCommand returns the command version.
@@ -27,7 +32,7 @@ func NewVersionCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
-		Long:    "Version prints the version of Pawl, the Go version, the platform, and the source revision.",
+		Long:    "Version prints the version of Pawl, the Go version, the platform, the source revision, and the version of each stored format.",
 		Example: "  pawl version\n  pawl version --json",
 		Args:    NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runVersion(cmd.Context(), a) },
@@ -46,13 +51,21 @@ func runVersion(_ context.Context, a *App) error {
 	if b.Modified {
 		text += " (modified)"
 	}
+	text += "\nformats:"
+	for _, name := range slices.Sorted(maps.Keys(b.Formats)) {
+		reads, _, minor := strings.Cut(b.Formats[name], ".")
+		if minor {
+			reads += ".x"
+		}
+		text += fmt.Sprintf("\n  %-10s writes %s, reads %s", name, b.Formats[name], reads)
+	}
 	_, err := fmt.Fprintln(a.Out, text)
 	return err
 }
 
 // ThisBuild returns the build of this program.
 func ThisBuild() Build {
-	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Revision: commit}
+	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Revision: commit, Formats: Formats}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		b.Version = cmp.Or(b.Version, "(unknown)")
