@@ -139,6 +139,24 @@ var GolangCI = Tool{
 	BuildTime: "2 to 6 minutes",
 }
 
+// Checkers of what a release deploys.
+var (
+	Helm = Tool{
+		Name: "helm", Module: "helm", Package: "helm.sh/helm/v3/cmd/helm",
+		BuildTime: "3 to 10 minutes",
+	}
+	// Actionlint checks workflows.
+	Actionlint = Tool{
+		Name: "actionlint", Module: "actionlint", Package: "github.com/rhysd/actionlint/cmd/actionlint",
+		BuildTime: "a few seconds",
+	}
+	// KubernetesValidate contains the schemas of Kubernetes.
+	KubernetesValidate = Tool{
+		Name: "kubernetes-validate", Module: "kubernetes", Package: "kubernetes-validate==1.37.0", Python: true,
+		BuildTime: "half a minute",
+	}
+)
+
 // Gremlins is the mutation tester.
 var Gremlins = Tool{
 	Name: "gremlins", Module: "gremlins", Package: "github.com/go-gremlins/gremlins/cmd/gremlins",

@@ -32,7 +32,7 @@ func TestEveryToolIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, DynamoDBLocal, Kinesalite, KinesisLocal, GolangCI, Gremlins, Bento, Restate, Chromium, AWSTools, Schemathesis, Hugo} {
+	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, DynamoDBLocal, Kinesalite, KinesisLocal, GolangCI, Gremlins, Bento, Restate, Chromium, AWSTools, Schemathesis, Helm, Actionlint, KubernetesValidate, Hugo} {
 		file, named := "go.mod", tool.Package+"\n"
 		switch {
 		case tool.Java:
