@@ -79,7 +79,7 @@ func (n *nightly) steps(ctx context.Context) []step {
 	add("sweepers", due+" rows", "test", "./proof/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
 
 	divisor := strconv.Itoa(max(1, min(240, int(1/n.scale))))
-	add("alerts", "durations divided by "+divisor, "test", "./proof/e2e", "-run", "^TestAlerts$", "-count=1", "-timeout", "2h", "-parallel", "16", "-v", "-alertscale", divisor)
+	add("alerts", "durations divided by "+divisor, "test", "./proof/e2e", "-run", "^TestAlerts$", "-count=1", "-timeout", "2h", "-parallel", "20", "-v", "-alertscale", divisor)
 
 	pageRows := n.count(10_000, 1_000_000)
 	add("pages of the dashboard", pageRows+" rows", "-C", browserDir, "test", ".", "-run", "^$", "-bench", "^BenchmarkPages$", "-benchtime", "5x", "-timeout", "1h",
