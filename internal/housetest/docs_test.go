@@ -23,7 +23,7 @@ type guide struct{ name, text string }
 
 func guides(t *testing.T) (all []guide) {
 	t.Helper()
-	names := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+	names := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "GOVERNANCE.md", "AGENTS.md"}
 	more, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
