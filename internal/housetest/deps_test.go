@@ -469,6 +469,9 @@ var layers = map[string]map[string]string{
 		"source":           "It implements a source that delivers the test's events.",
 		"store/memory":     "The ledger is in memory.",
 	},
+	"internal/format/formattest": {
+		"internal/format": "It decodes and encodes registers.",
+	},
 	"archive/archivetest": {
 		"archive": "It implements a stream in memory, and tests implementations of streams.",
 	},
