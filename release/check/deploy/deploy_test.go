@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,6 +77,9 @@ func TestChart(t *testing.T) {
 	if err != nil || len(all) < 4 {
 		t.Fatalf("%v, %v", all, err)
 	}
+	for i, m := range regexp.MustCompile("(?s)```yml\n(.*?)```").FindAllStringSubmatch(read(t, "docs/KUBERNETES.md"), -1) {
+		all = append(all, write(t, filepath.Join(t.TempDir(), "docs"+strconv.Itoa(i)), m[1]))
+	}
 	var custom string // of all files
 	for _, values := range all {
 		t.Run(filepath.Base(values), func(t *testing.T) {
@@ -122,11 +126,8 @@ func split(t *testing.T, text string) (standard, custom string, rules any) {
 			custom += "---\n" + doc
 			continue
 		case "ConfigMap":
-			environment := map[string]string{"PAWL_LEDGER": "postgres://pawl@127.0.0.1/pawl", "FILES_SECRET": strings.Repeat("x", 32), "PAWL_WEBHOOK_TOKEN": "x"}
-			if _, err := parts.Table.Load(write(t, filepath.Join(t.TempDir(), "pawl.yaml"), o.Data["pawl.yaml"]), func(name string) (string, bool) {
-				value, ok := environment[name]
-				return value, ok
-			}); err != nil {
+			variable := func(string) (string, bool) { return "postgres://pawl@127.0.0.1/a-long-secret", true }
+			if _, err := parts.Table.Load(write(t, filepath.Join(t.TempDir(), "pawl.yaml"), o.Data["pawl.yaml"]), variable); err != nil {
 				t.Error(err)
 			}
 		}
@@ -167,9 +168,9 @@ func TestChartRefuses(t *testing.T) {
 func TestStoreProxy(t *testing.T) {
 	const docs = "../../../docs/FILES.md"
 	rules := read(t, filepath.Join("../../..", chart, "store-proxy.conf"))
-	lines := regexp.MustCompile(`(?m)^ *((?:proxy_set_header X-Minio-|add_header ).*)$`).FindAllStringSubmatch(read(t, docs), -1)
-	if len(lines) != 8 {
-		t.Errorf("%s has %d rules, want 8", docs, len(lines))
+	lines := regexp.MustCompile(`(?m)^ *((?:proxy_headers_hash|proxy_set_header X-Minio-|add_header ).*)$`).FindAllStringSubmatch(read(t, docs), -1)
+	if len(lines) != 9 {
+		t.Errorf("%s has %d rules, want 9", docs, len(lines))
 	}
 	for _, line := range lines {
 		if !strings.Contains(rules, line[1]+"\n") {
