@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/event"
@@ -53,7 +54,7 @@ func Example() {
 func oneMessage(deleted func()) http.Handler {
 	const notification = `{"Records": [{"eventVersion": "2.1", "eventSource": "aws:s3", "eventTime": "2026-03-14T15:09:26Z", "eventName": "ObjectCreated:Put",
 		"s3": {"bucket": {"name": "exports"}, "object": {"key": "march.csv", "size": 12, "sequencer": "0061F5BD3C1A2B4D5E"}}}]}`
-	received := false
+	var received atomic.Bool
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -62,11 +63,10 @@ func oneMessage(deleted func()) http.Handler {
 		answer := map[string]any{}
 		switch r.Header.Get("X-Amz-Target") {
 		case "AmazonSQS.ReceiveMessage":
-			if received {
+			if received.Swap(true) {
 				<-r.Context().Done() // long polling
 				return
 			}
-			received = true
 			answer["Messages"] = []map[string]string{{"MessageId": "1", "ReceiptHandle": "r1", "Body": notification}}
 		case "AmazonSQS.DeleteMessageBatch":
 			answer["Successful"] = []map[string]string{{"Id": "0"}}
