@@ -2,18 +2,12 @@ package alerts
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,85 +19,36 @@ import (
 	"github.com/pawlhq/pawl/internal/virtualtime"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/metrics"
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-const key = "0123456789abcdef01234567"
-
-var secret = "whsec_" + base64.StdEncoding.EncodeToString([]byte(key))
-
-// receiver verifies signatures without the library that makes them.
 type receiver struct {
-	mu       sync.Mutex
+	servertest.AlertReceiver
 	down     bool
 	accepted func() // called for each message
-	ids      []string
-	got      []string // "began dead pipeline p"
-	problems []string
-}
-
-func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.down {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
-	body, err := io.ReadAll(req.Body)
-	id, at := req.Header.Get("Webhook-Id"), req.Header.Get("Webhook-Timestamp")
-	mac := hmac.New(sha256.New, []byte(key))
-	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
-	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); req.Header.Get("Webhook-Signature") != want {
-		r.problems = append(r.problems, "signature "+req.Header.Get("Webhook-Signature")+", want "+want)
-	}
-	if seconds, err := strconv.ParseInt(at, 10, 64); err != nil || time.Since(time.Unix(seconds, 0)).Abs() > 5*time.Minute {
-		r.problems = append(r.problems, "timestamp "+at)
-	}
-	var m struct {
-		Type      string
-		Timestamp time.Time
-		Data      map[string]string
-	}
-	if err := errors.Join(err, json.Unmarshal(body, &m)); err != nil || m.Timestamp.IsZero() || m.Data["since"] == "" || m.Data["summary"] == "" {
-		r.problems = append(r.problems, fmt.Sprintf("body %s: %v", body, err))
-	}
-	line := strings.TrimPrefix(m.Type, "pawl.alert.") + " " + m.Data["condition"]
-	for _, kind := range []string{"pipeline", "source", "archive"} {
-		if m.Data[kind] != "" {
-			line += " " + kind + " " + m.Data[kind]
-		}
-	}
-	r.ids, r.got = append(r.ids, id), append(r.got, line)
-	if r.accepted != nil {
-		r.accepted()
-	}
 }
 
 // RoundTrip makes the receiver a transport, because network I/O stops the clock of a bubble.
 func (r *receiver) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
-	r.ServeHTTP(w, req)
-	return w.Result(), nil
-}
-
-// take returns the messages since the last call, sorted.
-func (r *receiver) take(t *testing.T) []string {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.problems {
-		t.Error(p)
+	if r.down {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return w.Result(), nil
 	}
-	got := r.got
-	r.got, r.problems = nil, nil
-	slices.Sort(got)
-	return got
+	if r.ServeHTTP(w, req); r.accepted != nil {
+		r.accepted()
+	}
+	return w.Result(), nil
 }
 
 func (r *receiver) expect(t *testing.T, what string, want ...string) {
 	t.Helper()
-	if got := r.take(t); !slices.Equal(got, want) {
+	for i := range want {
+		want[i] = "/ " + want[i]
+	}
+	if got := r.Take(); !slices.Equal(got, want) {
 		t.Errorf("%s: messages %q, want %q", what, got, want)
 	}
 }
@@ -111,7 +56,7 @@ func (r *receiver) expect(t *testing.T, what string, want ...string) {
 func newAlerts(t *testing.T, r *receiver, records store.Store, name string) *Alerts {
 	t.Helper()
 	a, err := New(Config{
-		URL: "http://receiver.test/?token=hush", Secret: secret, Name: name, Ledger: ledger.NewRows(records),
+		URL: "http://receiver.test/?token=hush", Secret: servertest.AlertsSecret, Name: name, Ledger: ledger.NewRows(records),
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -215,8 +160,8 @@ func TestManyAlerts(t *testing.T) {
 			lasting      []alert
 		}{{maxAlerts, 0, lasting}, {0, 50, lasting[50:]}, {50, 0, lasting[50:]}, {0, maxAlerts, nil}} {
 			a.checkLasting(t.Context(), step.lasting...)
-			got := r.take(t)
-			ended := slices.DeleteFunc(slices.Clone(got), func(m string) bool { return strings.HasPrefix(m, "began") })
+			got := r.Take()
+			ended := slices.DeleteFunc(slices.Clone(got), func(m string) bool { return strings.HasPrefix(m, "/ began") })
 			if len(ended) != step.ended || len(got)-len(ended) != step.began {
 				t.Errorf("%d messages of which %d are ends, want %d beginnings and %d ends", len(got), len(ended), step.began, step.ended)
 			}
@@ -239,10 +184,8 @@ func TestCrashAfterSendingRepeatsTheID(t *testing.T) {
 				newAlerts(t, r, records, "x").checkLasting(t.Context(), step.lasting...)
 				records.down = false
 			}
-			if got := r.take(t); len(got) != 3 || got[0] != step.kind+" dead pipeline p" || len(slices.Compact(r.ids)) != 1 {
-				t.Errorf("messages %q with the IDs %q, want three times %q with one ID", got, r.ids, step.kind)
-			}
-			r.ids = nil
+			message := step.kind + " dead pipeline p"
+			r.expect(t, "with one ID", message, message, message)
 			time.Sleep(time.Hour)
 		}
 	})
@@ -407,13 +350,13 @@ func TestErrorsContainNoSecret(t *testing.T) {
 	a.Logger, a.client.Transport = slog.New(slog.NewTextHandler(&log, nil)), nil
 	a.URL = "http://127.0.0.1:1/hush?token=hush"
 	a.checkLasting(t.Context(), alert{Condition: "dead", Kind: "pipeline", Subject: "p"})
-	if !strings.Contains(log.String(), "127.0.0.1:1") || strings.Contains(log.String(), "hush") || strings.Contains(log.String(), secret) {
+	if !strings.Contains(log.String(), "127.0.0.1:1") || strings.Contains(log.String(), "hush") || strings.Contains(log.String(), servertest.AlertsSecret) {
 		t.Errorf("log: %s", &log)
 	}
 	for _, c := range []Config{
-		{URL: "ftp://hush", Secret: secret}, {URL: "http://hush:hush@host", Secret: secret}, {URL: "http://hush host/", Secret: secret},
-		{URL: "http://host", Secret: "whsec_hush"}, {URL: "http://host", Secret: secret[len("whsec_"):]},
-		{URL: "http://host", Secret: secret, SilentAfter: map[string]time.Duration{"sqs": time.Second}},
+		{URL: "ftp://hush", Secret: servertest.AlertsSecret}, {URL: "http://hush:hush@host", Secret: servertest.AlertsSecret}, {URL: "http://hush host/", Secret: servertest.AlertsSecret},
+		{URL: "http://host", Secret: "whsec_hush"}, {URL: "http://host", Secret: servertest.AlertsSecret[len("whsec_"):]},
+		{URL: "http://host", Secret: servertest.AlertsSecret, SilentAfter: map[string]time.Duration{"sqs": time.Second}},
 	} {
 		if _, err := New(c); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%+v: error %v", c, err)

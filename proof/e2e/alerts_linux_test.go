@@ -77,8 +77,8 @@ const blocking = `exec: {command: [sh, -c, 'while test -e "$DIR/block"; do sleep
 
 // ownAlerts are the conditions about which Pawl also sends messages.
 var ownAlerts = map[string]string{
-	"PawlOldestUnsettled": "oldest thumbnails", "PawlDeadObjects": "dead thumbnails", "PawlSourceSilent": "silence webhook",
-	"PawlLossesFound": "losses thumbnails", "PawlRemovalsWithheld": "brake thumbnails", "PawlArchiveGap": "gap clicks",
+	"PawlOldestUnsettled": "oldest pipeline thumbnails", "PawlDeadObjects": "dead pipeline thumbnails", "PawlSourceSilent": "silence source webhook",
+	"PawlLossesFound": "losses pipeline thumbnails", "PawlRemovalsWithheld": "brake pipeline thumbnails", "PawlArchiveGap": "gap archive clicks",
 }
 
 // A fault is made in processes of its own, and must cause the alerts.

@@ -29,7 +29,7 @@ var alertsReceivers sync.Map // by URL
 func alerted(ts *testscript.TestScript, neg bool, args []string) {
 	found, _ := alertsReceivers.Load(ts.Getenv("ALERTS"))
 	r := found.(*servertest.AlertReceiver)
-	message := fmt.Sprintf("/ %s %s %s", args[0], args[1], args[2])
+	message := fmt.Sprintf("/ %s %s pipeline %s", args[0], args[1], args[2])
 	switch {
 	case neg && r.Count(message) > 0:
 		ts.Fatalf("got %s", message)
