@@ -1,7 +1,6 @@
 package housetest
 
 import (
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -11,66 +10,43 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func section(t *testing.T, heading string) string {
-	t.Helper()
-	text, err := os.ReadFile("docs/STABILITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, found := strings.Cut(string(text), "\n## "+heading+"\n")
-	if !found {
-		t.Fatalf("docs/STABILITY.md has no section %q", heading)
-	}
-	table, _, _ := strings.Cut(after, "\n## ")
-	return table
-}
-
-// The first column of a table names each folder with packages exactly once.
-func TestStabilityNamesEachPackage(t *testing.T) {
+// The tables of docs/STABILITY.md name each exit code, and each folder with packages, exactly once.
+func TestStability(t *testing.T) {
 	t.Chdir("../..")
-	var named, want []string
-	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \|`).FindAllStringSubmatch(section(t, "Go packages"), -1) {
-		for _, name := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(row[1], -1) {
-			if name[1] != "test" {
-				named = append(named, name[1])
-			}
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return string(text)
+	}
+	find := func(pattern, text string) (found []string) {
+		for _, m := range regexp.MustCompile("(?m)"+pattern).FindAllStringSubmatch(text, -1) {
+			found = append(found, m[1])
+		}
+		slices.Sort(found)
+		return found
+	}
+	page := read("docs/STABILITY.md")
+	codes := find(`^\t[eE]xit\w+ += (\d+)`, read("cmd/pawl/app/exit.go")+read("cmd/pawl/lockcmd/exitcodes.go"))
+	if diff := cmp.Diff(codes, find(`^\| (\d+) \|`, page)); diff != "" {
+		t.Errorf("exit codes: -source +page\n%s", diff)
 	}
 	all, err := readSource()
 	if err != nil {
 		t.Fatal(err)
 	}
-	folders := map[string]bool{"pawl": true, "release": true, "bench": true} // the last two have modules of their own
+	folders := []string{"bench", "pawl", "release"} // bench and release have modules of their own
 	for _, p := range all {
 		if top, _, _ := strings.Cut(p.dir, "/"); top != "." {
-			folders[top] = true
+			folders = append(folders, top)
 		}
 	}
-	want = slices.Sorted(maps.Keys(folders))
-	slices.Sort(named)
-	if diff := cmp.Diff(want, named); diff != "" {
-		t.Errorf("docs/STABILITY.md: -folders +named\n%s", diff)
-	}
-}
-
-func TestStabilityHasExitCodes(t *testing.T) {
-	t.Chdir("../..")
-	var want, got []string
-	for _, name := range []string{"cmd/pawl/app/exit.go", "cmd/pawl/lockcmd/exitcodes.go"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(`(?m)^\t[eE]xit\w+ += (\d+)`).FindAllStringSubmatch(string(text), -1) {
-			want = append(want, m[1])
-		}
-	}
-	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(section(t, "Exit codes"), -1) {
-		got = append(got, m[1])
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/STABILITY.md: -source +documented\n%s", diff)
+	slices.Sort(folders)
+	_, packages, _ := strings.Cut(page, "| packages | status |")
+	packages, _, _ = strings.Cut(packages, "\n\n")
+	named := find("`([a-z]+)`", strings.Join(find(`^\| (.*?) \|`, packages), " "))
+	if diff := cmp.Diff(slices.Compact(folders), slices.DeleteFunc(named, func(s string) bool { return s == "test" })); diff != "" {
+		t.Errorf("packages: -folders +page\n%s", diff)
 	}
 }
