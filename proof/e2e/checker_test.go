@@ -92,6 +92,10 @@ func TestRowHistoryReportsViolations(t *testing.T) {
 		{"want", func(c *rowWriter) { c.raise(); c.edit(func(r *ledger.Row) { r.Want.Generation = 0 }) }, "want went back"},
 		{"have", func(c *rowWriter) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have = ledger.Version{} }) }, "have went back"},
 		{"fence", func(c *rowWriter) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Lease.Fence-- }) }, "the fence went back"},
+		{"unknown members", func(c *rowWriter) {
+			c.edit(func(r *ledger.Row) { r.Unknown = `{"next":1}` })
+			c.edit(func(r *ledger.Row) { r.Unknown = "" })
+		}, "the unknown members"},
 		{"ahead", func(c *rowWriter) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have.Generation++ }) }, "is greater than want"},
 		{"have without a cause", func(c *rowWriter) {
 			c.settle("1")
