@@ -51,6 +51,7 @@ release: ## build the files of a release into dist/: make release VERSION=0.1.0,
 	release/release.sh
 
 release-check: ## build a release of this commit twice, install it, and check images, charts, workflows and the site
+	go test -count=1 ./deploy
 	cd release/check && go test -count=1 -v -timeout 60m ./...
 
 site: ## build the documentation site into dist/site

@@ -42,11 +42,12 @@ func install(t *testing.T, tool toolcache.Tool) string {
 
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), name, args...).Output()
-	if failed, ok := err.(*exec.ExitError); ok {
-		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, failed.Stderr)
-	} else if err != nil {
-		t.Fatal(err)
+	var failure strings.Builder
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stderr = &failure
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, &failure)
 	}
 	return string(out)
 }
