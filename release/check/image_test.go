@@ -13,7 +13,11 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestImage runs the image in a chroot, so its root is writable.
+// readOnly runs the demo in the folder $0 as its root, in which only /tmp can be written.
+const readOnly = `cd "$0"; mkdir -p proc dev; touch dev/null; mount --bind . .; cd "$0"
+mount -t proc proc proc; mount --bind /dev/null dev/null; mount -t tmpfs -o mode=1777 tmpfs tmp; mount -o remount,ro,bind .
+if touch x 2>/dev/null; then exit 1; fi; exec chroot --userspec=65532:65532 . /pawl demo --once`
+
 func TestImage(t *testing.T) {
 	if _, err := exec.LookPath("buildah"); err != nil {
 		t.Fatal("buildah is not installed (Debian: apt-get install buildah)")
@@ -35,15 +39,18 @@ func TestImage(t *testing.T) {
 		t.Errorf("two builds of the image differ, or lack arm64:\n%s\n%s", list, again)
 	}
 	container := strings.TrimSpace(output(t, "buildah", "from", "localhost/pawl"))
-	files := output(t, "find", strings.TrimSpace(output(t, "buildah", "mount", container)), "-type", "f", "-printf", "%P ")
+	rootfs := strings.TrimSpace(output(t, "buildah", "mount", container))
+	files := output(t, "find", rootfs, "-type", "f", "-printf", "%P ")
 	if files != "LICENSE pawl " && files != "pawl LICENSE " {
 		t.Errorf("the image has the files %s, want LICENSE and pawl", files)
 	}
 	if said := output(t, "buildah", "run", container, "--", "/pawl", "version"); !strings.Contains(said, "v"+trial) {
 		t.Errorf("pawl version: %s", said)
 	}
-	if said := output(t, "buildah", "run", container, "--", "/pawl", "demo", "--once"); !strings.Contains(said, "All checks passed") {
-		t.Errorf("pawl demo: %s", said)
+	for _, command := range [][]string{{"buildah", "run", container, "--", "/pawl", "demo", "--once"}, {"unshare", "-mpf", "sh", "-ec", readOnly, rootfs}} {
+		if said := output(t, command[0], command[1:]...); !strings.Contains(said, "All checks passed") {
+			t.Errorf("%s: %s", command, said)
+		}
 	}
 	t.Run("processes", func(t *testing.T) { testProcesses(t, container) })
 }
