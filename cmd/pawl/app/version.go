@@ -53,11 +53,8 @@ func runVersion(_ context.Context, a *App) error {
 	}
 	text += "\nformats:"
 	for _, name := range slices.Sorted(maps.Keys(b.Formats)) {
-		reads, _, minor := strings.Cut(b.Formats[name], ".")
-		if minor {
-			reads += ".x"
-		}
-		text += fmt.Sprintf("\n  %-10s writes %s, reads %s", name, b.Formats[name], reads)
+		major, _, _ := strings.Cut(b.Formats[name], ".")
+		text += fmt.Sprintf("\n  %-10s writes %s, reads %s.x", name, b.Formats[name], major)
 	}
 	_, err := fmt.Fprintln(a.Out, text)
 	return err
