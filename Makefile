@@ -6,7 +6,7 @@ PKG  ?= ./event
 FUZZ ?= FuzzDetect
 TIME ?= 30s
 SCALE ?= 1
-export VERSION
+export SCALE VERSION
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/'
@@ -33,7 +33,7 @@ soak: ## kill and stop real workers, 1,000 and 200 times
 	go test ./proof/e2e -run TestKills -v -count=1 -timeout 3h -rounds 10 -kills 50 -stops 10
 
 nightly: ## millions of worlds, all mutants, kills, all fuzz targets: make nightly SCALE=0.01
-	go run ./tools/test -nightly -scale $(SCALE)
+	go run ./tools/test -nightly -scale "$$SCALE"
 
 mutation: ## change event, ledger and engine, and count the changes that tests notice
 	go run ./tools/mutation
@@ -52,7 +52,7 @@ release: ## build the files of a release into dist/: make release VERSION=0.1.0,
 
 release-check: ## build a release of this commit twice, install it, and check images, charts, workflows and the site
 	go test -count=1 ./deploy
-	cd release/check && go test -count=1 -v -timeout 60m ./...
+	cd release/check && go test -count=1 -v -timeout 2h ./...
 
 site: ## build the documentation site into dist/site
 	go run ./tools/site

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Builds the files of a release of this commit: dist/bin has the binaries, dist/release the files to publish.
-# Two builds of one commit with one version of Go have the same checksums. Needs Go, git, and GNU tar, gzip, zip.
+# Two builds of one commit with the same versions of Go, GNU tar, gzip and zip have the same checksums. Needs git too.
 #
 #   release/release.sh                  the version is the tag of this commit
 #   VERSION=0.1.0 release/release.sh    a trial
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 umask 022
-export LC_ALL=C TZ=UTC CGO_ENABLED=0 GOWORK=off GOFLAGS='' GOEXPERIMENT='' GOAMD64=v1 GOARM64=v8.0 GOFIPS140=off
+export LC_ALL=C TZ=UTC CGO_ENABLED=0 GOENV=off GOWORK=off GOFLAGS='' GOEXPERIMENT='' GOAMD64=v1 GOARM64=v8.0 GOFIPS140=off
 
 [ -z "$(git status --porcelain)" ] || { echo "release: uncommitted changes: commit them first" >&2; exit 1; }
 VERSION=${VERSION:-$(git describe --tags --match 'v*')}

@@ -87,6 +87,9 @@ func TestInstallScript(t *testing.T) {
 	if said, failed, installed := run("--uninstall"); failed || installed {
 		t.Errorf("uninstall: installed %v\n%s", installed, said)
 	}
+	if said, failed, _ := run("--uninstall"); !failed || strings.Contains(said, "removed") {
+		t.Errorf("uninstall without an installed program: failed %v\n%s", failed, said)
+	}
 	archive := filepath.Join(mirror, "pawl_"+trial+"_linux_"+runtime.GOARCH+".tar.gz")
 	if err := os.Truncate(archive, 1_000_000); err != nil {
 		t.Fatal(err)
