@@ -120,6 +120,7 @@ s3() { curl -fsS -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' --aws-sigv4 aws:amz
 
 in_system dpkg --install /pawl.deb
 in_system getent passwd pawl
+test "$(in_system stat -c '%a %G' /etc/pawl/pawl.yaml)" = '640 pawl'
 test ! -e "$SYSTEM/etc/systemd/system/multi-user.target.wants/pawl.service"
 sed "s,=/usr/bin/pawl,=$SYSTEM/usr/bin/pawl," "$SYSTEM/usr/lib/systemd/system/pawl.service" >pawl.service
 systemd-analyze verify ./pawl.service
