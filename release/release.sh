@@ -22,11 +22,11 @@ nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 out=dist/release
 rm -rf dist/bin dist/stage "$out"
 mkdir -p dist/stage "$out"
-go -C release/check run ./licenses >dist/stage/THIRD_PARTY_LICENSES
+go -C release/check run ./licenses >dist/THIRD_PARTY_LICENSES
 
 # Adds the documents to dist/stage/NAME and packs it: archive NAME tar.gz|zip|lambda
 archive() {
-  install -m 644 LICENSE README.md dist/stage/THIRD_PARTY_LICENSES "dist/stage/$1/"
+  install -m 644 LICENSE README.md dist/THIRD_PARTY_LICENSES "dist/stage/$1/"
   find "dist/stage/$1" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
   case $2 in
     tar.gz) tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner -C dist/stage -c "$1" | gzip -9n >"$out/$1.tar.gz" ;;
