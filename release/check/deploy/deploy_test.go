@@ -128,8 +128,11 @@ func split(t *testing.T, text string) (standard, custom string, rules any) {
 			continue
 		case "ConfigMap":
 			variable := func(string) (string, bool) { return "postgres://pawl@127.0.0.1/a-long-secret", true }
-			if _, err := parts.Table.Load(write(t, filepath.Join(t.TempDir(), "pawl.yaml"), o.Data["pawl.yaml"]), variable); err != nil {
+			c, err := parts.Table.Load(write(t, filepath.Join(t.TempDir(), "pawl.yaml"), o.Data["pawl.yaml"]), variable)
+			if err != nil {
 				t.Error(err)
+			} else if c.Files != nil && c.Files.Listen != ":8090" {
+				t.Errorf("files.listen is %s, but the Service sends requests to port 8090", c.Files.Listen)
 			}
 		}
 		standard += "---\n" + doc
@@ -155,6 +158,7 @@ func TestChartRefuses(t *testing.T) {
 		"set workers.config, files.config or archive.config": "",
 		"set ledgerSecret.name, or a ledger in each config":  "workers.config.concurrency=1",
 		"workers.config.ledger: pods share no disk":          "workers.config.ledger=sqlite:pawl.db",
+		"files.config.files.index: pods share no disk":       "files.config.files.index=files.db",
 		"set files.ingress.tlsSecret":                        "archive.config.ledger=dynamodb://pawl,files.ingress.enabled=true,files.ingress.host=files.example.com",
 		"additional properties 'replica' not allowed":        "workers.config.ledger=dynamodb://pawl,workers.replica=1",
 	} {
@@ -169,9 +173,9 @@ func TestChartRefuses(t *testing.T) {
 func TestStoreProxy(t *testing.T) {
 	const docs = "../../../docs/FILES.md"
 	rules := read(t, filepath.Join("../../..", chart, "store-proxy.conf"))
-	lines := regexp.MustCompile(`(?m)^ *((?:proxy_headers_hash|proxy_set_header X-Minio-|add_header ).*)$`).FindAllStringSubmatch(read(t, docs), -1)
-	if len(lines) != 9 {
-		t.Errorf("%s has %d rules, want 9", docs, len(lines))
+	lines := regexp.MustCompile(`(?m)^ *((?:proxy_headers_hash|proxy_set_header X-Minio-|add_header |if \(\$).*)$`).FindAllStringSubmatch(read(t, docs), -1)
+	if len(lines) != 10 {
+		t.Errorf("%s has %d rules, want 10", docs, len(lines))
 	}
 	for _, line := range lines {
 		if !strings.Contains(rules, line[1]+"\n") {

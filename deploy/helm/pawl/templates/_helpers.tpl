@@ -18,14 +18,17 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{/* The content of pawl.yaml. */}}
 {{- define "pawl.config" -}}
 {{- $defaults := dict }}
-{{- if and (not .config.ledger) (not (dig "files" "index" "" .config)) }}
+{{- $index := eq .component "files" | ternary (dig "files" "index" "" .config) "" }}
+{{- if not (or .config.ledger $index) }}
 {{- $_ := required "set ledgerSecret.name, or a ledger in each config" .root.Values.ledgerSecret.name }}
 {{- $defaults = dict "ledger" "${PAWL_LEDGER}" }}
 {{- else if regexMatch "^(sqlite:|memory$)" (.config.ledger | default "") }}
 {{- fail (printf "%s.config.ledger: pods share no disk: use PostgreSQL or DynamoDB" .component) }}
+{{- else if not (regexMatch `^$|://|\$\{` $index) }}
+{{- fail "files.config.files.index: pods share no disk: use PostgreSQL or DynamoDB" }}
 {{- end }}
 {{- if eq .component "files" }}
 {{- $_ := set $defaults "files" (dict "listen" ":8090") }}
 {{- end }}
-{{- mustMerge (deepCopy .config) $defaults | toYaml }}
+{{- mustMergeOverwrite (deepCopy .config) $defaults | toYaml }}
 {{- end }}
