@@ -244,6 +244,7 @@ var layers = map[string]map[string]string{
 		"internal/fakes3":  "The demo keeps its objects in it.",
 		"internal/process": "The demos wait between two steps.",
 		"ledger":           "The demo checks that all rows settle.",
+		"lock":             "An audit that lost its short lease continues.",
 		"proof/rig":        "The demos share relay, processes and a client of files with the end-to-end tests.",
 		"source":           "The demo counts the verdicts that the webhook answers.",
 		"store/sqlite":     "The demo reads the database of the workers that it runs.",
