@@ -88,8 +88,8 @@ func TestGoTestSteps(t *testing.T) {
 	}{
 		{"plain", s, options{args: []string{"-v"}}, []string{"go test -short"}},
 		{"packages", s, options{named: true}, []string{"go test", "go test, in a browser"}},
-		{"ci", some, options{ci: true}, []string{"go test -race", "go test, simulated worlds", "go test, reduced packages without -race", "go test, in a browser", "go test, mutants"}},
-		{"ci, one test", some, options{ci: true, args: []string{"-run=X"}}, []string{"go test -race", "go test, simulated worlds", "go test, in a browser", "go test, mutants"}},
+		{"ci", some, options{ci: true}, []string{"go test -race", "go test, packages of a single thread", "go test, reduced packages without -race", "go test, in a browser", "go test, mutants"}},
+		{"ci, one test", some, options{ci: true, args: []string{"-run=X"}}, []string{"go test -race", "go test, packages of a single thread", "go test, in a browser", "go test, mutants"}},
 	} {
 		var got []string
 		for _, step := range tc.scope.testSteps(tc.opts) {

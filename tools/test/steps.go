@@ -58,15 +58,16 @@ var reducedPackages = []string{lockPackage, archivePackage, auditPackage, "githu
 
 const reducedTests = "^Test(Worlds|BrakeInSimulations|KilledAuditResumes|SoleUserWaitsLittle|SickWorker|AllSick|AuditBesideTraffic|RowsOfNewerPawlVersion)$"
 
-// Simulated worlds run without the race detector: they have a single thread, and would be ten times as
-// slow.
+var singleThreaded = []string{mutantsPackage, "github.com/pawlhq/pawl/files/internal/world", "github.com/pawlhq/pawl/internal/housetest"}
+
+// Packages of a single thread run without the race detector, because it would make them ten times as slow.
 func (s *scope) testSteps(o options) []step {
 	var watched, worlds, mutants []string
 	for _, p := range slowestFirst(s.packages) {
 		switch {
 		case p == mutantsPackage && s.mutants != nil:
 			mutants = append(mutants, p)
-		case o.ci && (strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/proof/sim/") || p == mutantsPackage || p == "github.com/pawlhq/pawl/files/internal/world"):
+		case o.ci && (strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/proof/sim/") || slices.Contains(singleThreaded, p)):
 			worlds = append(worlds, p)
 		default:
 			watched = append(watched, p)
@@ -85,7 +86,7 @@ func (s *scope) testSteps(o options) []step {
 		add("go test", watched, append(parallelism(), o.args...)...)
 	default:
 		add("go test -race", watched, slices.Concat([]string{"-race"}, parallelism(), o.args)...)
-		add("go test, simulated worlds", worlds, o.args...)
+		add("go test, packages of a single thread", worlds, o.args...)
 		if slices.Contains(watched, lockPackage) && !o.selectsTests() {
 			add("go test, reduced packages without -race", reducedPackages, append([]string{"-run", reducedTests}, o.args...)...)
 		}
