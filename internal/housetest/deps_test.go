@@ -687,16 +687,24 @@ func TestOnlyTestsImportTesting(t *testing.T) {
 	}
 }
 
-func TestBubblesAreRaceSafe(t *testing.T) {
+// Each call has the package that may make it.
+var reservedCalls = map[string]struct{ dir, instead string }{
+	"synctest.Test": {"internal/virtualtime", "it can crash the race detector: use virtualtime.Test"},
+	"t.Skip":        {"proof/servertest", "-ci could not forbid it: use servertest.Long"},
+	"t.Skipf":       {"proof/servertest", "-ci could not forbid it: use servertest.Long"},
+	"t.SkipNow":     {"proof/servertest", "-ci could not forbid it: use servertest.Long"},
+}
+
+func TestReservedCalls(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
-		if p.dir == "internal/virtualtime" {
-			continue
-		}
 		for _, f := range p.files {
 			ast.Inspect(f.File, func(n ast.Node) bool {
-				if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Test" && fmt.Sprint(sel.X) == "synctest" {
-					t.Errorf("%s: synctest.Test can crash the race detector: use virtualtime.Test", positionOf(sel))
+				if sel, ok := n.(*ast.SelectorExpr); ok {
+					call := fmt.Sprint(sel.X) + "." + sel.Sel.Name
+					if r, ok := reservedCalls[call]; ok && r.dir != p.dir {
+						t.Errorf("%s: %s: %s", positionOf(sel), call, r.instead)
+					}
 				}
 				return true
 			})

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"flag"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -12,16 +11,12 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-var upgrade = flag.Bool("upgrade", false, "run TestRollingUpgrade, which builds Pawl a second time")
-
 // TestRollingUpgrade replaces the workers of TestKills, one at a time and under load, by a build whose rows have a
 // higher minor version and one more member, and then by the first build again.
 //
 // The first build must keep the member of the second one: see [rowHistory].
 func TestRollingUpgrade(t *testing.T) {
-	if !*upgrade {
-		t.Skip("only with -upgrade: make nightly runs it")
-	}
+	servertest.Long(t)
 	t.Parallel()
 	next := filepath.Join(t.TempDir(), "pawl")
 	if out, err := exec.Command("go", "build", "-tags", "formatnext", "-o", next, "github.com/pawlhq/pawl/cmd/pawl").CombinedOutput(); err != nil {

@@ -50,7 +50,7 @@ func (n *nightly) steps(ctx context.Context) []step {
 	add("kills with queues", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./proof/e2e", "-run", "^TestQueueKills$", "-count=1", "-timeout", "6h", "-v",
 		"-rounds", rounds, "-kills", kills, "-stops", stops)
 	add("rolling upgrade", kills+" kills, "+stops+" stops", "test", "./proof/e2e", "-run", "^TestRollingUpgrade$", "-count=1", "-timeout", "1h", "-v",
-		"-upgrade", "-kills", kills, "-stops", stops)
+		"-kills", kills, "-stops", stops)
 	increments := n.count(1, 2000)
 	add("counter", increments+" updates", "test", "./proof/e2e", "-run", "^TestCounter$", "-count=1", "-timeout", "1h", "-v", "-increments", increments)
 
