@@ -120,6 +120,7 @@ func New(cfg Config) *Worker {
 	}
 	w.warnings = newWarnings(cfg.Logger, names)
 	traits := ledger.TraitsOf(cfg.Ledger)
+	swaps, batch := swapsOf(traits)
 	w.observers = observers{logObserver{cfg.Logger, w.warnings}}
 	if cfg.Observer != nil {
 		w.observers = append(w.observers, cfg.Observer)
@@ -128,10 +129,21 @@ func New(cfg Config) *Worker {
 	_, _ = rand.Read(seed[:]) // never fails
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
-		Tasks: cfg.Concurrency, Reserved: own, Waiting: waiting(cfg), Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
+		Tasks: cfg.Concurrency, Reserved: own, Waiting: waiting(cfg), Bytes: cfg.MaxBytes, Swaps: swaps, Batch: batch, Cache: cachedRows,
 		SweepInterval: cfg.SweepInterval, Outage: cfg.Outage, Outages: cfg.Outages, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Traces: cfg.Tracer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w
+}
+
+// swapsOf returns the number of concurrent swaps, and of changes in each. A partial store sends each
+// change as its own request. In one swap, all changes would wait until the unluckiest of them is
+// neither throttled nor unclear. Above a certain load, leases would then expire before their renewals
+// are known, and their attempts would be repeated, which adds to the load.
+func swapsOf(t ledger.Traits) (swaps, batch int) {
+	if t.Partial {
+		return t.Swaps * t.Batch, 1
+	}
+	return t.Swaps, t.Batch
 }
 
 // waiting bounds the objects of one pipeline that wait for a slot. 0: no limit.
