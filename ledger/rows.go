@@ -20,7 +20,8 @@ type Rows struct {
 
 	records        store.Store
 	traits         store.Traits
-	knownPipelines sync.Map // have a pipeline record
+	knownPipelines sync.Map      // have a pipeline record
+	namingPipeline chan struct{} // holds one element while a pipeline record is created
 }
 
 var (
@@ -30,7 +31,9 @@ var (
 )
 
 // NewRows returns the rows and registers in a record store. Close also closes the store.
-func NewRows(s store.Store) *Rows { return &Rows{IntN: rand.IntN, records: s, traits: s.Traits()} }
+func NewRows(s store.Store) *Rows {
+	return &Rows{IntN: rand.IntN, records: s, traits: s.Traits(), namingPipeline: make(chan struct{}, 1)}
+}
 
 // Traits returns the record store's traits.
 func (s *Rows) Traits() Traits { return s.traits }
@@ -146,6 +149,16 @@ func (s *Rows) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
 func (s *Rows) ensurePipeline(ctx context.Context, c *Change) error {
 	if !c.Expect.IsZero() {
 		return nil
+	}
+	if _, known := s.knownPipelines.Load(c.Key.Pipeline); known {
+		return nil
+	}
+	// A worker may begin with many rows at once.
+	select {
+	case s.namingPipeline <- struct{}{}:
+		defer func() { <-s.namingPipeline }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: create the record of pipeline %s: %w", store.ErrThrottled, c.Key.Pipeline, context.Cause(ctx))
 	}
 	if _, known := s.knownPipelines.Load(c.Key.Pipeline); known {
 		return nil
