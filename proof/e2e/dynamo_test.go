@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
@@ -56,7 +57,7 @@ func TestKillsDynamoDB(t *testing.T) {
 type dynamoProxy struct {
 	url     string
 	forward *httputil.ReverseProxy
-	items   [64]sync.Mutex // by hash of the item
+	items   [4096]sync.Mutex // by hash of the item
 
 	throttles int  // in ten requests
 	loses     bool // one answer in twenty
@@ -86,6 +87,7 @@ func newDynamoProxy(t *testing.T, seed uint64, endpoint string) *dynamoProxy {
 const throttling = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"too fast"}`
 
 func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	sender := r.Context()
 	r = detached(r)
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -106,7 +108,7 @@ func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 	answer := httptest.NewRecorder()
 	if operation == "PutItem" || operation == "DeleteItem" {
-		p.write(answer, r, written(body))
+		p.write(sender, answer, r, written(body))
 	} else {
 		p.forward.ServeHTTP(answer, r)
 	}
@@ -120,10 +122,15 @@ func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-func (p *dynamoProxy) write(answer *httptest.ResponseRecorder, r *http.Request, item item) {
+// write drops a request that its sender gave up while it waited. Otherwise the requests of an overloaded
+// table would queue up without end.
+func (p *dynamoProxy) write(sender context.Context, answer *httptest.ResponseRecorder, r *http.Request, item item) {
 	of := &p.items[maphash.String(hashSeed, item.space+"\x00"+item.name)%uint64(len(p.items))]
 	of.Lock()
 	defer of.Unlock()
+	if sender.Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
 	p.forward.ServeHTTP(answer, r)
 	if answer.Code != http.StatusOK || !strings.HasPrefix(item.space, "row/") {
 		return

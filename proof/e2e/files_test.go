@@ -121,7 +121,7 @@ func newFilesTest(t *testing.T, seed uint64, index string) *filesTest {
 		binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
 		isZombie: func(int) bool { return true },
 	}}
-	s.relay = newRelay(t, seed, s.fleet.addresses, poster(t, auth))
+	s.relay = newRelay(t, seed, s.fleet.addresses, poster(t, auth, time.Second))
 	server := servertest.MinIO(t, servertest.Options{Webhook: s.relay.url, Authorization: auth})
 	s.network = newNetwork(t, seed, server.Endpoint)
 	s.network.writeBucket = inputs

@@ -152,7 +152,7 @@ func newLoadTest(t *testing.T, seed uint64) *loadTest {
 		lost.Add(1)
 		return true
 	})
-	l.relay = newRelay(t, seed, l.fleet.addresses, poster(t, auth))
+	l.relay = newRelay(t, seed, l.fleet.addresses, poster(t, auth, time.Second))
 	server := servertest.MinIO(t, servertest.Options{Webhook: l.relay.url, Authorization: auth})
 	l.buckets = newTestBuckets(t, server)
 	server.Notify(t, inputs)

@@ -117,8 +117,8 @@ func hash(s string) uint64 {
 }
 
 // A frozen worker blocks a sender until the timeout.
-func poster(t *testing.T, auth string) offer {
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: rig.Senders}}
+func poster(t *testing.T, auth string, timeout time.Duration) offer {
+	client := &http.Client{Timeout: timeout, Transport: &http.Transport{MaxIdleConnsPerHost: rig.Senders}}
 	t.Cleanup(client.CloseIdleConnections)
 	return func(ctx context.Context, body []byte, address string) error {
 		_, err := rig.Post(ctx, client, "http://"+address+"/events", auth, body)
