@@ -98,3 +98,35 @@ func TestVerifyUnlistable(t *testing.T) {
 		}
 	})
 }
+
+// An alert waits for 15 minutes in which the number is never 0.
+func TestUnreachableBucketCountsAsStopped(t *testing.T) {
+	for _, err := range []error{bucket.ErrUnclear, bucket.ErrUnavailable, bucket.ErrDenied} {
+		t.Run(err.Error(), func(t *testing.T) {
+			withEnv(t, 1, func(p *env) {
+				store, a := &failingStore{Store: p.store}, p.archive("ndjson")
+				a.Store = store
+				stop := p.run(a)
+				time.Sleep(time.Minute)
+				store.set(err)
+				p.put(p.shards()[0], 2)
+				time.Sleep(2 * time.Minute)
+				for range 200 {
+					if s := a.Status(); s.Stopped != 1 {
+						p.Fatalf("%s: %d stopped shards, want 1\n%s", time.Now().Format("15:04:05"), s.Stopped, p.log.String())
+					}
+					time.Sleep(5 * time.Second)
+				}
+				store.set(nil)
+				time.Sleep(15 * time.Minute)
+				if s := a.Status(); s.Stopped != 0 {
+					p.Errorf("%d stopped shards after the failure, want none\n%s", s.Stopped, p.log.String())
+				}
+				if err := stop(); err != nil {
+					p.Error(err)
+				}
+				p.expectVerified(p.archive("ndjson"), 2)
+			})
+		})
+	}
+}

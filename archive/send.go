@@ -149,6 +149,7 @@ func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (o
 		return cell.Unclear, err
 	}
 	w.Pace = func(ctx context.Context, try int, answer error) (err error) {
+		s.onRetry()
 		if err = s.pace(ctx, try, answer); err == nil {
 			signed, err = s.renewSignature(ctx)
 		}

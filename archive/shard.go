@@ -29,6 +29,7 @@ type shard struct {
 	allRead  bool
 	sent     bool
 	onStored func() // called after each stored object
+	onRetry  func() // called before each retry of an upload
 }
 
 // run must follow compareWithListing.

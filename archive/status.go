@@ -62,11 +62,11 @@ func (w *worker) recordBalance(open []string, all map[string]Progress, retention
 	})
 }
 
-// isFailing reports whether the last attempt to store a shard failed. An attempt counts as successful
-// if it stored an object, or has lasted for maxRetryPause.
+// isFailing reports whether the last attempt to store a shard failed, or its last upload is being
+// retried. An attempt counts as successful if it stored an object, or has lasted for maxRetryPause.
 func (w *worker) isFailing(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.pauses[id]
-	return r.next > 0 && (w.held[id] == nil || w.Now().Before(r.until.Add(w.Lease+maxRetryPause)))
+	return w.retrying[id] || r.next > 0 && (w.held[id] == nil || w.Now().Before(r.until.Add(w.Lease+maxRetryPause)))
 }

@@ -38,10 +38,11 @@ type worker struct {
 	due           time.Time // next rebalancing
 	succeeded     bool
 
-	mu     sync.Mutex
-	held   map[string]context.CancelCauseFunc // by shard
-	pauses map[string]retryPause
-	wg     sync.WaitGroup
+	mu       sync.Mutex
+	held     map[string]context.CancelCauseFunc // by shard
+	pauses   map[string]retryPause
+	retrying map[string]bool // shards whose last upload failed and is repeated
+	wg       sync.WaitGroup
 }
 
 type retryPause struct {
@@ -58,7 +59,7 @@ func (a *Archive) work(ctx context.Context) error {
 	}
 	w := &worker{
 		Archive: a, id: a.Nonce(), claim: c, mutexes: map[string]*lock.Mutex{}, seen: map[string]peerHeartbeat{},
-		held: map[string]context.CancelCauseFunc{}, pauses: map[string]retryPause{},
+		held: map[string]context.CancelCauseFunc{}, pauses: map[string]retryPause{}, retrying: map[string]bool{},
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer w.wg.Wait()
@@ -261,7 +262,7 @@ func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leasedShar
 	var writes sync.WaitGroup
 	for _, l := range leases {
 		writes.Go(func() {
-			l.owned, l.failed = w.ownShard(l.ctx, w.claim, all, l.id, l.lease.Token(), func() { w.noteStored(l.id) })
+			l.owned, l.failed = w.ownShard(l.ctx, w.claim, all, l.id, l.lease.Token(), func() { w.noteStored(l.id) }, func() { w.noteRetry(l.id) })
 		})
 	}
 	writes.Wait()
@@ -296,12 +297,20 @@ func (w *worker) noteStored(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.pauses, id)
+	delete(w.retrying, id)
+}
+
+func (w *worker) noteRetry(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.retrying[id] = true
 }
 
 func (w *worker) noteEnded(id string, err, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.held, id)
+	delete(w.retrying, id)
 	switch {
 	case err == nil:
 		w.Logger.Info("finished a shard", "archive", w.Name, "shard", id)
