@@ -3,6 +3,7 @@ package archive_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"strings"
 	"testing"
@@ -99,19 +100,61 @@ func TestVerifyUnlistable(t *testing.T) {
 	})
 }
 
+// unreachableStore fails like a bucket whose requests, or all but those for the claim, are not answered.
+type unreachableStore struct {
+	*failingStore
+	claimReadable bool
+}
+
+func (s unreachableStore) reach(ref event.Object) error {
+	if s.claimReadable && ref.Key == archive.ClaimKey("p/") {
+		return nil
+	}
+	return s.err()
+}
+
+func (s unreachableStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	if err := s.reach(ref); err != nil {
+		return bucket.Info{}, err
+	}
+	return s.failingStore.Head(ctx, ref)
+}
+
+func (s unreachableStore) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
+	if err := s.reach(ref); err != nil {
+		return bucket.Info{}, nil, err
+	}
+	return s.failingStore.Get(ctx, ref)
+}
+
+func (s unreachableStore) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
+	if err := s.err(); err != nil {
+		return func(yield func(bucket.Info, error) bool) { yield(bucket.Info{}, err) }
+	}
+	return s.failingStore.List(ctx, name, prefix, after)
+}
+
 // An alert waits for 15 minutes in which the number is never 0.
-func TestUnreachableBucketCountsAsStopped(t *testing.T) {
-	for _, err := range []error{bucket.ErrUnclear, bucket.ErrUnavailable, bucket.ErrDenied} {
-		t.Run(err.Error(), func(t *testing.T) {
+func TestFailingBucketCountsAsStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		store func(*failingStore) archive.Store
+	}{
+		"uploads denied":          {bucket.ErrDenied, func(s *failingStore) archive.Store { return s }},
+		"uploads unanswered":      {bucket.ErrUnclear, func(s *failingStore) archive.Store { return s }},
+		"only the claim readable": {bucket.ErrUnavailable, func(s *failingStore) archive.Store { return unreachableStore{s, true} }},
+		"unreachable":             {bucket.ErrUnavailable, func(s *failingStore) archive.Store { return unreachableStore{s, false} }},
+	} {
+		t.Run(name, func(t *testing.T) {
 			withEnv(t, 1, func(p *env) {
 				store, a := &failingStore{Store: p.store}, p.archive("ndjson")
-				a.Store = store
+				a.Store = c.store(store)
 				stop := p.run(a)
 				time.Sleep(time.Minute)
-				store.set(err)
+				store.set(c.err)
 				p.put(p.shards()[0], 2)
-				time.Sleep(2 * time.Minute)
-				for range 200 {
+				time.Sleep(6 * time.Minute)
+				for range 240 {
 					if s := a.Status(); s.Stopped != 1 {
 						p.Fatalf("%s: %d stopped shards, want 1\n%s", time.Now().Format("15:04:05"), s.Stopped, p.log.String())
 					}

@@ -3,7 +3,7 @@ package archive
 import "context"
 
 func (a *Archive) RunShard(ctx context.Context, c Claim, all []Shard, id string, token int64) error {
-	s, err := a.ownShard(ctx, c, all, id, token, func() {}, func() {})
+	s, err := a.ownShard(ctx, c, all, id, token, func() {}, func(bool) {})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type encodedObject struct {
 }
 
 func (s *shard) store(ctx context.Context, runs []run) error {
+	s.onStoring(true)
 	objects := make([]encodedObject, len(runs))
 	intent := Intent{Objects: make([]Planned, len(runs))}
 	for i := range runs {
@@ -54,6 +55,7 @@ func (s *shard) store(ctx context.Context, runs []run) error {
 		return err
 	}
 	s.sent = true
+	s.onStoring(false)
 	return nil
 }
 
@@ -149,7 +151,6 @@ func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (o
 		return cell.Unclear, err
 	}
 	w.Pace = func(ctx context.Context, try int, answer error) (err error) {
-		s.onRetry()
 		if err = s.pace(ctx, try, answer); err == nil {
 			signed, err = s.renewSignature(ctx)
 		}

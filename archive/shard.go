@@ -24,12 +24,12 @@ type shard struct {
 	version  string
 	progress Progress
 
-	tail     tail
-	planner  planner
-	allRead  bool
-	sent     bool
-	onStored func() // called after each stored object
-	onRetry  func() // called before each retry of an upload
+	tail      tail
+	planner   planner
+	allRead   bool
+	sent      bool
+	onStored  func()     // called after each stored object
+	onStoring func(bool) // called when store begins, and when it has succeeded
 }
 
 // run must follow compareWithListing.

@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,7 +17,9 @@ type Status struct {
 	LastRead time.Time
 	Open     int // unfinished shards whose parents are finished
 	Held     int // shards that this worker stores
-	Stopped  int // shards that this worker failed to store and retries
+	// Stopped is the number of shards that this worker failed to store and retries. It also counts while
+	// the progress cannot be read.
+	Stopped int
 	// StoredUntil is the arrival time up to which every open shard is stored according to the ledger. A
 	// shard with few records delays it by up to 70 minutes. A shard that has stored nothing and was
 	// never empty does not count. Zero: unknown.
@@ -62,11 +66,33 @@ func (w *worker) recordBalance(open []string, all map[string]Progress, retention
 	})
 }
 
-// isFailing reports whether the last attempt to store a shard failed, or its last upload is being
-// retried. An attempt counts as successful if it stored an object, or has lasted for maxRetryPause.
+// recordFailing counts the failing shards without the progress of all shards, which the worker could
+// not read. Another worker may store some of them.
+func (w *worker) recordFailing() {
+	ids := w.heldShards()
+	w.mu.Lock()
+	ids = slices.AppendSeq(ids, maps.Keys(w.pauses))
+	w.mu.Unlock()
+	slices.Sort(ids)
+	n := 0
+	for _, id := range slices.Compact(ids) {
+		if w.isFailing(id) {
+			n++
+		}
+	}
+	w.status.set(func(s *Status) { s.Stopped = n })
+}
+
+// isFailing reports whether the last attempt to store a shard failed, or makes no progress because it
+// repeats a request. An attempt counts as successful if it stored an object, or has lasted for
+// maxRetryPause and has nothing to store.
 func (w *worker) isFailing(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.pauses[id]
-	return w.retrying[id] || r.next > 0 && (w.held[id] == nil || w.Now().Before(r.until.Add(w.Lease+maxRetryPause)))
+	failed := r.next > 0
+	if since, storing := w.storing[id]; storing {
+		return failed || w.Now().Sub(since) >= signatureValidity
+	}
+	return failed && (w.held[id] == nil || w.Now().Before(r.until.Add(w.Lease+maxRetryPause)))
 }

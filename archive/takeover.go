@@ -16,8 +16,8 @@ import (
 
 const listMargin = 5 * time.Minute
 
-func (a *Archive) ownShard(ctx context.Context, c Claim, all []Shard, id string, token int64, stored, retried func()) (*shard, error) {
-	s := &shard{Archive: a, claim: c, cell: a.register("shard", id), onStored: stored, onRetry: retried}
+func (a *Archive) ownShard(ctx context.Context, c Claim, all []Shard, id string, token int64, stored func(), storing func(bool)) (*shard, error) {
+	s := &shard{Archive: a, claim: c, cell: a.register("shard", id), onStored: stored, onStoring: storing}
 	var err error
 	if s.retention, err = a.identify(ctx, c); err != nil {
 		return nil, err

@@ -38,11 +38,11 @@ type worker struct {
 	due           time.Time // next rebalancing
 	succeeded     bool
 
-	mu       sync.Mutex
-	held     map[string]context.CancelCauseFunc // by shard
-	pauses   map[string]retryPause
-	retrying map[string]bool // shards whose last upload failed and is repeated
-	wg       sync.WaitGroup
+	mu      sync.Mutex
+	held    map[string]context.CancelCauseFunc // by shard
+	pauses  map[string]retryPause
+	storing map[string]time.Time // when each shard began to store its current objects
+	wg      sync.WaitGroup
 }
 
 type retryPause struct {
@@ -59,7 +59,7 @@ func (a *Archive) work(ctx context.Context) error {
 	}
 	w := &worker{
 		Archive: a, id: a.Nonce(), claim: c, mutexes: map[string]*lock.Mutex{}, seen: map[string]peerHeartbeat{},
-		held: map[string]context.CancelCauseFunc{}, pauses: map[string]retryPause{}, retrying: map[string]bool{},
+		held: map[string]context.CancelCauseFunc{}, pauses: map[string]retryPause{}, storing: map[string]time.Time{},
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer w.wg.Wait()
@@ -101,6 +101,9 @@ func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	}
 	if err == nil {
 		err = w.balance(ctx, bounded, v, own)
+	}
+	if err != nil {
+		w.recordFailing()
 	}
 	w.succeeded = w.succeeded || err == nil
 	return next, err
@@ -262,7 +265,7 @@ func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leasedShar
 	var writes sync.WaitGroup
 	for _, l := range leases {
 		writes.Go(func() {
-			l.owned, l.failed = w.ownShard(l.ctx, w.claim, all, l.id, l.lease.Token(), func() { w.noteStored(l.id) }, func() { w.noteRetry(l.id) })
+			l.owned, l.failed = w.ownShard(l.ctx, w.claim, all, l.id, l.lease.Token(), func() { w.noteStored(l.id) }, func(is bool) { w.noteStoring(l.id, is) })
 		})
 	}
 	writes.Wait()
@@ -297,20 +300,13 @@ func (w *worker) noteStored(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.pauses, id)
-	delete(w.retrying, id)
-}
-
-func (w *worker) noteRetry(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.retrying[id] = true
 }
 
 func (w *worker) noteEnded(id string, err, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.held, id)
-	delete(w.retrying, id)
+	delete(w.storing, id)
 	switch {
 	case err == nil:
 		w.Logger.Info("finished a shard", "archive", w.Name, "shard", id)
@@ -329,4 +325,13 @@ func (w *worker) noteEnded(id string, err, cause error) {
 	r.until = w.Now().Add(r.next)
 	w.pauses[id] = r
 	w.Logger.Error("cannot store more of a shard", "archive", w.Name, "shard", id, "retry_in", r.next, "error", err)
+}
+
+func (w *worker) noteStoring(id string, is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.storing, id)
+	if is {
+		w.storing[id] = w.Now()
+	}
 }
