@@ -153,7 +153,7 @@ func (s *Rows) ensurePipeline(ctx context.Context, c *Change) error {
 	if _, known := s.knownPipelines.Load(c.Key.Pipeline); known {
 		return nil
 	}
-	// A worker may begin with many rows at once.
+	// Concurrent inserts wait for one request, instead of sending one each.
 	select {
 	case s.namingPipeline <- struct{}{}:
 		defer func() { <-s.namingPipeline }()

@@ -142,7 +142,8 @@ type Traits struct {
 	Volatile bool
 	// Local: processes on other machines cannot share the store.
 	Local bool
-	// Partial: an Outcome of Swap may have an Err other than ErrRejected.
+	// Partial: each change of a Swap is its own request, whose Outcome may have an Err other than
+	// ErrRejected. A worker then sends up to Batch * Swaps changes at a time, one in each Swap.
 	Partial bool
 	// DueLag and ScanLag are the maximum staleness of Due and Scan.
 	DueLag, ScanLag time.Duration

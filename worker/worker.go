@@ -136,9 +136,8 @@ func New(cfg Config) *Worker {
 }
 
 // swapsOf returns the number of concurrent swaps, and of changes in each. A partial store sends each
-// change as its own request. In one swap, all changes would wait until the unluckiest of them is
-// neither throttled nor unclear. Above a certain load, leases would then expire before their renewals
-// are known, and their attempts would be repeated, which adds to the load.
+// change as its own request. In one swap, every change would wait until the last one is answered.
+// Under load, leases would then expire before their renewals are answered.
 func swapsOf(t ledger.Traits) (swaps, batch int) {
 	if t.Partial {
 		return t.Swaps * t.Batch, 1

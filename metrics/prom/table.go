@@ -142,7 +142,7 @@ var table = []metric{
 	{name: rowsTruncated, kind: gauge, labels: []string{"pipeline"}, help: "1 if there were more than 10,000 rows, so that pawl_rows is too low and the oldest row may be missing."},
 	{name: rowsRead, kind: gauge, help: "Time at which this process last read the rows. Absent in processes that do not read them."},
 
-	{name: swapDuration, kind: histogram, help: "Duration of a batch of conditional writes to the ledger.", buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}},
+	{name: swapDuration, kind: histogram, help: "Duration of a batch of conditional writes to the ledger; on DynamoDB, of a single write.", buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}},
 	{name: ledgerRows, kind: counter, labels: []string{"result"}, help: "Conditional writes of rows: written or refused."},
 
 	{name: auditLast, kind: gauge, help: "Start of the last completed audit by any process, as far as this process knows."},

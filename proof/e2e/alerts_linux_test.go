@@ -394,7 +394,7 @@ func TestAlerts(t *testing.T) {
 			})
 		}
 	})
-	if *updateAlerts {
+	if *updateAlerts && !t.Failed() {
 		writeRecorded(t, all)
 	}
 }

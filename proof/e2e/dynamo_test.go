@@ -44,7 +44,7 @@ func TestKillsDynamoDB(t *testing.T) {
 		t.Cleanup(func() {
 			proxy.mu.Lock()
 			defer proxy.mu.Unlock()
-			t.Logf("the table: %d requests, %d throttled, %d without an answer", proxy.requests, proxy.throttled, proxy.lost)
+			t.Logf("the table: %d requests, %d throttled, %d without an answer, %d abandoned", proxy.requests, proxy.throttled, proxy.lost, proxy.abandoned)
 			if proxy.throttled == 0 || proxy.lost == 0 {
 				t.Error("nothing was throttled, or no answer was lost: the test shows too little")
 			}
@@ -66,7 +66,7 @@ type dynamoProxy struct {
 	rng     *rand.Rand
 	records []journalRecord
 
-	requests, throttled, lost int
+	requests, throttled, lost, abandoned int
 }
 
 func newDynamoProxy(t *testing.T, seed uint64, endpoint string) *dynamoProxy {
@@ -102,9 +102,6 @@ func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, throttling)
 		return
 	}
-	if lost {
-		p.lost++
-	}
 	p.mu.Unlock()
 	answer := httptest.NewRecorder()
 	if operation == "PutItem" || operation == "DeleteItem" {
@@ -113,6 +110,9 @@ func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.forward.ServeHTTP(answer, r)
 	}
 	if lost {
+		p.mu.Lock()
+		p.lost++
+		p.mu.Unlock()
 		panic(http.ErrAbortHandler)
 	}
 	for name, values := range answer.Header() {
@@ -122,13 +122,13 @@ func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// write drops a request that its sender gave up while it waited. Otherwise the requests of an overloaded
-// table would queue up without end.
+// write drops most requests whose sender timed out or died while the request waited for its item. Otherwise
+// the requests of an overloaded table would queue up without end. The others land late.
 func (p *dynamoProxy) write(sender context.Context, answer *httptest.ResponseRecorder, r *http.Request, item item) {
 	of := &p.items[maphash.String(hashSeed, item.space+"\x00"+item.name)%uint64(len(p.items))]
 	of.Lock()
 	defer of.Unlock()
-	if sender.Err() != nil {
+	if sender.Err() != nil && p.abandon() {
 		panic(http.ErrAbortHandler)
 	}
 	p.forward.ServeHTTP(answer, r)
@@ -142,6 +142,13 @@ func (p *dynamoProxy) write(sender context.Context, answer *httptest.ResponseRec
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.records = append(p.records, journalRecord{key: key, deleted: item.deleted, body: item.body})
+}
+
+func (p *dynamoProxy) abandon() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.abandoned++
+	return p.rng.IntN(10) > 0
 }
 
 var hashSeed = maphash.MakeSeed()

@@ -51,8 +51,12 @@ func (w *World) startWorker() {
 	if w.plan.skewed {
 		n.skew = simkit.Pick(w.Tape, 0, 20*time.Second, -20*time.Second, 2*time.Second, -2*time.Second)
 	}
+	swaps := 2
+	if w.plan.dynamo && w.plan.batch == 1 {
+		swaps = 16 // a worker on DynamoDB sends each change alone, and many at a time
+	}
 	n.engine = engine.New(engine.Config{
-		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
+		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: swaps,
 		Batch: w.plan.batch, Cache: w.plan.cache, SweepInterval: w.sweepEvery(), AckSettled: w.plan.ackSettled, Outage: time.Minute,
 		Rand: w.newRand(),
 	})
