@@ -59,7 +59,7 @@ func TestBatchLongerThanSignature(t *testing.T) {
 				time.Sleep(10*(c.takes+time.Minute) + 10*time.Minute)
 				p.stopWorkers()
 				p.expectVerified(p.archive("ndjson"), 10)
-				if slow.late > 1 || strings.Contains(p.log.String(), "could not be stored further") {
+				if slow.late > 1 || strings.Contains(p.log.String(), "cannot store more of a shard") {
 					t.Errorf("%d uploads were too late, want at most 1; the log:\n%s", slow.late, p.log.String())
 				}
 			})
@@ -89,7 +89,7 @@ func TestStoredThoughDenied(t *testing.T) {
 		time.Sleep(time.Minute)
 		p.stopWorkers()
 		p.expectVerified(p.archive("ndjson"), 3)
-		if !store.denied || strings.Contains(p.log.String(), "could not be stored further") {
+		if !store.denied || strings.Contains(p.log.String(), "cannot store more of a shard") {
 			t.Errorf("denied: %v; the log says\n%s", store.denied, p.log.String())
 		}
 	})
